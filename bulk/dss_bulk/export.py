@@ -63,6 +63,8 @@ class ExportState:
     runs: int
     ends: Mapping[str, int]
     """By stream: the offset after the last that was exported."""
+    job: str
+    """That published the last run."""
 
 
 def exported(table: pa.Table, stream: str) -> pa.Table:
@@ -112,9 +114,17 @@ class ExportRun:
                 folder=target, reason=f"it holds topic {state.topic} (id {state.topic_id})"
             )
         self._before = state
+        self._job = job
+        self.published = state is not None and state.job == job
+        """Whether an earlier driver of the job came to its end, but for the last commit."""
         self.number = 1 if state is None else state.runs + 1
         self.folder = target / f"run={self.number:06d}"
         self._unfinished = target / f".{self.folder.name}.{job}"
+
+    @property
+    def ends_before(self) -> Mapping[str, int]:
+        """By stream: where earlier runs ended."""
+        return {} if self._before is None else self._before.ends
 
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
         """Write the rows of a chunk, given by stream; how many there were.
@@ -143,7 +153,6 @@ class ExportRun:
             if self.folder.exists():
                 reason = f"another export has published {self.folder.name} meanwhile"
                 raise ExportBroken(folder=self._target, reason=reason)
-            _sync_tree(self._unfinished)
             self._unfinished.rename(self.folder)
         self._note(ends)
 
@@ -155,16 +164,20 @@ class ExportRun:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".part")
         pq.write_table(rows, unfinished, compression="zstd", row_group_size=EXPORT_ROWS_PER_GROUP)
+        _sync(unfinished)
         unfinished.rename(path)
+        # A chunk that is committed is not written again, so its file has to outlive the machine.
+        for folder in (path.parent, path.parent.parent, self._unfinished, self._target):
+            _sync(folder)
 
     def _note(self, ends: Mapping[str, int]) -> None:
-        before = {} if self._before is None else dict(self._before.ends)
         said = {
             "format": _FORMAT,
             "topic": self._topic,
             "topic_id": self._topic_id,
             "runs": self.number if self.folder.exists() else self.number - 1,
-            "ends": {**before, **ends},
+            "ends": {**self.ends_before, **ends},
+            "job": self._job,
         }
         unfinished = self._target / f".{MANIFEST}"
         self._target.mkdir(parents=True, exist_ok=True)
@@ -187,17 +200,11 @@ def state_of(target: Path) -> ExportState | None:
         said = json.loads(path.read_text())
         if said["format"] != _FORMAT:
             raise ExportBroken(folder=target, reason=f"its format is {said['format']}")
-        return ExportState(said["topic"], said["topic_id"], said["runs"], said["ends"])
+        return ExportState(said["topic"], said["topic_id"], said["runs"], said["ends"], said["job"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ExportBroken(folder=target, reason=f"{MANIFEST} cannot be read") from error
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        _sync(path)
-    _sync(folder)
 
 
 def _sync(path: Path) -> None:

@@ -10,8 +10,8 @@ EXPORT_ROWS_PER_GROUP = 131_072
 BACKFILL_ROWS_PER_BATCH = 65_536
 """Rows read and made into records at once."""
 
+BACKFILL_ROWS_PER_CHUNK = 65_536
+"""Rows that are published at once: some 16 MiB of usual records."""
+
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
-
-AUDIT_EXAMPLES_MAX = 20
-"""Of each kind of finding; the rest is counted."""

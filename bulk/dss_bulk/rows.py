@@ -195,9 +195,13 @@ def _time_us(value: object, column: str) -> int:
         return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _US
     if isinstance(value, int):
         return value
-    raise IllegalArgument(
-        argument=f"time column {column}", rule="it has timestamps, or microseconds since 1970"
-    )
+    if isinstance(value, str):
+        try:
+            return _time_us(datetime.fromisoformat(value), column)
+        except ValueError:
+            pass
+    rule = "it has timestamps, ISO 8601 as text, or microseconds since 1970"
+    raise IllegalArgument(argument=f"time column {column}", rule=rule)
 
 
 def _reasons(

@@ -233,12 +233,13 @@ class Batch:
         """When the daemon stored them, microseconds since 1970."""
         return self._decoded.append_times_us
 
-    def to_arrow(self) -> "pa.Table":
+    def to_arrow(self, *, key_hashes: bool = False) -> "pa.Table":
         """The columns as Arrow, without a copy where the frames are Arrow.
 
-        They are offset, subject, key, payload, headers, timestamp_us and append_time_us.
+        They are offset, subject, key, payload, headers, timestamp_us and append_time_us; with
+        ``key_hashes`` also key_hash, by which records are routed.
         """
-        return self._decoded.to_arrow()
+        return self._decoded.to_arrow(key_hashes=key_hashes)
 
     def to_pandas(self) -> "pd.DataFrame":
         """The same as a frame of pandas, with times of UTC: timestamp and append_time.

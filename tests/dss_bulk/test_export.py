@@ -98,8 +98,12 @@ def test_two_exports_to_one_folder_do_not_both_publish(tmp_path: Path) -> None:
     [
         "no json",
         json.dumps({"format": 2}),
-        json.dumps({"format": 1, "topic": "other", "topic_id": 1, "runs": 1, "ends": {}}),
-        json.dumps({"format": 1, "topic": "orders", "topic_id": 9, "runs": 1, "ends": {}}),
+        json.dumps(
+            {"format": 1, "topic": "other", "topic_id": 1, "runs": 1, "ends": {}, "job": "j"}
+        ),
+        json.dumps(
+            {"format": 1, "topic": "orders", "topic_id": 9, "runs": 1, "ends": {}, "job": "j"}
+        ),
     ],
 )
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, said: str) -> None:

@@ -166,7 +166,7 @@ class InputRefused(DssError):
 
     code = "DSS7015"
     sentence = "The file {file} cannot be backfilled: {reason}."
-    hint = "Nothing was published. Look at its columns with --dry-run."
+    hint = "Nothing was published. Name other columns or files: dssctl backfills create --help"
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 

@@ -1,0 +1,144 @@
+"""Backfills: rows of files as records of a topic, see `dss_bulk.rows` and `dss_bulk.inputs`.
+
+Invariant: rejects of a chunk are in their side file before the chunk is committed.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from dss_bulk.inputs import InputFile, Inputs
+from dss_bulk.limits import BACKFILL_ROWS_PER_CHUNK, REJECTS_MAX
+from dss_bulk.rows import Reject, RowRule, records_of
+from dss_bulk.staging import Staging, Target
+from dss_bulk.work import ChunkDone
+from dss_client.job_values import Granted, JobChunk, JobInput
+from dss_core.errors import RowsRefused, SubjectOutsideTopic
+from dss_core.filters import TopicFilter
+from dss_core.staged import StagedFor
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillParams:
+    """What a backfill is told besides its target."""
+
+    rule: RowRule
+    files: tuple[InputFile, ...]
+    rejects: str | None
+    """A folder for side files; without one a rejected row ends the job."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        fields = json.loads(text)
+        files = tuple(InputFile(*each) for each in fields["files"])
+        return cls(RowRule.from_json(json.dumps(fields["rule"])), files, fields["rejects"])
+
+    def to_json(self) -> str:
+        """For the manifest."""
+        rule = json.loads(self.rule.to_json())
+        return json.dumps({"rule": rule, "files": self.files, "rejects": self.rejects})
+
+
+def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
+    """The chunks of a backfill: runs of rows."""
+    total_bytes = sum(file.bytes for file in inputs.files)
+    found = []
+    for start in range(0, inputs.rows, BACKFILL_ROWS_PER_CHUNK):
+        end = min(start + BACKFILL_ROWS_PER_CHUNK, inputs.rows)
+        size = total_bytes * (end - start) // inputs.rows
+        found.append(JobInput(json.dumps({"start": start, "end": end}), end - start, size))
+    return tuple(found)
+
+
+def looked_through(
+    inputs: Inputs, rule: RowRule, patterns: Sequence[str] = ()
+) -> tuple[int, list[Reject]]:
+    """How many records all rows make, and the rows that make none.
+
+    Raises:
+        SubjectOutsideTopic: a record has a subject that none of the target's patterns meets.
+        RowsRefused: more rows are rejected than one job may have.
+        InputRefused, IllegalArgument: a file or a column is not as it should be.
+    """
+    records = 0
+    rejects: list[Reject] = []
+    filters = [TopicFilter.parse(pattern) for pattern in patterns]
+    seen: set[str] = set()
+    paths = [file.path for file in inputs.files]
+    for rows in inputs.batches(0, inputs.rows):
+        made = records_of(rows, paths, rule, 0)
+        records += made.records.num_rows
+        rejects += made.rejects
+        subjects = set(made.records["subject"].unique().to_pylist()) - seen
+        for subject in subjects if filters else ():
+            if not any(each.matches(subject) for each in filters):
+                raise SubjectOutsideTopic(
+                    subject=subject, topic=rule.topic, patterns=", ".join(patterns)
+                )
+        seen |= subjects
+        if len(rejects) > REJECTS_MAX:
+            raise rows_refused(rejects)
+    return records, rejects
+
+
+def rows_refused(rejects: Sequence[Reject]) -> RowsRefused:
+    """The error for rows that make no record."""
+    first = rejects[0]
+    return RowsRefused(rows=len(rejects), file=first.file, row=first.row, reason=first.reason)
+
+
+class BackfillWork:
+    """Reads rows, makes records, stages them."""
+
+    def __init__(self, granted: Granted) -> None:
+        assert granted.target is not None, "a backfill writes to a topic"
+        target = granted.target
+        self._granted = granted
+        self._params = BackfillParams.from_json(granted.job.params)
+        self._inputs = Inputs(self._params.files, self._params.rule)
+        self._paths = [file.path for file in self._params.files]
+        self._storage_topic_id = target.storage_topic_id
+        self._target = Target(target.router, target.partitions, target.factor)
+
+    async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
+        """Stage the records of its rows.
+
+        Raises:
+            InputRefused: a file was changed.
+            RowsRefused: a row makes no record, and there is no side file.
+        """
+        self._inputs.require_unchanged()
+        span = json.loads(chunk.input)
+        now_us = self._granted.job.created_at_ms * 1_000
+        rejects: list[Reject] = []
+        staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
+        with Staging(self._granted.staging, staged_for, self._target) as staging:
+            for rows in self._inputs.batches(span["start"], span["end"]):
+                made = records_of(rows, self._paths, self._params.rule, now_us)
+                rejects += made.rejects
+                staging.add(made.records)
+            records = staging.records
+            self._set_aside(chunk.number, rejects)
+            file = staging.finish()
+        output = json.dumps({"records": records, "rejects": len(rejects)})
+        return ChunkDone(() if file is None else (file,), output, records)
+
+    def _set_aside(self, chunk: int, rejects: list[Reject]) -> None:
+        if not rejects:
+            return
+        if self._params.rejects is None:
+            raise rows_refused(rejects)
+        folder = Path(self._params.rejects)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"rejects-{chunk:08d}.jsonl"
+        unfinished = path.with_suffix(".part")
+        unfinished.write_text("".join(_lines(rejects)))
+        unfinished.rename(path)
+
+
+def _lines(rejects: list[Reject]) -> Iterator[str]:
+    for reject in rejects:
+        yield json.dumps(reject._asdict()) + "\n"

@@ -1,0 +1,114 @@
+"""The driver of one job: takes its lease, and works off its chunks in their order.
+
+::
+
+    drive ─Acquire─► work ─chunk─► commit ─► chunk ─► ... ─► the daemon says done
+                       └ DssError ─► GiveUp: the job failed, with the sentence of the error
+    killed anywhere: nobody says anything; the lease runs out, and another driver goes on
+
+Invariant: what was committed is never worked on again. A driver that lost its lease stops and
+says so; it gives up nothing that is another one's.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dss_bulk.backfill_work import BackfillWork
+from dss_bulk.export_work import ExportWork
+from dss_bulk.replay_work import ReplayWork
+from dss_bulk.work import Work
+from dss_client import Client
+from dss_client.job_values import Granted, Job
+from dss_client.jobs import Lease
+from dss_core.errors import (
+    DssError,
+    JobFenced,
+    JobNotFound,
+    JobNotInState,
+    OutcomeUnknown,
+    Unreachable,
+)
+
+NOT_OURS = (JobFenced, JobNotInState, JobNotFound)
+"""Another driver has the job, or it has ended."""
+
+PASSING = (OutcomeUnknown, Unreachable)
+"""The daemon is away: another driver may go on later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a driver is."""
+
+    chunks: int
+    published: int
+    records: int
+    """That this driver published."""
+
+
+OnProgress = Callable[[Progress], None]
+
+
+async def drive(client: Client, job: str, on_progress: OnProgress | None = None) -> Job:
+    """Work off a job; returns it as it stands at the end.
+
+    Raises:
+        JobNotFound, JobNotInState, JobLeased: it cannot be driven.
+        JobFenced: another driver took it.
+        DssError: it failed, and was given up; or the daemon is away, and it was not.
+    """
+    async with client.jobs.drive(job, driver=whoami()) as lease:
+        try:
+            await _work_off(client, lease, on_progress or _silent)
+        except (*NOT_OURS, *PASSING):
+            raise
+        except DssError as error:
+            await lease.give_up(error.message)
+            raise
+        except OSError as error:
+            await lease.give_up(f"{error.strerror}: {error.filename}")
+            raise
+        return await client.jobs.get(str(lease.job.job_id))
+
+
+def whoami() -> str:
+    """What operators read of this driver."""
+    return f"local engine, host {socket.gethostname()}, pid {os.getpid()}"
+
+
+async def _work_off(client: Client, lease: Lease, on_progress: OnProgress) -> None:
+    work = work_of(client, lease.granted)
+    chunks, records = lease.job.chunks, 0
+    on_progress(Progress(chunks, lease.job.published, 0))
+    async for chunk in lease.open_chunks():
+        if lease.lost is not None:
+            raise lease.lost
+        done = await work.chunk(chunk, last=chunk.number == chunks - 1)
+        await lease.commit(chunk.number, done.files, output=done.output)
+        records += done.records
+        lease.said = json.dumps({"records": records})
+        on_progress(Progress(chunks, chunk.number + 1, records))
+
+
+def work_of(client: Client, granted: Granted) -> Work:
+    """The work of a job's kind.
+
+    Raises:
+        DssError: its parameters cannot be followed.
+    """
+    match granted.job.kind:
+        case "replay":
+            return ReplayWork(client, granted)
+        case "export":
+            return ExportWork(client, granted)
+        case "backfill":
+            return BackfillWork(granted)
+        case kind:
+            raise AssertionError(f"the local engine has no work of kind {kind}")
+
+
+def _silent(_progress: Progress) -> None:
+    """Nobody wants to know."""

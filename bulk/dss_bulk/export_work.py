@@ -1,0 +1,63 @@
+"""Exports: records of a range as Parquet, see `dss_bulk.export`.
+
+Invariant: the run is published before its last chunk is committed. A driver that finds it
+published commits what is left and writes nothing.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from dss_bulk.export import ExportRun
+from dss_bulk.selection import Selection
+from dss_bulk.source import tables_of
+from dss_bulk.work import ChunkDone
+from dss_client import Client
+from dss_client.job_values import Granted, JobChunk
+from dss_core.filters import TopicFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ExportParams:
+    """What an export is told besides source and range."""
+
+    folder: str
+    topic_id: int
+    ends: dict[str, int]
+    """By stream: where the next export begins."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        return cls(**json.loads(text))
+
+    def to_json(self) -> str:
+        """For the manifest."""
+        return json.dumps(asdict(self))
+
+
+class ExportWork:
+    """Reads, selects, writes a file an hour."""
+
+    def __init__(self, client: Client, granted: Granted) -> None:
+        job = granted.job
+        self._client = client
+        self._params = ExportParams.from_json(job.params)
+        self._selection = Selection(subject=TopicFilter.parse(job.filter) if job.filter else None)
+        folder = Path(self._params.folder)
+        self._run = ExportRun(folder, job.source, self._params.topic_id, job.name)
+
+    async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
+        """Write its records; with the last chunk, publish the run."""
+        records = 0
+        if not self._run.published:
+            parts = [
+                (stream, self._selection.of(table))
+                async for stream, table in tables_of(self._client, chunk.ranges)
+            ]
+            records = self._run.write_chunk(chunk.number, iter(parts))
+            if last:
+                self._run.publish(self._params.ends)
+        output = json.dumps({"records": records, "run": self._run.folder.name})
+        return ChunkDone(output=output, records=records)

@@ -1,0 +1,70 @@
+"""Replays: records of a range of one topic, copied to another.
+
+Invariant: each record that is selected gets one copy; copies keep the order of their keys.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from dss_bulk.copies import CopyRule, copied
+from dss_bulk.selection import Selection
+from dss_bulk.source import tables_of
+from dss_bulk.staging import Staging, Target
+from dss_bulk.work import ChunkDone
+from dss_client import Client
+from dss_client.job_values import Granted, JobChunk
+from dss_core.filters import TopicFilter
+from dss_core.staged import StagedFor
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayParams:
+    """What a replay is told besides source, target and range."""
+
+    subject: str | None = None
+    """A template, see `dss_bulk.copies`."""
+    key: str | None = None
+    """Hexadecimal: records of this key alone."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Records with each of these headers alone; values as text."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote; nothing where it is empty."""
+        fields = json.loads(text or "{}")
+        headers = tuple((name, value) for name, value in fields.pop("headers", ()))
+        return cls(headers=headers, **fields)
+
+    def to_json(self) -> str:
+        """For the manifest."""
+        return json.dumps(asdict(self))
+
+
+class ReplayWork:
+    """Reads, selects, copies, stages."""
+
+    def __init__(self, client: Client, granted: Granted) -> None:
+        assert granted.target is not None, "a replay writes to a topic"
+        job, target = granted.job, granted.target
+        params = ReplayParams.from_json(job.params)
+        self._client = client
+        self._granted = granted
+        self._storage_topic_id = target.storage_topic_id
+        self._target = Target(target.router, target.partitions, target.factor)
+        self._rule = CopyRule(job.source, target.topic, job.name, job.hops_max, params.subject)
+        self._selection = Selection(
+            subject=TopicFilter.parse(job.filter) if job.filter else None,
+            key=None if params.key is None else bytes.fromhex(params.key),
+            headers=tuple((name, value.encode()) for name, value in params.headers),
+        )
+
+    async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
+        """Stage the copies of its records."""
+        staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
+        with Staging(self._granted.staging, staged_for, self._target) as staging:
+            async for stream, table in tables_of(self._client, chunk.ranges):
+                staging.add(copied(self._selection.of(table), stream, self._rule))
+            records = staging.records
+            file = staging.finish()
+        return ChunkDone(() if file is None else (file,), records=records)

@@ -1,0 +1,38 @@
+"""What a driver does with a chunk, by the kind of its job.
+
+::
+
+    open(job) ──► chunk(0) ─commit─► chunk(1) ─commit─► ... chunk(last) ─commit─► done
+
+Invariant: `chunk` may be called again for the same chunk by another process, and then gives the
+same; what it leaves outside of the staging directory is complete and durable when it returns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dss_client.job_values import JobChunk
+from dss_core.staged import StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDone:
+    """What is committed of a chunk."""
+
+    files: Sequence[StagedFile] = ()
+    output: str = ""
+    """What is kept of a chunk that was written elsewhere."""
+    records: int = 0
+
+
+class Work(Protocol):
+    """The work of one kind of job."""
+
+    async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
+        """Do what there is to do before the chunk is committed.
+
+        Raises:
+            DssError: it cannot be done.
+        """
+        ...

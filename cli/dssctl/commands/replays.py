@@ -1,0 +1,89 @@
+"""``dssctl replays``: records of a topic, copied to another."""
+
+from typing import Annotated
+
+import typer
+
+from dssctl.changing import Changing
+from dssctl.driving import (
+    Chunk,
+    Drive,
+    End,
+    JobName,
+    Only,
+    Rate,
+    Start,
+    make_job,
+    size_or_usual,
+    time_us,
+)
+from dssctl.tree import noun
+
+app = noun("replays")
+
+
+@app.command(cls=Changing)
+def create(
+    context: typer.Context,
+    name: JobName,
+    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")],
+    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")],
+    start: Start = None,
+    end: End = None,
+    only: Only = None,
+    key: Annotated[str | None, typer.Option(help="Records of this key alone.")] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Records with this header alone; repeatable."),
+    ] = None,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Of the copies: {subject}, {source}, {target}, {rest}. Else the target's name "
+            "takes the place of the source's, or stands before.",
+        ),
+    ] = None,
+    rate: Rate = None,
+    chunk: Chunk = None,
+    hops_max: Annotated[
+        int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
+    ] = 0,
+    allow_loop: Annotated[
+        bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
+    ] = False,
+    drive: Drive = True,
+) -> None:
+    """Copy records of a topic to another, each exactly once, in the order of their keys."""
+    from dss_bulk.copies import CopyRule
+    from dss_bulk.replay_work import ReplayParams
+    from dss_client.changes import CreateJob
+
+    CopyRule(source, target, name, 1, subject)
+    params = ReplayParams(
+        subject=subject,
+        key=None if key is None else key.encode().hex(),
+        headers=tuple(map(_header, header or ())),
+    )
+    change = CreateJob(
+        name,
+        "replay",
+        source=source,
+        target=target,
+        start_us=time_us(start),
+        end_us=time_us(end),
+        filter=only or "",
+        rate_bytes_s=size_or_usual(rate),
+        chunk_bytes=size_or_usual(chunk),
+        hops_max=hops_max,
+        allow_loop=allow_loop,
+        params=params.to_json(),
+    )
+    make_job(context, change, drive=drive)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"'{text}' is no header; write NAME=VALUE.")
+    return name, value

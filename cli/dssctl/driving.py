@@ -1,0 +1,120 @@
+"""Making a bulk job and starting its driver.
+
+The driver is a process group of its own: it outlives this command, the terminal and a restart of
+the daemon, and says what it does in a log of the user's state directory. Invariant: a driver is
+started for a job that was made, never before; one that dies leaves a job that another one takes.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.changing import carry_out
+from dssctl.connection import ask
+from dssctl.output import note
+from dssctl.quantities import size_bytes
+from dssctl.settings import Settings
+
+if TYPE_CHECKING:
+    from dss_client import Operation
+    from dss_client.changes import CreateJob
+
+JobName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Of the job: letters, digits, '.', '_', '-'.")
+]
+Start = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Appended from then on; all that is kept where absent."),
+]
+End = Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")]
+Only = Annotated[
+    str | None, typer.Option("--only", metavar="FILTER", help="Of subjects: orders/eu/# for one.")
+]
+Chunk = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Read for one commit: 32M for one, 64K to 128M."),
+]
+Rate = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Published a second at most: 10M for one.")
+]
+Drive = Annotated[
+    bool,
+    typer.Option(
+        "--drive/--no-drive", help="Start its driver here; without, any other machine may take it."
+    ),
+]
+
+
+def make_job(context: typer.Context, change: "CreateJob", *, drive: bool) -> None:
+    """Plan, ask, make; then start the driver.
+
+    Raises:
+        DssError: it cannot be made, or was declined.
+    """
+
+    def show(settings: Settings, operation: "Operation") -> None:
+        from dssctl.operation_items import APPLIED_KIND, operation_item, operation_sections
+        from dssctl.output import show_one
+
+        sections = list(operation_sections(operation))
+        show_one(settings, APPLIED_KIND, operation_item(operation), sections)
+        if drive:
+            start_driver(settings, change.name)
+        else:
+            note(settings, f"drive it: dssctl jobs drive {change.name}")
+
+    carry_out(context, change, show)
+
+
+def start_driver(settings: Settings, job: str) -> None:
+    """Start a process that works off the job, unless it has ended."""
+    if ask(settings, lambda client: client.jobs.get(job)).has_ended:
+        note(settings, f"job {job} has nothing to do")
+        return
+    log = log_path(job)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "dss_bulk", job]
+    if settings.endpoint is not None:
+        command += ["--endpoint", settings.endpoint]
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    note(settings, f"its driver is process {process.pid}; it says what it does in {log}")
+    note(settings, f"wait for its end: dssctl jobs wait {job}")
+
+
+def log_path(job: str) -> Path:
+    """Where the driver of a job that was started on this machine says what it does."""
+    from platformdirs import user_state_path
+
+    return user_state_path("dssctl", appauthor=False) / "jobs" / f"{job}.log"
+
+
+def time_us(text: str | None) -> int | None:
+    """A time of the shared grammar in microseconds since 1970; none where none is given.
+
+    Raises:
+        IllegalTime: it is no time.
+    """
+    from dss_core.times import parse_time
+
+    if text is None:
+        return None
+    found = parse_time(text, now_us=time.time_ns() // 1_000)
+    if not isinstance(found, int):
+        raise typer.BadParameter(f"'{text}' is no moment here; write -1h, a date or RFC 3339.")
+    return found
+
+
+def size_or_usual(text: str | None) -> int:
+    """Bytes; 0 where nothing is said."""
+    return 0 if text is None else size_bytes(text)
