@@ -179,10 +179,10 @@ def what_next(job: "Job") -> list[str]:
         case _ if job.driver:
             steps = [
                 f"{job.driver} fell silent at {chunk}; it is published once at most all the same.",
-                f"Start a driver: it takes {name} over under epoch {job.epoch + 1} and goes on.",
+                f"Start another, which goes on under epoch {job.epoch + 1}: dssctl jobs drive {name}",
             ]
         case _:
-            steps = [f"No driver has taken it yet; one has to be started, and begins at {chunk}."]
+            steps = [f"No driver has taken it yet: dssctl jobs drive {name}"]
     return steps
 
 

@@ -39,8 +39,8 @@ def test_a_driver_is_shown_with_whether_it_lives(changed: dict[str, object], sho
     ("changed", "said"),
     [
         ({}, "dssctl jobs wait again"),
-        ({"driver_lives": False}, "takes again over under epoch 3"),
-        ({"driver_lives": False, "driver": ""}, "begins at chunk 3 of 8"),
+        ({"driver_lives": False}, "goes on under epoch 3: dssctl jobs drive again"),
+        ({"driver_lives": False, "driver": ""}, "taken it yet: dssctl jobs drive again"),
         ({"state": "paused"}, "dssctl jobs resume again"),
         ({"state": "paused", "driver_lives": False}, "Nobody drives it"),
         ({"state": "done"}, "dssctl jobs rm again"),

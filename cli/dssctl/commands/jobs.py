@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import JobNotDone, JobNotFound
-from dssctl.changing import Changing, Removing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
+from dssctl.driving import start_driver
 from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from dssctl.job_waiting import wait_for_job
 from dssctl.listing import list_items, listing
@@ -72,6 +74,14 @@ def wait(context: typer.Context, name: Name) -> None:
     if job.state != "done":
         reason = job.failure or "no reason was given"
         raise JobNotDone(job=job.name, state=job.state, reason=reason)
+
+
+@app.command(cls=Writing)
+def drive(context: typer.Context, name: Name) -> None:
+    """Start a driver for a job on this machine, where the last one died or none was started."""
+    settings = settings_of(context)
+    confirm_name_if_protected(settings, "drive a job", name)
+    start_driver(settings, name)
 
 
 @app.command(cls=Changing)
