@@ -5,7 +5,7 @@ the daemon, and says what it does in a log of the user's state directory. Invari
 started for a job that was made, never before; one that dies leaves a job that another one takes.
 """
 
-import subprocess
+import os
 import sys
 import time
 from pathlib import Path
@@ -80,15 +80,18 @@ def start_driver(settings: Settings, job: str) -> None:
     command = [sys.executable, "-m", "dss_bulk", job]
     if settings.endpoint is not None:
         command += ["--endpoint", settings.endpoint]
-    with log.open("ab") as said:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    note(settings, f"its driver is process {process.pid}; it says what it does in {log}")
+    pid = os.posix_spawn(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    note(settings, f"its driver is process {pid}; it says what it does in {log}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
 
 
