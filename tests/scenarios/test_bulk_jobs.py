@@ -20,7 +20,7 @@ from dss_client.changes import (
     RemoveTopic,
     ResumeJob,
 )
-from dss_client.job_values import Job
+from dss_client.job_values import Job, JobInput
 from dss_client.record import Record
 from dss_core.columns import Columns
 from dss_core.errors import (
@@ -30,9 +30,7 @@ from dss_core.errors import (
     JobNotDone,
     JobNotFound,
     JobNotInState,
-    OutcomeUnknown,
     StagedFileRefused,
-    Unreachable,
 )
 from dss_core.origin import ORIGIN
 from dss_core.staged import StagedFile, StagedWriter
@@ -271,11 +269,7 @@ async def test_a_daemon_that_is_killed_again_and_again_doubles_and_loses_nothing
         await fill(client)
         await make(client)
         deaths = asyncio.create_task(die(daemon, times=4))
-        while (await looked(client)).state != "done":
-            try:
-                await replay(client, "again", subject=SUBJECT)
-            except (Unreachable, OutcomeUnknown):
-                await asyncio.sleep(0.05)
+        assert await replay(client, "again", subject=SUBJECT) > 3
         await deaths
         check_copies(await copies(client))
 
@@ -286,9 +280,48 @@ async def die(daemon: RevivedDaemon, *, times: int) -> None:
         await daemon.revive()
 
 
-async def looked(client: Client) -> Job:
-    while True:
-        try:
-            return await client.jobs.get("again")
-        except (Unreachable, OutcomeUnknown):
-            await asyncio.sleep(0.05)
+async def test_a_backfill_has_the_chunks_that_its_planner_says(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        inputs = tuple(JobInput(f"file {number}", 1, 10) for number in range(3))
+        change = CreateJob("fill", "backfill", target="copies", params="{}", inputs=inputs)
+        await client.operations.apply(change)
+        async with client.jobs.drive("fill", driver="one") as lease:
+            assert lease.job.params == "{}"
+            async for chunk in lease.open_chunks():
+                with StagedWriter(
+                    lease.granted.staging, lease.granted.staged_for(chunk.number)
+                ) as writer:
+                    writer.add(Columns([chunk.input.encode()], None, SUBJECT, None, 1), 2)
+                    file = writer.finish()
+                await lease.commit(chunk.number, [file])
+        found = [record.payload async for record in client.read(stream="copies/0/2")]
+        assert found == [b"file 0", b"file 1", b"file 2"]
+
+
+async def test_an_export_keeps_what_was_said_of_each_chunk(client: Client) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        change = CreateJob("out", "export", source="orders", chunk_bytes=128 << 10)
+        await client.operations.apply(change)
+        async with client.jobs.drive("out", driver="one") as lease:
+            assert lease.granted.target is None
+            async for chunk in lease.open_chunks():
+                await lease.commit(chunk.number, output=f"part-{chunk.number}.parquet")
+        done = await client.jobs.ended("out")
+        outputs = [chunk.result.output async for chunk in client.jobs.chunks("out") if chunk.result]
+        assert outputs == [f"part-{number}.parquet" for number in range(done.chunks)]
+
+
+async def test_a_driver_that_gives_up_ends_the_job(client: Client, home: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await make(client)
+        async with client.jobs.drive("again", driver="one") as lease:
+            chunk = await anext(lease.open_chunks())
+            staged(lease, chunk.number, await read_chunk(client, chunk), SUBJECT)
+            await lease.give_up("the schema changed between two files")
+        with pytest.raises(JobNotDone, match="the schema changed"):
+            await client.jobs.ended("again")
+        await until_swept(home)
+        codes = set[str]()
+        while not {"job.taken", "job.failed"} <= codes:
+            codes = {event.code for event in (await client.events.list()).events}
+            await asyncio.sleep(0.02)

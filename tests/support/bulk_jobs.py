@@ -1,19 +1,26 @@
 """Bulk jobs in tests: those of a daemon's parts, and a driver that goes record by record."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from dss_client import Client
 from dss_client.job_values import JobChunk, JobTarget
 from dss_client.jobs import Lease
 from dss_client.record import Record
 from dss_core.columns import Columns
+from dss_core.errors import OutcomeUnknown, Stopping, Unreachable
 from dss_core.origin import Source, copied_headers
 from dss_core.routing import key_hash, partition_of
 from dss_core.staged import StagedFile, StagedWriter
 from dss_sim.played_groups import Plant
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.staging import Staging
+
+T = TypeVar("T")
+AWAY_S = 0.05
 
 
 async def opened_jobs(plant: Plant) -> Jobs:
@@ -66,12 +73,26 @@ def _columns(records: Sequence[Record], job: str, subject: str) -> Columns:
     )
 
 
+async def answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """What a daemon answers that may be away for a while."""
+    while True:
+        try:
+            return await ask()
+        except (Unreachable, OutcomeUnknown, Stopping):
+            await asyncio.sleep(AWAY_S)
+
+
+async def _open_chunks(lease: Lease) -> list[JobChunk]:
+    return [chunk async for chunk in lease.open_chunks()]
+
+
 async def replay(client: Client, job: str, *, subject: str, driver: str = "a test") -> int:
     """Drive a replay to its end; returns how many chunks this driver published."""
     count = 0
     async with client.jobs.drive(job, driver=driver) as lease:
-        async for chunk in lease.open_chunks():
-            records = await read_chunk(client, chunk)
+        chunks = await answered(partial(_open_chunks, lease))
+        for chunk in chunks:
+            records = await answered(partial(read_chunk, client, chunk))
             file = staged(lease, chunk.number, records, subject)
             await lease.commit(chunk.number, [file])
             count += 1
