@@ -161,6 +161,7 @@ def chunk_item(chunk: "JobChunk") -> Item:
 def what_next(job: "Job") -> list[str]:
     """What can be done about a job as it stands, in sentences."""
     name, chunk = job.name, f"chunk {job.published} of {job.chunks}"
+    drive = f"dssctl jobs drive {name}"
     match job.state:
         case "done":
             steps = [f"All of it is published. Forget it: dssctl jobs rm {name}"]
@@ -173,16 +174,16 @@ def what_next(job: "Job") -> list[str]:
         case "paused":
             steps = [f"It publishes nothing until then: dssctl jobs resume {name}"]
             if not job.driver_lives:
-                steps.append(f"Nobody drives it; whoever takes it begins at {chunk}.")
+                steps.append(f"Nobody drives it; a driver begins at {chunk}: {drive}")
         case _ if job.driver_lives:
             steps = [f"It is driven. Wait for its end: dssctl jobs wait {name}"]
         case _ if job.driver:
             steps = [
-                f"{job.driver} fell silent at {chunk}; it is published once at most all the same.",
-                f"Start another, which goes on under epoch {job.epoch + 1}: dssctl jobs drive {name}",
+                f"{job.driver} fell silent at {chunk}; nothing is lost, or published twice.",
+                f"Another driver takes it over, with epoch {job.epoch + 1}: {drive}",
             ]
         case _:
-            steps = [f"No driver has taken it yet: dssctl jobs drive {name}"]
+            steps = [f"No driver has taken it yet. Start one here: {drive}"]
     return steps
 
 

@@ -96,7 +96,7 @@ class Waiting:
         if job.state == "paused":
             why = f"the job {job.name} is paused: dssctl jobs resume {job.name}"
         elif not job.driver_lives:
-            why = f"nobody drives the job {job.name} now: dssctl jobs describe {job.name}"
+            why = f"nobody drives the job {job.name} now: dssctl jobs drive {job.name}"
         if why and why != self._told:
             note(self._settings, why)
         self._told = why

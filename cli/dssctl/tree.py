@@ -34,7 +34,7 @@ COMMANDS = {
     "sessions": "What the daemon keeps of clients: list, close.",
     "schedules": "What the daemon does by the clock: list, create, describe, pause, trigger, edit.",
     "tasks": "What the daemon can do by the clock, or at once: list, run.",
-    "jobs": "Bulk jobs: list, describe, wait, pause, resume, cancel, remove.",
+    "jobs": "Bulk jobs: list, describe, drive, wait, pause, resume, cancel, remove.",
     "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
     "produce": "Publish lines, or JSON lines, to a topic.",
     "consume": "Print records as they come, alone or as member of a group.",

@@ -39,10 +39,10 @@ def test_a_driver_is_shown_with_whether_it_lives(changed: dict[str, object], sho
     ("changed", "said"),
     [
         ({}, "dssctl jobs wait again"),
-        ({"driver_lives": False}, "goes on under epoch 3: dssctl jobs drive again"),
-        ({"driver_lives": False, "driver": ""}, "taken it yet: dssctl jobs drive again"),
+        ({"driver_lives": False}, "takes it over, with epoch 3: dssctl jobs drive again"),
+        ({"driver_lives": False, "driver": ""}, "dssctl jobs drive again"),
         ({"state": "paused"}, "dssctl jobs resume again"),
-        ({"state": "paused", "driver_lives": False}, "Nobody drives it"),
+        ({"state": "paused", "driver_lives": False}, "begins at chunk 3 of 8"),
         ({"state": "done"}, "dssctl jobs rm again"),
         ({"state": "failed"}, "3 of 8 chunks are published and stay"),
         ({"state": "cancelled"}, "dssctl jobs rm again"),

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -13,7 +14,7 @@ import dss_client
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.bulk_jobs import read_chunk, staged
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Completed, environment, run_dssctl
 from support.started_program import ProgramProcess
 
 STOP_S_MAX = 20.0
@@ -161,6 +162,31 @@ def test_ctrl_c_ends_the_waiting_and_leaves_the_job(filled: Daemon) -> None:
     assert item(filled.dssctl("jobs", "describe", "left", "-o", "json"))["state"] == "active"
     late = filled.dssctl("jobs", "wait", "left", "--timeout", "1s")
     assert "it is active, 0 of 1 chunks" in refused(late, 4, "DSS1172")
+
+
+def test_a_driver_is_started_where_none_lives(
+    filled: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    between = ("--from", "orders", "--to", "copies")
+    ok(filled.dssctl("replays", "create", "driven", *between, "--no-drive", "-y"))
+    # As a process: who starts a driver does not wait for it.
+    ok(run_dssctl("--endpoint", filled.endpoint, "jobs", "drive", "driven"))
+    assert item(filled.dssctl("jobs", "wait", "driven", "-o", "json"))["records"] == 500
+    told = refused(filled.dssctl("jobs", "drive", "driven"), 6, "DSS7004")
+    assert "is done: it cannot be driven" in told
+
+
+def test_a_second_driver_is_refused_before_it_is_started(filled: Daemon) -> None:
+    make(filled, "taken")
+
+    async def taken(client: Client) -> None:
+        async with client.jobs.drive("taken", driver="a test, pid 7"):
+            pass  # its lease outlasts it
+
+    run(filled, taken)
+    told = refused(filled.dssctl("jobs", "drive", "taken"), 6, "DSS7004")
+    assert "is driven by a test, pid 7" in told
 
 
 def start(daemon: Daemon, *arguments: str) -> ProgramProcess:
