@@ -25,6 +25,7 @@ from dss_client.job_values import Granted, Job
 from dss_client.jobs import Lease
 from dss_core.errors import (
     DssError,
+    IllegalJob,
     JobFenced,
     JobNotFound,
     JobNotInState,
@@ -107,7 +108,7 @@ def work_of(client: Client, granted: Granted) -> Work:
         case "backfill":
             return BackfillWork(granted)
         case kind:
-            raise AssertionError(f"the local engine has no work of kind {kind}")
+            raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 
 
 def _silent(_progress: Progress) -> None:

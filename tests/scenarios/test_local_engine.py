@@ -23,7 +23,14 @@ from dss_bulk.replay_work import ReplayParams
 from dss_bulk.rows import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
-from dss_core.errors import HopLimit, JobLeased, JobNotInState, RowsRefused, StagedFileRefused
+from dss_core.errors import (
+    HopLimit,
+    IllegalJob,
+    JobLeased,
+    JobNotInState,
+    RowsRefused,
+    StagedFileRefused,
+)
 from support.daemon_process import running, short_directory
 
 RECORDS = 2_000
@@ -199,6 +206,15 @@ async def test_a_subject_outside_of_the_target_ends_the_job_with_nothing_publish
         await drive(client, "outside")
     assert (await client.jobs.get("outside")).state == "failed"
     assert await payloads(client, "copies") == []
+
+
+async def test_a_kind_that_the_engine_does_not_make_is_given_up_with_a_sentence(
+    client: Client,
+) -> None:
+    await make(client, CreateJob("look", "audit", source="orders"))
+    with pytest.raises(IllegalJob, match="makes no audit"):
+        await drive(client, "look")
+    assert (await client.jobs.get("look")).state == "failed"
 
 
 async def test_two_drivers_do_not_work_on_one_job(client: Client) -> None:
