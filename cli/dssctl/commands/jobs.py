@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import JobNotDone, JobNotFound, JobNotInState
-from dssctl.changing import Changing, Removing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.driving import start_driver
-from dssctl.impact import Impact
 from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from dssctl.job_waiting import wait_for_job
 from dssctl.listing import list_items, listing
 from dssctl.output import Item, Section, show_one
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
-from dssctl.tree import Command, noun, settings_of, showing
+from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dss_client import Client, Job, JobChunk
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 app = noun("jobs")
 
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Its name.")]
-
-
-class Driving(Command):
-    """A verb that starts what publishes: no operation, for the job was made by one."""
-
-    impact = Impact.WRITE
 
 
 @app.command("ls", cls=listing(JOB_KIND, ListRules(remembered="jobs")))
@@ -82,13 +76,14 @@ def wait(context: typer.Context, name: Name) -> None:
         raise JobNotDone(job=job.name, state=job.state, reason=reason)
 
 
-@app.command(cls=showing(JOB_KIND, command=Driving))
+@app.command(cls=showing(JOB_KIND, command=Writing))
 def drive(context: typer.Context, name: Name) -> None:
     """Start a driver of the job on this machine, or another one where the last one fell silent.
 
     It goes on behind the last chunk that is published, and outlives this command.
     """
     settings = settings_of(context)
+    confirm_name_if_protected(settings, "drive a job", name)
     job = ask(settings, lambda client: client.jobs.get(name))
     if job.has_ended or job.driver_lives:
         # The daemon would refuse the driver, which nobody listens to.
