@@ -22,4 +22,4 @@ async def test_a_file_that_a_start_sets_aside_is_an_event() -> None:
     assert event.code == FILE_QUARANTINED.code
     assert event.subject.startswith("log/quarantine/stranger.seg")
     assert event.sentence == "At the start: no row names it."
-    assert f"{FILE_QUARANTINED.code} {event.subject}: " in said
+    assert f"[{FILE_QUARANTINED.code}]: {event.subject}: " in said

@@ -52,6 +52,6 @@ async def test_unread_records_that_retention_takes_are_told_and_counted() -> Non
     [loss] = status.unread_losses
     assert (loss.topic, loss.group, loss.records) == ("orders", "billing", RECORDS)
     assert loss.exact
-    assert daemon.said.count(f"{RETENTION_LOST.code} billing@orders/#: ") == 1
+    assert daemon.said.count(f"[{RETENTION_LOST.code}]: billing@orders/#: ") == 1
     assert (event.code, event.subject) == (RETENTION_LOST.code, "billing@orders/#")
     assert event.fields["records"] == str(RECORDS)

@@ -122,6 +122,7 @@ STEPS: Sequence[Step] = (
         4,
         "tests/dss_bulk",
         "tests/dss_core",
+        "tests/dssd/jobs",
         "tests/dssd/machines",
         "tests/dssd/leaders/test_progress_columns.py",
         f"{LOG}/read/test_reader.py",
