@@ -126,6 +126,9 @@ class BackfillWork:
         output = json.dumps({"records": records, "rejects": len(rejects)})
         return ChunkDone(() if file is None else (file,), output, records)
 
+    def discard(self) -> None:
+        """Nothing is left: the daemon sweeps what was staged, and rejects are of use."""
+
     def _set_aside(self, chunk: int, rejects: list[Reject]) -> None:
         if not rejects:
             return

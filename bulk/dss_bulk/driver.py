@@ -33,8 +33,8 @@ from dss_core.errors import (
     Unreachable,
 )
 
-NOT_OURS = (JobFenced, JobNotInState, JobNotFound)
-"""Another driver has the job, or it has ended."""
+ENDED = (JobNotInState, JobNotFound)
+"""The job was cancelled, or removed."""
 
 PASSING = (OutcomeUnknown, Unreachable)
 """The daemon is away: another driver may go on later."""
@@ -63,14 +63,20 @@ async def drive(client: Client, job: str, on_progress: OnProgress | None = None)
     """
     async with client.jobs.drive(job, driver=whoami()) as lease:
         try:
-            await _work_off(client, lease, on_progress or _silent)
-        except (*NOT_OURS, *PASSING):
-            raise
+            work = work_of(client, lease.granted)
         except DssError as error:
             await lease.give_up(error.message)
             raise
-        except OSError as error:
-            await lease.give_up(f"{error.strerror}: {error.filename}")
+        try:
+            await _work_off(work, lease, on_progress or _silent)
+        except (JobFenced, *PASSING):
+            raise
+        except ENDED:
+            work.discard()
+            raise
+        except (DssError, OSError) as error:
+            work.discard()
+            await lease.give_up(_sentence(error))
             raise
         return await client.jobs.get(str(lease.job.job_id))
 
@@ -80,8 +86,14 @@ def whoami() -> str:
     return f"local engine, host {socket.gethostname()}, pid {os.getpid()}"
 
 
-async def _work_off(client: Client, lease: Lease, on_progress: OnProgress) -> None:
-    work = work_of(client, lease.granted)
+def _sentence(error: DssError | OSError) -> str:
+    """Why the job failed, as operators read it."""
+    if isinstance(error, DssError):
+        return error.message
+    return f"{error.strerror or error}: {error.filename or 'the disk'}"
+
+
+async def _work_off(work: Work, lease: Lease, on_progress: OnProgress) -> None:
     chunks, records = lease.job.chunks, 0
     on_progress(Progress(chunks, lease.job.published, 0))
     async for chunk in lease.open_chunks():

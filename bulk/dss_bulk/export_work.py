@@ -46,7 +46,8 @@ class ExportWork:
         self._params = ExportParams.from_json(job.params)
         self._selection = Selection(subject=TopicFilter.parse(job.filter) if job.filter else None)
         folder = Path(self._params.folder)
-        self._run = ExportRun(folder, job.source, self._params.topic_id, job.name)
+        # Names are used again once a job was removed; its number is not.
+        self._run = ExportRun(folder, job.source, self._params.topic_id, f"{job.name}.{job.job_id}")
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
@@ -61,3 +62,7 @@ class ExportWork:
                 self._run.publish(self._params.ends)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
+
+    def discard(self) -> None:
+        """Remove what was written and not published."""
+        self._run.discard()

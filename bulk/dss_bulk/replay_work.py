@@ -68,3 +68,6 @@ class ReplayWork:
             records = staging.records
             file = staging.finish()
         return ChunkDone(() if file is None else (file,), records=records)
+
+    def discard(self) -> None:
+        """Nothing is left: the daemon sweeps what was staged."""

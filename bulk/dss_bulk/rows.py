@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dss_bulk.tables import HEADERS_TYPE
 from dss_core.arrow_layout import no_headers
@@ -166,12 +167,19 @@ def _payloads(rows: pa.Table, rule: RowRule) -> list[bytes]:
         values = rows[rule.payload].to_pylist()
         return [v.encode() if isinstance(v, str) else v or b"" for v in values]
     names = [name for name in rows.column_names if not name.startswith("__")]
-    columns = [rows[name].to_pylist() for name in names]
+    columns = [_finite(rows[name]).to_pylist() for name in names]
     encode = json.JSONEncoder(separators=(",", ":"), default=_json_value).encode
     return [
         encode(dict(zip(names, values, strict=True))).encode()
         for values in zip(*columns, strict=True)
     ]
+
+
+def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """JSON has no NaN and no infinity: they are null there."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
 
 
 def _json_value(value: object) -> object:

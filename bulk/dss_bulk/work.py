@@ -36,3 +36,7 @@ class Work(Protocol):
             DssError: it cannot be done.
         """
         ...
+
+    def discard(self) -> None:
+        """The job has ended otherwise: remove what is outside of the staging directory."""
+        ...

@@ -48,9 +48,11 @@ def test_one_column_may_be_the_payload_and_subjects_may_be_the_topics_name() -> 
 
 
 def test_values_that_json_does_not_know_have_a_text() -> None:
-    rows = rows_of(day=[date(2013, 1, 2)], price=[Decimal("1.50")], raw=[b"\xff"])
+    rows = rows_of(
+        day=[date(2013, 1, 2)], price=[Decimal("1.50")], raw=[b"\xff"], nan=[float("nan")]
+    )
     (payload,) = records_of(rows, FILES, RowRule("t"), NOW_US).records["payload"].to_pylist()
-    assert json.loads(payload) == {"day": "2013-01-02", "price": "1.50", "raw": "ff"}
+    assert json.loads(payload) == {"day": "2013-01-02", "price": "1.50", "raw": "ff", "nan": None}
 
 
 def test_a_row_that_makes_no_record_is_rejected_with_its_number_and_its_reason() -> None:

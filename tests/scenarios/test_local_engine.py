@@ -22,8 +22,9 @@ from dss_bulk.inputs import Inputs
 from dss_bulk.replay_work import ReplayParams
 from dss_bulk.rows import RowRule
 from dss_client import Client
-from dss_client.changes import CreateJob
+from dss_client.changes import CreateJob, RemoveJob
 from dss_core.errors import (
+    ExportBroken,
     HopLimit,
     IllegalJob,
     JobLeased,
@@ -137,6 +138,10 @@ async def test_a_copy_of_copies_ends_at_the_limit_of_hops(client: Client) -> Non
         await drive(client, "back")
 
 
+def unfinished(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".run")]
+
+
 async def exported(client: Client, name: str, folder: Path) -> export.ExportState:
     topic = await client.topics.describe("orders")
     state = export.state_of(folder)
@@ -168,6 +173,24 @@ async def test_exports_take_what_is_new_and_a_reader_sees_whole_runs(
     assert (await exported(client, "two", tmp_path)).runs == 2
     table = ds.dataset(tmp_path, partitioning="hive").to_table()
     assert Counter(map(int, table["payload"].to_pylist())) == Counter(range(RECORDS + 10))
+
+
+async def test_a_name_that_is_used_again_exports_again_and_a_failure_leaves_no_file(
+    client: Client, tmp_path: Path
+) -> None:
+    await exported(client, "again", tmp_path)
+    removed = await client.operations.plan(RemoveJob("again"))
+    await client.operations.apply(removed, reason="a test")
+    async with client.producer("orders") as producer:
+        await producer.send(b"%d" % RECORDS, key=b"new")
+    assert (await exported(client, "again", tmp_path)).runs == 2
+    assert ds.dataset(tmp_path, partitioning="hive").count_rows() == RECORDS + 1
+    async with client.producer("orders") as producer:
+        await producer.send(b"%d" % RECORDS, key=b"new")
+    (tmp_path / "run=000003").mkdir()
+    with pytest.raises(ExportBroken):
+        await exported(client, "broken", tmp_path)
+    assert unfinished(tmp_path) == []
 
 
 async def test_a_backfill_makes_of_each_row_a_record_or_a_reject(
