@@ -42,7 +42,7 @@ THOROUGH_EVERY = 8
 BLIND_STEPS, BLIND_SHARE = 400, share(0.01, 0.1)
 """Of a disk that ignores syncs, how much is looked at: ever more is pending on it."""
 FLIPS = share(15, 60)
-TRIES = 5
+TRIES = 20
 STORE_FLIPS = share(25, 2_000)
 STORE = "data/store.sqlite"
 STORE_LOG = "data/store.sqlite-wal"

@@ -37,11 +37,6 @@ class Portal:
         self._thread = threading.Thread(target=self._run_loop, name="dss loop", daemon=True)
         self._thread.start()
 
-    @property
-    def in_use(self) -> bool:
-        """Whether a client is open."""
-        return bool(self._closers)
-
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Await something in the loop, and wait for it here; Ctrl-C cancels it.
 
@@ -149,7 +144,7 @@ def portal() -> Portal:
     """The one of this process, which begins here.
 
     Raises:
-        OpenedBeforeFork: a client was open when this process was forked, so gRPC cannot be used.
+        OpenedBeforeFork: a client was opened before this process was forked: gRPC cannot be used.
     """
     global _portal
     with _lock:
@@ -168,13 +163,11 @@ def _end(ended: Portal) -> None:
 
 def _left_behind() -> None:
     """This is the child of a fork: there is no such thread here."""
-    global _portal, _lock
+    global _lock
     _lock = threading.Lock()
     if _portal is not None:
+        # What gRPC leaves of itself in a child may end it at any call, though all was closed.
         _portal.forked_from = os.getppid()
-        if not _portal.in_use:
-            # gRPC had nothing open, so this process may begin anew.
-            _portal = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -22,7 +22,7 @@ class OpenedBeforeFork(DssError):
     """A client is used in a child of the process that opened it. Fields: process."""
 
     code = "DSS1152"
-    sentence = "A client was open in process {process} when this one was forked from it."
+    sentence = "A client was opened in process {process} before this one was forked from it."
     hint = "Connect in the child, and in the parent after the fork; or begin the child by spawn."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.USAGE

@@ -35,6 +35,13 @@ def test_what_is_told_is_known_by_its_name() -> None:
     assert list(items.sessions) == ["c"]
 
 
+def test_what_the_picture_has_no_place_for_is_passed_over() -> None:
+    picture = after([update(group("g"))])
+    keys = (WatchKey("schedules", "", "nightly"), WatchKey("of-tomorrow", "", "x"))
+    told = WatchUpdate(False, tuple((key, session("c")) for key in keys), keys, complete=True)
+    assert step(picture, Updated(told)).items == picture.items
+
+
 def test_a_step_leaves_the_picture_before_it_as_it_was() -> None:
     first = after([update(group("g"), lag("g@orders/#", "orders/0/0", 1))])
     second = after([update(group("h"), lag("g@orders/#", "orders/0/0", 2))], first)

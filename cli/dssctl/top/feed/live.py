@@ -27,7 +27,7 @@ from dssctl.top.limits import (
     TICK_S,
 )
 from dssctl.top.model.answers import Answer, Question
-from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Updated
+from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stood, Ticked, Updated
 
 if TYPE_CHECKING:
     from dss_client import Client, Operation, OperationPlan, WatchUpdate
@@ -112,7 +112,7 @@ class Live:
             with suppress(DssError):
                 tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
             try:
-                async for update in client.watch(all=self._private):
+                async for update in client.watch(*WATCHED, all=self._private):
                     self._refused, pause_s = "", AWAY_FIRST_S
                     tell(Updated(update))
                     await asyncio.sleep(rest_s(update))

@@ -6,7 +6,7 @@ away, the last picture stays.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
@@ -42,6 +42,11 @@ class Items:
     lags: "Mapping[str, Mapping[str, WatchedLag]]" = field(default_factory=dict)
     sessions: "Mapping[str, SessionSummary]" = field(default_factory=dict)
     operations: "Mapping[str, Operation]" = field(default_factory=dict)
+
+
+_KEPT = frozenset(each.name for each in fields(Items))
+WATCHED = (*sorted(_KEPT), "events")
+"""What is to be told; what is told beside it, by a recording for one, is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +167,11 @@ def _applied(items: Items, update: "WatchUpdate") -> "tuple[Items, tuple[Event, 
     for key, value in update.changed:
         if key.topic == "events":
             events.append(value)
-        else:
+        elif key.topic in _KEPT:
             draft.of(key.topic, key.group)[key.name or key.group] = value
     for key in update.removed:
-        draft.of(key.topic, key.group).pop(key.name or key.group, None)
+        if key.topic in _KEPT:
+            draft.of(key.topic, key.group).pop(key.name or key.group, None)
     return draft.done(), tuple(events)
 
 
