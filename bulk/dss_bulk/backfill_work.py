@@ -3,6 +3,7 @@
 Invariant: rejects of a chunk are in their side file before the chunk is committed.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,10 @@ class BackfillWork:
             InputRefused: a file was changed.
             RowsRefused: a row makes no record, and there is no side file.
         """
+        # Reading and sorting may take longer than a lease, which the loop has to keep meanwhile.
+        return await asyncio.to_thread(self._staged, chunk)
+
+    def _staged(self, chunk: JobChunk) -> ChunkDone:
         self._inputs.require_unchanged()
         span = json.loads(chunk.input)
         now_us = self._granted.job.created_at_ms * 1_000

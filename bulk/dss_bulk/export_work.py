@@ -4,6 +4,7 @@ Invariant: the run is published before its last chunk is committed. A driver tha
 published commits what is left and writes nothing.
 """
 
+import asyncio
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,9 +58,10 @@ class ExportWork:
                 (stream, self._selection.of(table))
                 async for stream, table in tables_of(self._client, chunk.ranges)
             ]
-            records = self._run.write_chunk(chunk.number, iter(parts))
+            # The loop keeps the lease while a slow disk is written to.
+            records = await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
             if last:
-                self._run.publish(self._params.ends)
+                await asyncio.to_thread(self._run.publish, self._params.ends)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 

@@ -111,7 +111,11 @@ class Inputs:
     def _in_order(self) -> pa.Table:
         whole = pa.concat_tables([self._read(number) for number in range(len(self.files))])
         keys = [(name, "ascending") for name in (*self._rule.order, "__file", "__row")]
-        return whole.sort_by(keys)
+        try:
+            return whole.sort_by(keys)
+        except pa.ArrowException as error:
+            reason = f"its rows cannot be sorted by {', '.join(self._rule.order)}"
+            raise InputRefused(file=self.files[0].path, reason=reason) from error
 
     def _read(self, number: int) -> pa.Table:
         if self._last is not None and self._last[0] == number:

@@ -41,6 +41,13 @@ def test_order_columns_sort_over_all_files_and_ties_keep_their_places(tmp_path: 
     assert values(inputs, 1, 3) == ["b", "c"]
 
 
+def test_an_order_column_that_has_no_order_is_refused(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "1.parquet", k=["a", "b"], at=[[2], [1]])
+    inputs = Inputs.looked_at([path], RowRule("t", "k", order=("at",)))
+    with pytest.raises(InputRefused, match="sorted by at"):
+        list(inputs.batches(0, 2))
+
+
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
 def test_csv_and_json_lines_are_read_alike(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
