@@ -4,26 +4,33 @@
 
     drive ─Acquire─► work ─chunk─► commit ─► chunk ─► ... ─► the daemon says done
                        └ DssError ─► GiveUp: the job failed, with the sentence of the error
+                       └ a full disk: again, once there is room
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 Invariant: what was committed is never worked on again. A driver that lost its lease stops and
 says so; it gives up nothing that is another one's.
 """
 
+import asyncio
+import errno
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
+from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.replay_work import ReplayWork
 from dss_bulk.work import Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job
 from dss_client.jobs import Lease
 from dss_core.errors import (
+    DiskFull,
     DssError,
     IllegalJob,
     JobFenced,
@@ -36,8 +43,12 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable)
-"""The daemon is away: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, DiskFull)
+"""The daemon is away, or there is no room: another driver may go on later."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ async def drive(client: Client, job: str, on_progress: OnProgress | None = None)
             raise
         except (DssError, OSError) as error:
             work.discard()
+            # Where the job is not its own any more, that is why, and there is nothing to give up.
+            await lease.renew()
             await lease.give_up(_sentence(error))
             raise
         return await client.jobs.get(str(lease.job.job_id))
@@ -99,11 +112,35 @@ async def _work_off(work: Work, lease: Lease, on_progress: OnProgress) -> None:
     async for chunk in lease.open_chunks():
         if lease.lost is not None:
             raise lease.lost
-        done = await work.chunk(chunk, last=chunk.number == chunks - 1)
-        await lease.commit(chunk.number, done.files, output=done.output)
+        last = chunk.number == chunks - 1
+        done = await _with_room(lease, partial(work.chunk, chunk, last=last))
+        commit = partial(lease.commit, chunk.number, done.files, output=done.output)
+        await _with_room(lease, commit)
         records += done.records
         lease.said = json.dumps({"records": records})
         on_progress(Progress(chunks, chunk.number + 1, records))
+
+
+async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
+    """What the act gives, which is done again while there is no room for it.
+
+    Raises:
+        DiskFull: there was none for too long.
+    """
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + FULL_DISK_S
+    while True:
+        try:
+            return await act()
+        except (DiskFull, OSError) as refused:
+            if isinstance(refused, OSError) and refused.errno not in _NO_ROOM:
+                raise
+            if lease.lost is not None:
+                raise lease.lost from refused
+            if loop.time() >= until_s:
+                raise DiskFull from refused
+        lease.said = json.dumps({"waits": "the disk is full"})
+        await asyncio.sleep(FULL_DISK_REST_S)
 
 
 def work_of(client: Client, granted: Granted) -> Work:
