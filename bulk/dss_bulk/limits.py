@@ -15,3 +15,9 @@ BACKFILL_ROWS_PER_CHUNK = 65_536
 
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
+
+FULL_DISK_S = 600.0
+"""How long a driver waits for room. Then it ends, and the job waits for the next driver."""
+
+FULL_DISK_REST_S = 1.0
+"""Between two tries: what was staged is kept, so a try of a commit costs little."""
