@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dss_bulk.audit_work import AuditWork
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
 from dss_bulk.replay_work import ReplayWork
@@ -119,6 +120,8 @@ def work_of(client: Client, granted: Granted) -> Work:
             return ExportWork(client, granted)
         case "backfill":
             return BackfillWork(granted)
+        case "audit":
+            return AuditWork(client, granted)
         case kind:
             raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 
