@@ -111,7 +111,7 @@ _SENTENCES = {
         "{} offsets have no record, and nothing says why",
     ),
     Check.DAMAGE: ("{} record cannot be read", "{} records cannot be read"),
-    Check.DUPLICATES: ("{} record is there already", "{} records are there already"),
+    Check.DUPLICATES: ("{} record is there a second time", "{} records are there a second time"),
     Check.MISROUTED: (
         "{} record is not in the partition of its key",
         "{} records are not in the partition of their key",

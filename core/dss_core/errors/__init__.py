@@ -64,6 +64,7 @@ from dss_core.errors.damage import (
     StreamDamaged,
 )
 from dss_core.errors.jobs import (
+    AuditFound,
     ChunkNotFound,
     CopyLoop,
     ExportBroken,
@@ -182,6 +183,7 @@ __all__ = [
     "REGISTRY",
     "AckOutOfRange",
     "AddressInUse",
+    "AuditFound",
     "BorrowerEvicted",
     "BorrowerNotFound",
     "BrokenInputLine",
