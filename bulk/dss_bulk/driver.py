@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+from dss_bulk.audit_work import AuditWork
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
 from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
@@ -123,6 +124,8 @@ class LocalEngine:
                 return ExportWork(client, granted)
             case "backfill":
                 return BackfillWork(granted)
+            case "audit":
+                return AuditWork(client, granted)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 

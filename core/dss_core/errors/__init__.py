@@ -64,6 +64,7 @@ from dss_core.errors.damage import (
     StreamDamaged,
 )
 from dss_core.errors.jobs import (
+    AuditFound,
     ChunkNotFound,
     CopyLoop,
     ExportBroken,
@@ -183,6 +184,7 @@ __all__ = [
     "REGISTRY",
     "AckOutOfRange",
     "AddressInUse",
+    "AuditFound",
     "BorrowerEvicted",
     "BorrowerNotFound",
     "BrokenInputLine",
