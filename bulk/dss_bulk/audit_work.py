@@ -47,6 +47,9 @@ class AuditWork:
         output = await self._whole(partial) if last else Output(partial)
         return ChunkDone(output=await asyncio.to_thread(output.to_json), records=partial.records)
 
+    def stop(self) -> None:
+        """Nothing runs elsewhere."""
+
     def discard(self) -> None:
         """Nothing is left anywhere."""
 

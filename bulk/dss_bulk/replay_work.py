@@ -69,5 +69,8 @@ class ReplayWork:
             file = staging.finish()
         return ChunkDone(() if file is None else (file,), records=records)
 
+    def stop(self) -> None:
+        """Nothing runs elsewhere."""
+
     def discard(self) -> None:
         """Nothing is left: the daemon sweeps what was staged."""
