@@ -16,6 +16,12 @@ BACKFILL_ROWS_PER_CHUNK = 65_536
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
 
+FULL_DISK_S = 600.0
+"""How long a driver waits for room. Then it ends, and the job waits for the next driver."""
+
+FULL_DISK_REST_S = 1.0
+"""Between two tries: what was staged is kept, so a try of a commit costs little."""
+
 AUDIT_EXAMPLES_MAX = 5
 """Places that a report names of each finding: enough to look at, the count says the rest."""
 

@@ -75,7 +75,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'peek' 'Look at records without joining a group'
             printf '%s\t%s\n' 'find' 'Find records by key, payload, subject, header or time'
             printf '%s\t%s\n' 'get' 'Show one record whole, and where it stands for the groups that read it'
-            printf '%s\t%s\n' 'skip' 'Acknowledge records for a group by hand: the way past one that nobody ...'
+            printf '%s\t%s\n' 'skip' 'Acknowledge records for a group by hand: the way past those that nobody ...'
         case 'leaders'
             printf '%s\t%s\n' 'ls' 'List the leaders that run: one a group with members, and what each leads'
             printf '%s\t%s\n' 'describe' 'Show a group\'s leader: its epoch, and each stream with its grant'
@@ -558,7 +558,8 @@ function __dssctl_flags
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'records skip'
-            printf '%s\t%s\n' '--count' 'So many from there on'
+            printf '%s\t%s\n' '--key' 'Instead of offsets: all with this key not acknowledged'
+            printf '%s\t%s\n' '--count' 'So many from one offset on'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -1458,6 +1459,7 @@ function __dssctl_argument
             echo $sources[$argv[2]]
         case 'records skip'
             set -l sources '@groups' '@streams' '-'
+            set -a sources $sources[-1] $sources[-1] $sources[-1]
             echo $sources[$argv[2]]
         case 'leaders describe'
             set -l sources '@groups'
@@ -1598,7 +1600,7 @@ function __dssctl_argument
             set -l sources '=context endpoint output color time timeout connect_wait headers input quiet read_only filter sort columns limit watch'
             echo $sources[$argv[2]]
         case 'errors explain'
-            set -l sources '=DSS1001 DSS1002 DSS1003 DSS1004 DSS1005 DSS1006 DSS1007 DSS1008 DSS1009 DSS1010 DSS1011 DSS1012 DSS1013 DSS1014 DSS1015 DSS1016 DSS1061 DSS1062 DSS1101 DSS1102 DSS1103 DSS1104 DSS1105 DSS1106 DSS1107 DSS1108 DSS1109 DSS1110 DSS1111 DSS1112 DSS1121 DSS1122 DSS1123 DSS1124 DSS1125 DSS1126 DSS1141 DSS1151 DSS1152 DSS1153 DSS1154 DSS1155 DSS1171 DSS1172 DSS1173 DSS2001 DSS2002 DSS2003 DSS2004 DSS2005 DSS2006 DSS2007 DSS2008 DSS2009 DSS2010 DSS2011 DSS2012 DSS2013 DSS2014 DSS2015 DSS2016 DSS2017 DSS2018 DSS2019 DSS2020 DSS2021 DSS2022 DSS2023 DSS2024 DSS2025 DSS2026 DSS2027 DSS2028 DSS2029 DSS2030 DSS2031 DSS2041 DSS2042 DSS2051 DSS2061 DSS2062 DSS2063 DSS2064 DSS2065 DSS2071 DSS2101 DSS3001 DSS3002 DSS3003 DSS3004 DSS3005 DSS3006 DSS3061 DSS4001 DSS4002 DSS5001 DSS5002 DSS5003 DSS5004 DSS5005 DSS5006 DSS5007 DSS5008 DSS5009 DSS5010 DSS5011 DSS5012 DSS6001 DSS6002 DSS6003 DSS6004 DSS6005 DSS6006 DSS6007 DSS6008 DSS6009 DSS6010 DSS7001 DSS7002 DSS7003 DSS7004 DSS7005 DSS7006 DSS7007 DSS7008 DSS7009 DSS7010 DSS7011 DSS7012 DSS7013 DSS7014 DSS7015 DSS7016 DSS7030'
+            set -l sources '=DSS1001 DSS1002 DSS1003 DSS1004 DSS1005 DSS1006 DSS1007 DSS1008 DSS1009 DSS1010 DSS1011 DSS1012 DSS1013 DSS1014 DSS1015 DSS1016 DSS1061 DSS1062 DSS1101 DSS1102 DSS1103 DSS1104 DSS1105 DSS1106 DSS1107 DSS1108 DSS1109 DSS1110 DSS1111 DSS1112 DSS1121 DSS1122 DSS1123 DSS1124 DSS1125 DSS1126 DSS1141 DSS1151 DSS1152 DSS1153 DSS1154 DSS1155 DSS1171 DSS1172 DSS1173 DSS2001 DSS2002 DSS2003 DSS2004 DSS2005 DSS2006 DSS2007 DSS2008 DSS2009 DSS2010 DSS2011 DSS2012 DSS2013 DSS2014 DSS2015 DSS2016 DSS2017 DSS2018 DSS2019 DSS2020 DSS2021 DSS2022 DSS2023 DSS2024 DSS2025 DSS2026 DSS2027 DSS2028 DSS2029 DSS2030 DSS2031 DSS2041 DSS2042 DSS2043 DSS2051 DSS2061 DSS2062 DSS2063 DSS2064 DSS2065 DSS2071 DSS2101 DSS3001 DSS3002 DSS3003 DSS3004 DSS3005 DSS3006 DSS3061 DSS4001 DSS4002 DSS5001 DSS5002 DSS5003 DSS5004 DSS5005 DSS5006 DSS5007 DSS5008 DSS5009 DSS5010 DSS5011 DSS5012 DSS6001 DSS6002 DSS6003 DSS6004 DSS6005 DSS6006 DSS6007 DSS6008 DSS6009 DSS6010 DSS7001 DSS7002 DSS7003 DSS7004 DSS7005 DSS7006 DSS7007 DSS7008 DSS7009 DSS7010 DSS7011 DSS7012 DSS7013 DSS7014 DSS7015 DSS7016 DSS7030'
             echo $sources[$argv[2]]
         case 'explain'
             set -l sources '-'
@@ -1782,6 +1784,8 @@ function __dssctl_value
             echo '=auto text json hex'
         case 'records get:--as'
             echo '=auto text json hex'
+        case 'records skip:--key'
+            echo '-'
         case 'records skip:--count'
             echo '-'
         case 'schedules create:--cron'
