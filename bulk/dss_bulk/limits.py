@@ -15,3 +15,13 @@ BACKFILL_ROWS_PER_CHUNK = 65_536
 
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
+
+IN_PLACE_SPAN_BYTES = 4 << 20
+"""Read at once from a segment file: few calls, and little memory. A run may be larger."""
+
+IN_PLACE_BATCH_BYTES = 2 << 20
+"""Frames that are made into one table: where they are small, the work a table costs more than they
+do, and larger ones gain nothing."""
+
+IN_PLACE_GAP_BYTES = 64 << 10
+"""Bytes of other streams that are read along: they cost less than another call."""

@@ -44,11 +44,12 @@ class ReplayParams:
 class ReplayWork:
     """Reads, selects, copies, stages."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
+    def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         assert granted.target is not None, "a replay writes to a topic"
         job, target = granted.job, granted.target
         params = ReplayParams.from_json(job.params)
         self._client = client
+        self._in_place = in_place
         self._granted = granted
         self._storage_topic_id = target.storage_topic_id
         self._target = Target(target.router, target.partitions, target.factor)
@@ -63,7 +64,8 @@ class ReplayWork:
         """Stage the copies of its records."""
         staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
         with Staging(self._granted.staging, staged_for, self._target) as staging:
-            async for stream, table in tables_of(self._client, chunk.ranges):
+            tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+            async for stream, table in tables:
                 staging.add(copied(self._selection.of(table), stream, self._rule))
             records = staging.records
             file = staging.finish()
