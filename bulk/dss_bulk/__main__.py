@@ -10,7 +10,7 @@ import json
 import sys
 
 import dss_client
-from dss_bulk.driver import Progress, drive
+from dss_bulk.driver import LocalEngine, Progress, drive
 from dss_core.errors import DssError
 
 
@@ -19,9 +19,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dss_bulk", description=__doc__)
     parser.add_argument("job", help="its name or number")
     parser.add_argument("--endpoint", help="of the daemon")
+    parser.add_argument("--wire", action="store_true", help="read no files of the daemon")
     arguments = parser.parse_args()
     try:
-        asyncio.run(_drive(arguments.job, arguments.endpoint))
+        engine = LocalEngine(in_place=not arguments.wire)
+        asyncio.run(_drive(arguments.job, arguments.endpoint, engine))
     except DssError as error:
         sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
         return int(error.exit_code)
@@ -30,9 +32,9 @@ def main() -> int:
     return 0
 
 
-async def _drive(job: str, endpoint: str | None) -> None:
+async def _drive(job: str, endpoint: str | None, engine: LocalEngine) -> None:
     async with dss_client.connect(endpoint=endpoint) as client:
-        ended = await drive(client, job, _say)
+        ended = await drive(client, job, _say, engine=engine)
         _tell(job=ended.name, state=ended.state, records=ended.records)
 
 
