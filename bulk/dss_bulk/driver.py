@@ -32,6 +32,7 @@ from dss_client.job_values import Granted, Job, JobChunk
 from dss_client.jobs import Lease
 from dss_core.errors import (
     DssError,
+    EngineLost,
     IllegalJob,
     JobFenced,
     JobNotFound,
@@ -43,8 +44,8 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable)
-"""The daemon is away: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, EngineLost)
+"""The daemon, or the engine, is away: another driver may go on later."""
 
 
 @dataclass(frozen=True, slots=True)
