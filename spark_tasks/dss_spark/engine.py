@@ -17,16 +17,20 @@ from dss_client import Client
 from dss_client.job_values import Granted
 from dss_core.errors import EngineLost, IllegalJob
 from dss_spark.backfill import BackfillOnSpark
+from dss_spark.export import ExportOnSpark, ExportSink
 from dss_spark.limits import CHUNKS_AHEAD_MAX
+from dss_spark.ranges import register_in
+from dss_spark.replay import ReplayOnSpark
 from dss_spark.rows_source import RowsSource
 from dss_spark.spooled import SpooledSource
 from dss_spark.staging import StageSource
+from dss_spark.transform import TransformOnSpark
 from dss_spark.work import OnSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SOURCES = (RowsSource, SpooledSource, StageSource)
+SOURCES = (ExportSink, RowsSource, SpooledSource, StageSource)
 
 
 class SparkEngine:
@@ -59,6 +63,7 @@ class SparkEngine:
             spark = self._begin()
             for source in SOURCES:
                 spark.dataSource.register(source)
+            register_in(spark)
         except Exception as failed:  # Py4J raises what the JVM did, of no common class
             reason = str(failed).splitlines()[0]
             raise EngineLost(job="?", reason=f"its session does not begin: {reason}") from failed
@@ -76,5 +81,11 @@ class SparkEngine:
         match granted.job.kind:
             case "backfill":
                 return BackfillOnSpark(on, granted)
+            case "replay":
+                return ReplayOnSpark(on, granted, client.endpoint)
+            case "export":
+                return ExportOnSpark(on, granted, client.endpoint)
+            case "transform":
+                return TransformOnSpark(on, granted, client.endpoint)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the engine on Spark makes no {kind}")

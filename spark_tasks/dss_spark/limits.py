@@ -36,3 +36,9 @@ SPOOL_ROW_GROUP_BYTES = 16 << 20
 
 REASON_CHARACTERS_MAX = 500
 """Of what a job says of its failure: Spark repeats a trace for each attempt."""
+
+TERM_S = 10.0
+"""What processes of a driver have to end by themselves, before they are killed."""
+
+GROUP_LOOK_S = 0.05
+"""How often it is looked whether they have ended."""

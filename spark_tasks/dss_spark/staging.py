@@ -30,9 +30,9 @@ from dss_bulk.rows import Reject
 from dss_bulk.staging import Target
 from dss_bulk.tables import columns_of
 from dss_core.errors import DssError
-from dss_core.errors.condition import from_wire
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
+from dss_spark.answers import read_answer, write_answer
 from dss_spark.limits import STAGED_BATCH_BYTES, STAGING_TASKS_MAX
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
@@ -102,7 +102,8 @@ def stage(
     copy_columns = () if plan.copy is None else COPY_COLUMNS
     columns = (*RECORD_COLUMNS, *copy_columns, *(REJECT_COLUMNS if plan.paths else ()))
     keep = dict.fromkeys((*columns, *order))
-    routed = frame.withColumn(HASH, f.expr(HASH_SQL)).withColumn(
+    hashed = "key_hash" if "key_hash" in frame.columns else HASH_SQL
+    routed = frame.withColumn(HASH, f.expr(hashed)).withColumn(
         PARTITION, f.expr(partition_sql(target, HASH, number))
     )
     (
@@ -119,10 +120,7 @@ def stage(
 
 
 def _answer(path: Path) -> StagedChunk:
-    said = json.loads(path.read_text())
-    path.unlink()
-    for refusal in said["refusals"]:
-        raise from_wire(**refusal)
+    said = read_answer(path)
     rejects = sorted(Reject(*each) for each in said["rejects"])
     return StagedChunk([StagedFile(**each) for each in said["files"]], rejects)
 
@@ -174,11 +172,9 @@ class _StageWriter(DataSourceArrowWriter):
         said = {
             "files": [asdict(each.file) for each in done if each.file is not None],
             "rejects": [reject for each in done for reject in each.rejects],
-            "refusals": [_refusal(each.refusal) for each in done if each.refusal is not None],
         }
-        unfinished = self._plan.answer.with_suffix(".part")
-        unfinished.write_text(json.dumps(said))
-        unfinished.rename(self._plan.answer)
+        refusals = [each.refusal for each in done if each.refusal is not None]
+        write_answer(self._plan.answer, said, refusals)
 
     def abort(self, messages: Sequence[_Staged | None]) -> None:
         """Remove what was written for nothing; the daemon sweeps what is missed here."""
@@ -192,7 +188,7 @@ def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Ta
     held: list[pa.RecordBatch] = []
     held_bytes, of = 0, -1
     for batch in batches:
-        for partition, part in _runs(batch, PARTITION):
+        for partition, part in runs(batch, PARTITION):
             if held and (partition != of or held_bytes >= STAGED_BATCH_BYTES):
                 yield of, pa.Table.from_batches(held)
                 held, held_bytes = [], 0
@@ -218,11 +214,11 @@ def _copies(table: pa.Table, rule: CopyRule | None) -> Iterator[pa.Table]:
     if rule is None:
         yield table
         return
-    for stream, part in _runs(table.combine_chunks().to_batches()[0], "stream"):
+    for stream, part in runs(table.combine_chunks().to_batches()[0], "stream"):
         yield copied(pa.Table.from_batches([part]), stream, rule)
 
 
-def _runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Consecutive rows with the same value of a column."""
     if not batch.num_rows:
         return
@@ -231,10 +227,6 @@ def _runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatc
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield value, batch.slice(start, end - start)
         start = end
-
-
-def _refusal(error: DssError) -> dict[str, object]:
-    return {"code": error.code, "fields": error.fields, "message": error.message}
 
 
 def _encoded(plan: Stage) -> str:

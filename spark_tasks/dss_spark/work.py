@@ -50,7 +50,8 @@ class OnSpark:
         with conditions(self.job.name):
             if self._is_stopped.is_set():
                 raise EngineLost(job=self.job.name, reason="its driver has stopped it")
-            # Tags belong to threads, and threads are used again.
+            # Tags, and which session is meant, belong to threads, and threads are used again.
+            _make_active(self.spark)
             context.addJobTag(self._tag)
             try:
                 return work()
@@ -66,6 +67,13 @@ class OnSpark:
         self._is_stopped.set()
         with conditions(self.job.name):
             self.spark.sparkContext.cancelJobsWithTag(self._tag)
+
+
+def _make_active(spark: "SparkSession") -> None:
+    """Let this thread mean a session: sources are looked for in the one that a thread has."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def target_of(granted: Granted) -> Target:

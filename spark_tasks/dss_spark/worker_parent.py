@@ -1,0 +1,23 @@
+"""The process that Spark's Python workers are forked from, with what they need loaded before.
+
+A worker that loads Arrow and our parts itself takes half a second for it, and Spark starts some for
+each chunk. gRPC is not loaded here: it does not outlive a fork.
+
+Invariant: nothing is opened and no thread is begun before a fork.
+"""
+
+import pyarrow as pa
+import pyspark.sql.worker.commit_data_source_write
+import pyspark.sql.worker.plan_data_source_read
+import pyspark.sql.worker.write_into_data_source
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import dss_spark.rows_source
+import dss_spark.spooled
+import dss_spark.staging  # noqa: F401
+
+if __name__ == "__main__":
+    # A pool of threads would not be there after a fork.
+    pa.set_cpu_count(1)
+    manager()
