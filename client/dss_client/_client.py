@@ -22,8 +22,6 @@ from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dss_client._connection import Connection
     from dss_client.daemon import Daemon
     from dss_client.events import Events
@@ -206,7 +204,7 @@ class Client:
         filter: str | None = None,
         *,
         start: Start = None,
-        end: "str | datetime | None" = None,
+        end: Start = None,
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
@@ -219,8 +217,9 @@ class Client:
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
-        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
-        that follows outlives a lost connection: it goes on with each stream where it was.
+        call unless it is to ``follow``, at ``records_max``, or before ``end``: an append time, or
+        an offset where one stream is read and not followed. One that follows outlives a lost
+        connection: it goes on with each stream where it was.
 
         Records that are damaged are passed over and not counted. ``on_damage`` is called with each
         range of them at once, else a warning is logged; the first one is raised at the end.

@@ -11,12 +11,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
-from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from dss_client._outage_log import Outage
-from dss_client._start_point import Start, start_to_wire, time_us
+from dss_client._start_point import Start, offset_in, start_to_wire, time_us
 from dss_client.limits import READ_AGAIN_S
 from dss_client.record import Batch, Record
 from dss_core.errors import (
@@ -317,7 +316,7 @@ def read_request(
     filter: str | None,
     *,
     start: Start,
-    end: str | datetime | None,
+    end: Start,
     follow: bool,
     stream: str | None,
     records_max: int | None,
@@ -333,10 +332,12 @@ def read_request(
         raise IllegalArgument(argument="filter", rule="a filter or a stream says what to read")
     if records_max is not None and records_max < 0:
         raise IllegalArgument(argument=f"records_max {records_max}", rule="it is not negative")
+    end_offset = offset_in(end)
     return log_pb2.ReadRequest(
         filter="" if filter is None else TopicFilter.parse(filter).text,
         start=start_to_wire(start),
-        end_time_us=None if end is None else time_us(end),
+        end_time_us=None if end is None or end_offset is not None else time_us(end),
+        end_offset=end_offset,
         follow=follow,
         stream=None if stream is None else str(StreamName.parse(stream)),
         records_max=records_max,

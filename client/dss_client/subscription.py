@@ -216,6 +216,8 @@ class Subscription:
                 await self._breathe()
             if handout is not self._current or handout.last_offset != taken:
                 continue
+            if handout.leave_out_acked():
+                continue
             self._finish(handout)
             if len(batch):
                 yield batch
@@ -377,11 +379,11 @@ class Subscription:
         """How many records wait to be handed out, counted until there are enough."""
         if self._paused:
             return 0
-        count = 0 if self._current is None else self._current.left
+        count = 0 if self._current is None else self._current.count_left()
         for handout in self._inbox:
             if count >= enough:
                 break
-            count += handout.left
+            count += handout.count_left()
         return count
 
     async def _arrival(self) -> None:

@@ -30,9 +30,11 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session with two cores that tries each task three times."""
+    """A session with two cores that tries each task three times, and reads from DSS."""
     need_spark()
     from pyspark.sql import SparkSession
+
+    from dss_spark.source import register
 
     os.environ.update(
         PYSPARK_PYTHON=sys.executable,
@@ -46,5 +48,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     builder = builder.config("spark.local.dir", str(folder / "local"))
     session = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse")).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    register(session)
     yield session
     session.stop()

@@ -20,8 +20,6 @@ from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
 
@@ -145,7 +143,7 @@ class Client(Administered):
         filter: str | None = None,
         *,
         start: Start = None,
-        end: "str | datetime | None" = None,
+        end: Start = None,
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,

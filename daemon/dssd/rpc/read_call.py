@@ -54,6 +54,8 @@ class Reading:
     follow: bool
     stream: StreamName | None
     records_max: int | None
+    end_offset: int | None = None
+    """Only where one stream is read, and its tail is not followed."""
 
 
 @dataclass(slots=True)
@@ -185,6 +187,8 @@ class ReadCall:
         end_time_us = self._reading.end_time_us
         if end_time_us is not None and self._clock.wall_us() >= end_time_us:
             end = min(bounds.end, await self._log.locate(stream, end_time_us))
+        if self._reading.end_offset is not None:
+            end = self._reading.end_offset if end is None else min(end, self._reading.end_offset)
         return _Cursor(stream, name, offset, end)
 
     async def _first_offset(self, stream: StreamId, name: str, start: StartPoint) -> int:

@@ -78,6 +78,11 @@ class Topics(topics_pb2_grpc.TopicsServicer):
     ) -> topics_pb2.Topic:
         return topics_pb2.Topic()
 
+    async def Locate(
+        self, request: topics_pb2.LocateRequest, context: Context
+    ) -> topics_pb2.LocateReply:
+        return topics_pb2.LocateReply()
+
 
 class Operations(operations_pb2_grpc.OperationsServicer):
     """Applies everything, and plans no undo."""
