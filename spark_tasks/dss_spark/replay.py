@@ -1,4 +1,7 @@
-"""Replays on Spark: records of a range, copied to another topic by the rules of the local engine."""
+"""Replays on Spark: records of a range, copied to another topic.
+
+Invariant: the copies that the local engine makes, in the order of their keys.
+"""
 
 from dss_bulk.replay_work import ReplayParams, copy_rule_of, selection_of
 from dss_bulk.work import ChunkDone

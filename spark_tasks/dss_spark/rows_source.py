@@ -13,7 +13,7 @@ Invariant: for each row that is asked for one row comes out, whatever slices the
 are those that the local engine makes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -218,24 +218,32 @@ def _order_sql(params: BackfillParams) -> list[str]:
 def _sortable(column: pa.ChunkedArray, params: BackfillParams) -> tuple[str, pa.ChunkedArray]:
     """A type of Spark, and values of it in the order of those that they stand for."""
     kind = column.type
-    types = pa.types
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return _sortable(column.cast(kind.value_type), params)
-    if types.is_uint64(kind):
-        return "DECIMAL(20, 0)", column.cast(pa.decimal128(20, 0))
-    if types.is_integer(kind) or types.is_boolean(kind):
-        return "BIGINT", column.cast(pa.int64())
-    if types.is_date32(kind) or types.is_time32(kind):
-        return "BIGINT", column.cast(pa.int32()).cast(pa.int64())
-    if types.is_timestamp(kind) or types.is_date64(kind) or types.is_time64(kind):
-        return "BIGINT", column.cast(pa.int64())
-    if types.is_floating(kind):
-        return "DOUBLE", column.cast(pa.float64())
-    if types.is_decimal128(kind):
+    if pa.types.is_decimal128(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})", column
-    if types.is_string(kind) or types.is_large_string(kind):
-        return "STRING", column.cast(pa.utf8())
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return "BINARY", column.cast(pa.binary())
+    for is_one, steps, name in _SORTABLE:
+        if is_one(kind):
+            for step in steps:
+                column = column.cast(step)
+            return name, column
     reason = f"its rows cannot be sorted by {', '.join(params.rule.order)}"
     raise InputRefused(file=params.files[0].path, reason=reason)
+
+
+_SORTABLE: tuple[tuple[Callable[[pa.DataType], bool], tuple[pa.DataType, ...], str], ...] = (
+    (pa.types.is_uint64, (pa.decimal128(20, 0),), "DECIMAL(20, 0)"),
+    (pa.types.is_integer, (pa.int64(),), "BIGINT"),
+    (pa.types.is_boolean, (pa.int64(),), "BIGINT"),
+    (pa.types.is_date32, (pa.int32(), pa.int64()), "BIGINT"),
+    (pa.types.is_time32, (pa.int32(), pa.int64()), "BIGINT"),
+    (pa.types.is_timestamp, (pa.int64(),), "BIGINT"),
+    (pa.types.is_date64, (pa.int64(),), "BIGINT"),
+    (pa.types.is_time64, (pa.int64(),), "BIGINT"),
+    (pa.types.is_floating, (pa.float64(),), "DOUBLE"),
+    (pa.types.is_string, (pa.utf8(),), "STRING"),
+    (pa.types.is_large_string, (pa.utf8(),), "STRING"),
+    (pa.types.is_binary, (pa.binary(),), "BINARY"),
+    (pa.types.is_large_binary, (pa.binary(),), "BINARY"),
+)
+"""Types of columns, the casts that keep their order, and what Spark calls the last of them."""

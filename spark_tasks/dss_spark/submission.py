@@ -172,7 +172,8 @@ def _packed(folder: Path) -> Path:
     with zipfile.ZipFile(path, "w") as packed:
         for name in PACKAGES:
             found = importlib.util.find_spec(name)
-            assert found is not None and found.submodule_search_locations, name
+            assert found is not None, name
+            assert found.submodule_search_locations, name
             root = Path(next(iter(found.submodule_search_locations)))
             for source in sorted(root.rglob("*.py")):
                 packed.write(source, Path(name) / source.relative_to(root))
