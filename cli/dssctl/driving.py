@@ -15,7 +15,7 @@ import typer
 
 from dssctl.changing import carry_out
 from dssctl.connection import ask
-from dssctl.engines import Engine
+from dssctl.engines import LOCAL_ENGINE, Engine
 from dssctl.output import note
 from dssctl.quantities import size_bytes
 from dssctl.settings import Settings
@@ -50,8 +50,15 @@ Drive = Annotated[
 ]
 
 
-def make_job(context: typer.Context, change: "CreateJob", engine: Engine, *, drive: bool) -> None:
-    """Plan, ask, make; then start the driver.
+def make_job(
+    context: typer.Context,
+    change: "CreateJob",
+    engine: Engine = LOCAL_ENGINE,
+    *,
+    drive: bool,
+    tells: bool = True,
+) -> None:
+    """Plan, ask, make; then start the driver. Where something else is told, only that is data.
 
     Raises:
         DssError: it cannot be made, or was declined.
@@ -62,7 +69,8 @@ def make_job(context: typer.Context, change: "CreateJob", engine: Engine, *, dri
         from dssctl.output import show_one
 
         sections = list(operation_sections(operation))
-        show_one(settings, APPLIED_KIND, operation_item(operation), sections)
+        if tells:
+            show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
             start_driver(settings, change.name, engine)
         else:

@@ -55,6 +55,9 @@ class Engine:
         return [sys.executable, "-m", "dss_spark", job, *said, *options, *conf]
 
 
+LOCAL_ENGINE = Engine(LOCAL)
+
+
 def chosen(
     settings: Settings,
     engine: str | None,
@@ -85,7 +88,7 @@ def chosen(
     if named == LOCAL:
         if master or conf:
             raise typer.BadParameter("--master and --conf are of --engine spark.")
-        return Engine(LOCAL)
+        return LOCAL_ENGINE
     return _spark(master or settings.spark_master, conf or (), starts=starts)
 
 

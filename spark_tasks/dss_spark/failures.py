@@ -4,6 +4,7 @@ Invariant: what one record or one option did wrong fails the job, in one sentenc
 gone fails nothing, because another driver can go on.
 """
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from dss_spark.limits import REASON_CHARACTERS_MAX
 _OF_PYTHON = re.compile(
     r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Refused|Gone|Limit|Damaged|\w*)): (.+)$"
 )
+_FULL = re.compile(rf"\[Errno ({errno.ENOSPC}|{errno.EDQUOT})\]")
 _GONE = (Py4JNetworkError, ConnectionError)
 
 
@@ -27,6 +29,7 @@ def conditions(job: str) -> Iterator[None]:
     Raises:
         EngineLost: the JVM, or the session in it, has ended.
         WorkFailed: the work cannot be done.
+        OSError: a disk is full.
     """
     try:
         yield

@@ -3,10 +3,10 @@
 A worker that loads Arrow and our parts itself takes half a second for it, and Spark starts some for
 each chunk. gRPC is not loaded here: it does not outlive a fork.
 
-Invariant: nothing is opened and no thread is begun before a fork.
+Invariant: nothing is opened and no thread is begun before a fork; Arrow begins its threads with the
+first work for them.
 """
 
-import pyarrow as pa
 import pyspark.sql.worker.commit_data_source_write
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.sql.worker.write_into_data_source
@@ -18,6 +18,4 @@ import dss_spark.spooled
 import dss_spark.staging  # noqa: F401
 
 if __name__ == "__main__":
-    # A pool of threads would not be there after a fork.
-    pa.set_cpu_count(1)
     manager()

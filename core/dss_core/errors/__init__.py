@@ -64,6 +64,7 @@ from dss_core.errors.damage import (
     StreamDamaged,
 )
 from dss_core.errors.jobs import (
+    AuditFound,
     ChunkNotFound,
     CopyLoop,
     EngineLost,
@@ -90,6 +91,7 @@ from dss_core.errors.not_found import (
     BorrowerNotFound,
     GroupNotFound,
     KeyNotFound,
+    NothingOfKeyLeft,
     OffsetNotWritten,
     OperationNotFound,
     QueueNotDeclared,
@@ -187,6 +189,7 @@ __all__ = [
     "REGISTRY",
     "AckOutOfRange",
     "AddressInUse",
+    "AuditFound",
     "BorrowerEvicted",
     "BorrowerNotFound",
     "BrokenInputLine",
@@ -257,6 +260,7 @@ __all__ = [
     "NotOpened",
     "NotSubscribed",
     "NotUndoable",
+    "NothingOfKeyLeft",
     "NothingToExplain",
     "OffsetNotWritten",
     "OffsetOutOfRange",

@@ -172,6 +172,17 @@ class InputRefused(DssError):
 
 
 @registered
+class AuditFound(DssError):
+    """An audit found what it was to fail on. Fields: audit, what."""
+
+    code = "DSS7030"
+    sentence = "The audit {audit} found: {what}."
+    hint = "See where, and what helps: dssctl audits show {audit}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+
+
+@registered
 class RowsRefused(DssError):
     """Rows of a backfill make no records. Fields: rows, file, row, reason."""
 
@@ -186,7 +197,7 @@ class RowsRefused(DssError):
 class EngineMissing(DssError):
     """What an engine runs on is not installed. Fields: engine, what, package."""
 
-    code = "DSS7030"
+    code = "DSS7040"
     sentence = "The engine {engine} needs {what}, which is not here."
     hint = "Install {package}, or take --engine local. Nothing was made."
     grpc_status = "FAILED_PRECONDITION"
@@ -197,7 +208,7 @@ class EngineMissing(DssError):
 class MasterUnreachable(DssError):
     """Fields: master, reason."""
 
-    code = "DSS7031"
+    code = "DSS7041"
     sentence = "The master {master} cannot be used: {reason}."
     hint = "Write local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT. Nothing was made."
     grpc_status = "UNAVAILABLE"
@@ -208,7 +219,7 @@ class MasterUnreachable(DssError):
 class WorkFailed(DssError):
     """An engine could not do the work of a job. Fields: job, reason."""
 
-    code = "DSS7032"
+    code = "DSS7042"
     sentence = "The work of job {job} failed: {reason}."
     hint = "The log of the driver tells more: dssctl jobs describe {job} says where it ran."
     grpc_status = "ABORTED"
@@ -219,7 +230,7 @@ class WorkFailed(DssError):
 class EngineLost(DssError):
     """An engine ended under its driver; the job is as it was. Fields: job, reason."""
 
-    code = "DSS7033"
+    code = "DSS7043"
     sentence = "The engine of job {job} has ended: {reason}."
     hint = "Nothing is lost: another driver goes on, with dssctl jobs drive {job}"
     grpc_status = "UNAVAILABLE"
@@ -230,7 +241,7 @@ class EngineLost(DssError):
 class FunctionRefused(DssError):
     """A user's own function cannot be used. Fields: function, reason."""
 
-    code = "DSS7034"
+    code = "DSS7044"
     sentence = "The function {function} cannot be used: {reason}."
     hint = "It takes a DataFrame of records, and returns one with their columns."
     grpc_status = "INVALID_ARGUMENT"
