@@ -89,6 +89,7 @@ def chosen(
         if master or conf:
             raise typer.BadParameter("--master and --conf are of --engine spark.")
         return LOCAL_ENGINE
+    starts = starts and not settings.change.dry_run
     return _spark(master or settings.spark_master, conf or (), starts=starts)
 
 

@@ -132,6 +132,7 @@ def environment(pyspark: Path) -> dict[str, str]:
         "PYTHONWARNINGS": "ignore::FutureWarning",
         # Workers of Spark are forked, and load gRPC only after that.
         "GRPC_ENABLE_FORK_SUPPORT": "0",
+        "OPENBLAS_NUM_THREADS": "1",
     }
 
 

@@ -3,8 +3,8 @@
 A worker that loads Arrow and our parts itself takes half a second for it, and Spark starts some for
 each chunk. gRPC is not loaded here: it does not outlive a fork.
 
-Invariant: nothing is opened and no thread is begun before a fork; Arrow begins its threads with the
-first work for them.
+Invariant: nothing is opened before a fork, and no thread runs but that of an allocator, which is
+made for forks; Arrow begins its own with the first work for them.
 """
 
 import pyspark.sql.worker.commit_data_source_write
