@@ -39,11 +39,12 @@ class AuditWork:
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Examine its ranges; with the last chunk, say what all of them gave."""
         partial = Partial()
+        before: RangeRead | None = None
         for each in chunk.ranges:
-            read = await self._read(each)
-            # The loop keeps the lease meanwhile.
-            found = await asyncio.to_thread(examined, read, self._rule)
-            partial = merged(partial, found)
+            # While a range is examined the next one comes, and the lease is kept.
+            read, found = await asyncio.gather(self._read(each), self._examined(before))
+            partial, before = merged(partial, found), read
+        partial = merged(partial, await self._examined(before))
         output = await self._whole(partial) if last else Output(partial)
         return ChunkDone(output=await asyncio.to_thread(output.to_json), records=partial.records)
 
@@ -52,6 +53,11 @@ class AuditWork:
 
     def discard(self) -> None:
         """Nothing is left anywhere."""
+
+    async def _examined(self, read: RangeRead | None) -> Partial:
+        if read is None:
+            return Partial()
+        return await asyncio.to_thread(examined, read, self._rule)
 
     async def _read(self, each: SourceRange) -> RangeRead:
         read = await whole_range(self._client, each)

@@ -74,6 +74,7 @@ async def replay(client: Client, name: str) -> None:
     await drive(client, name)
 
 
+@pytest.mark.slow("seven jobs, one after the other")
 async def test_copies_are_clean_until_they_are_made_again(directory: Path) -> None:
     async with served(directory) as (client, _):
         await client.topics.create("orders", partitions=2)
