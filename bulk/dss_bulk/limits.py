@@ -16,6 +16,9 @@ BACKFILL_ROWS_PER_CHUNK = 65_536
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
 
+FUNCTION_BYTES_MAX = 32 << 10
+"""Text of a transform's file: it is kept in the job's params, which have 64 KiB of JSON."""
+
 FULL_DISK_S = 600.0
 """How long a driver waits for room. Then it ends, and the job waits for the next driver."""
 
