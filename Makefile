@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install demo test proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
+.PHONY: help install demo test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -30,6 +30,9 @@ demo: $(READY) ## 336,776 flights to three consumers; one of them is killed, the
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
 	$(BIN)/python -m pytest --jobs $(TEST_JOBS)
+
+test-twice: $(READY) ## what CI does: run the tests, and the few that failed once more, each alone
+	@$(BIN)/python scripts/test_twice.py --jobs $(TEST_JOBS)
 
 proof: $(READY) ## run the whole proof, or go on with it: hours, with a report (ONLY=KIND: one kind)
 	@$(BIN)/python -m dss_sim.proof $(if $(ONLY),--only "$(ONLY)")

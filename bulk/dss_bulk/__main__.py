@@ -23,7 +23,7 @@ def main() -> int:
     try:
         asyncio.run(_drive(arguments.job, arguments.endpoint))
     except DssError as error:
-        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint}\n")
+        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return 130

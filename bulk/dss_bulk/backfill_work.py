@@ -131,6 +131,9 @@ class BackfillWork:
         output = json.dumps({"records": records, "rejects": len(rejects)})
         return ChunkDone(() if file is None else (file,), output, records)
 
+    def stop(self) -> None:
+        """Nothing runs elsewhere."""
+
     def discard(self) -> None:
         """Nothing is left: the daemon sweeps what was staged, and rejects are of use."""
 

@@ -65,6 +65,9 @@ class ExportWork:
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 
+    def stop(self) -> None:
+        """Nothing runs elsewhere."""
+
     def discard(self) -> None:
         """Remove what was written and not published."""
         self._run.discard()

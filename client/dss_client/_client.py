@@ -22,8 +22,6 @@ from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dss_client._connection import Connection
     from dss_client.daemon import Daemon
     from dss_client.events import Events
@@ -206,11 +204,12 @@ class Client:
         filter: str | None = None,
         *,
         start: Start = None,
-        end: "str | datetime | None" = None,
+        end: Start = None,
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        on_lost: "Callable[[str, int, int], None] | None" = None,
         progress: bool = False,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
@@ -219,11 +218,14 @@ class Client:
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
-        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
-        that follows outlives a lost connection: it goes on with each stream where it was.
+        call unless it is to ``follow``, at ``records_max``, or before ``end``: an append time, or
+        an offset where one stream is read and not followed. One that follows outlives a lost
+        connection: it goes on with each stream where it was.
 
         Records that are damaged are passed over and not counted. ``on_damage`` is called with each
-        range of them at once, else a warning is logged; the first one is raised at the end.
+        range of them at once, else a warning is logged; the first one is raised at the end. Offsets
+        that have no record, since retention, a kill or a loss of power took it, are passed over as
+        well; ``on_lost`` is called with stream, start and end of them.
 
         With ``progress`` a bar on stderr shows a person how far it is, in a notebook too.
 
@@ -235,7 +237,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request, on_damage, progress=progress)
+        return Reader(self._connection, request, on_damage, on_lost, progress=progress)
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False

@@ -171,7 +171,7 @@ async def test_a_run_that_is_drained_in_a_pause_returns_and_handles_nothing_more
         may_end.set()
         await until(lambda: daemon.streams[0].progress.floor == 1)
         await subscription.drain()
-        await asyncio.wait_for(run, 5)
+        await asyncio.wait_for(run, 60)
     assert handled == [0]
     assert daemon.streams[0].hand_outs == {0: 1}
 
@@ -258,5 +258,5 @@ async def test_a_run_ends_in_a_pause_when_its_subscription_is_over(daemon: Memor
         over = sessions_pb2.SessionError(error=gone, subscription=subscription.number, final=True)
         daemon.say(error=over)
         with pytest.raises(GroupDestroyed):
-            await asyncio.wait_for(run, 5)
+            await asyncio.wait_for(run, 60)
     assert handled == []

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.needs_strace
 
 SENDS = 1_000
 PARTITIONS = 12
-SYNCS_MAX = 20
+SYNCS_MAX = 60
+"""Some 10 to 20 where nothing else runs. How many sends share a sync follows from how fast they
+arrive, so beside other work there are more; without sharing there would be a thousand."""
 BURSTS_MAX = 8
 """A machine that stands still amid a burst cuts it in two; it does not do so each time."""
 
@@ -34,7 +36,7 @@ async def daemon() -> AsyncIterator[DaemonProcess]:
             yield started
 
 
-async def test_a_thousand_concurrent_sends_to_twelve_partitions_take_at_most_twenty_syncs(
+async def test_a_thousand_concurrent_sends_to_twelve_partitions_share_their_syncs(
     daemon: DaemonProcess,
 ) -> None:
     async with dss_client.connect(endpoint=daemon.endpoint) as client:

@@ -113,6 +113,9 @@ def _reading(request: log_pb2.ReadRequest) -> Reading:
     start = request.start if request.HasField("start") else types_pb2.Start(earliest=True)
     stream = StreamName.parse(request.stream) if request.HasField("stream") else None
     everything = stream is not None and not request.filter
+    if request.HasField("end_offset") and (stream is None or request.follow):
+        rule = "it is that of a single stream, whose tail is not followed"
+        raise IllegalArgument(argument="end_offset", rule=rule)
     return Reading(
         matching=None if everything else TopicFilter.parse(request.filter),
         start=start_from(start),
@@ -120,4 +123,5 @@ def _reading(request: log_pb2.ReadRequest) -> Reading:
         follow=request.follow,
         stream=stream,
         records_max=request.records_max if request.HasField("records_max") else None,
+        end_offset=request.end_offset if request.HasField("end_offset") else None,
     )

@@ -31,6 +31,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Topics/Create": Role.OPERATE,
     "/dss_api.v1.Topics/List": Role.READ,
     "/dss_api.v1.Topics/Describe": Role.READ,
+    "/dss_api.v1.Topics/Locate": Role.READ,
     "/dss_api.v1.Topics/Remove": Role.OPERATE,
     "/dss_api.v1.Groups/Create": Role.OPERATE,
     "/dss_api.v1.Groups/List": Role.READ,

@@ -147,7 +147,7 @@ def test_batches_and_fetches_hand_out_the_same_records(client: Client, topic: st
     payloads = published(client, topic, 2_000)
     with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
         taken = []
-        for record in subscription.fetch(10, timeout=30):
+        for record in subscription.fetch(10, timeout=60):
             record.ack()
             taken.append(record.payload)
         for batch in subscription.batches():

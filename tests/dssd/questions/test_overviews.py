@@ -24,13 +24,18 @@ async def overview(questions: Questions) -> Overview:
 
 
 async def agrees(hall: Hall, questions: Questions) -> Overview:
-    """The overview, which says what a survey says."""
+    """The overview, which says what a survey says where no leader came or went between the two."""
     (group,) = hall.plant.groups.groups()
-    found = await overview(questions)
-    survey = await hall.plant.registry.survey(group)
-    since_ms = hall.plant.registry.leader_since_ms(group.group_id)
-    assert found == Overview.of_survey(group, survey, questions.sampler, since_ms)
-    return found
+    registry = hall.plant.registry
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            before_ms = registry.leader_since_ms(group.group_id)
+            found = await overview(questions)
+            survey = await registry.survey(group)
+            since_ms = registry.leader_since_ms(group.group_id)
+            if since_ms == before_ms:
+                assert found == Overview.of_survey(group, survey, questions.sampler, since_ms)
+                return found
 
 
 async def until_lag(questions: Questions, lag: int) -> None:
