@@ -1,11 +1,13 @@
 """The pages of ``describe`` against a daemon process."""
 
 import json
+import subprocess
 from typing import Any, Protocol
 
 import pytest
 
 from support.dssctl_call import Completed
+from support.started_program import ProgramProcess
 
 
 class Daemon(Protocol):
@@ -69,3 +71,22 @@ def test_a_page_of_a_session_that_is_not_there_is_refused(read: Daemon) -> None:
     absent = read.dssctl("sessions", "describe", "nobody")
     assert absent.returncode == 5
     assert b"error DSS6003: " in absent.stderr
+
+
+def test_a_page_that_is_watched_is_printed_at_each_change_and_ends_with_what_it_is_of(
+    daemon: Daemon,
+) -> None:
+    ok(daemon.dssctl("topics", "create", "watched"))
+    describe = ("topics", "describe", "watched", "--watch=0.2s", "-o", "jsonl")
+    with ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *describe],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as watcher:
+        assert watcher.stdout is not None
+        before = json.loads(watcher.stdout.readline())
+        ok(daemon.dssctl("topics", "edit", "watched", "--retention", "1d", "-y"))
+        after = json.loads(watcher.stdout.readline())
+        ok(daemon.dssctl("topics", "rm", "watched", "-y"))
+        assert watcher.wait() == 5
+    assert (before["retention_ms"], after["retention_ms"]) == (None, 86_400_000)

@@ -101,6 +101,7 @@ from dss_core.errors.programs import (
     LibraryMissing,
     OpenedBeforeFork,
     ProcessEnds,
+    ToolFailed,
     WouldWaitForItself,
 )
 from dss_core.errors.publishing import (
@@ -307,6 +308,7 @@ __all__ = [
     "TooManyProducers",
     "TooManySchedules",
     "TooManySessions",
+    "ToolFailed",
     "TopicExists",
     "TopicInUse",
     "TopicNotFound",
