@@ -49,7 +49,9 @@ COMMANDS = {
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
+    "transforms": "A function of yours between two topics, as a bulk job: create.",
     "backfills": "Rows of files as records of a topic, as a bulk job: create.",
+    "audits": "Whether a topic has its records, each once and in order: create, show.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
@@ -63,7 +65,11 @@ COMMANDS = {
 
 
 COMMAND_ALIASES = {
-    **{name.removesuffix("s"): name for name in COMMANDS if name.endswith("s")},
+    **{
+        name.removesuffix("s"): name
+        for name in COMMANDS
+        if name.endswith("s") and name.removesuffix("s") not in COMMANDS
+    },
     "operation": "ops",
     "operations": "ops",
 }
