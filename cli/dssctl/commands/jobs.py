@@ -14,6 +14,7 @@ from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_ne
 from dssctl.job_waiting import wait_for_job
 from dssctl.listing import list_items, listing
 from dssctl.output import Item, Section, show_one
+from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
 from dssctl.settings import ENGINES
@@ -37,7 +38,7 @@ def list_jobs(context: typer.Context) -> None:
     list_items(context, jobs)
 
 
-@app.command(cls=showing(JOB_KIND, CHUNK_KIND))
+@app.command(cls=page(JOB_KIND, CHUNK_KIND))
 def describe(
     context: typer.Context,
     name: Name,
