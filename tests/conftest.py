@@ -55,6 +55,8 @@ READ_ONCE = {
     for path in ("dss_sim/mutants/test_mutants.py", "dss_sim/test_small_limits.py")
 }
 """Files whose tests share what the first of them has read of all sources."""
+SHARED_BY_ALL = ("spark",)
+"""Fixtures of scope `session` that cost too much to be made by each worker."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,13 +69,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks: dict[pytest.Item, int] = {}
     for item in items:
         ranks[item] = 2
-        if str(item.path) in READ_ONCE or shares_a_fixture(item):
+        if shared := shared_by_all(item):
+            item.add_marker(pytest.mark.together(shared))
+            ranks[item] = 0
+        elif str(item.path) in READ_ONCE or shares_a_fixture(item):
             item.add_marker("together")
             ranks[item] = 1
         if mark := item.get_closest_marker("slow"):
             item.user_properties.append((REASON, mark.args[0]))
             ranks[item] = 0
     items.sort(key=ranks.__getitem__)
+
+
+def shared_by_all(item: pytest.Item) -> str | None:
+    """The fixture that is made once for all files, a session of Spark for one."""
+    if not isinstance(item, pytest.Function):
+        return None
+    return next((name for name in SHARED_BY_ALL if name in item.fixturenames), None)
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:

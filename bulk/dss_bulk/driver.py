@@ -7,6 +7,9 @@
                        └ a full disk: again, once there is room
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
+An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
+once; commits stay in their order. `LOCAL` does it in this process.
+
 Invariant: what was committed is never worked on again. A driver that lost its lease stops and
 says so; it gives up nothing that is another one's.
 """
@@ -16,22 +19,26 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from dss_bulk.audit_work import AuditWork
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
 from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.replay_work import ReplayWork
-from dss_bulk.work import Work
+from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
-from dss_client.job_values import Granted, Job
+from dss_client.job_values import Granted, Job, JobChunk
 from dss_client.jobs import Lease
 from dss_core.errors import (
     DiskFull,
     DssError,
+    EngineLost,
     IllegalJob,
     JobFenced,
     JobNotFound,
@@ -43,8 +50,8 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, DiskFull)
-"""The daemon is away, or there is no room: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, EngineLost, DiskFull)
+"""The daemon or the engine is away, or there is no room: another driver may go on later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -64,7 +71,76 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-async def drive(client: Client, job: str, on_progress: OnProgress | None = None) -> Job:
+class Engine(Protocol):
+    """How the work of chunks is done."""
+
+    @property
+    def name(self) -> str:
+        """What operators read of it."""
+        ...
+
+    @property
+    def chunks_at_once(self) -> int:
+        """How many chunks are worked on while the first of them waits for its commit."""
+        ...
+
+    def opened(self) -> AbstractAsyncContextManager[None]:
+        """What it needs while the job is driven.
+
+        Raises:
+            DssError: it cannot be had; the job waits for another driver.
+        """
+        ...
+
+    def work_of(self, client: Client, granted: Granted) -> Work:
+        """The work of a job's kind.
+
+        Raises:
+            DssError: its parameters cannot be followed.
+        """
+        ...
+
+
+class LocalEngine:
+    """Everything in this process."""
+
+    name = "local engine"
+    chunks_at_once = 1
+
+    def __init__(self, *, in_place: bool = True) -> None:
+        self._in_place = in_place
+        """Whether files of the daemon are read where they may be opened; else all is sent."""
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """It needs nothing."""
+        yield
+
+    def work_of(self, client: Client, granted: Granted) -> Work:
+        """The work of a job's kind.
+
+        Raises:
+            DssError: its parameters cannot be followed.
+        """
+        match granted.job.kind:
+            case "replay":
+                return ReplayWork(client, granted, in_place=self._in_place)
+            case "export":
+                return ExportWork(client, granted, in_place=self._in_place)
+            case "backfill":
+                return BackfillWork(granted)
+            case "audit":
+                return AuditWork(client, granted)
+            case kind:
+                raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
+
+
+LOCAL = LocalEngine()
+
+
+async def drive(
+    client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine = LOCAL
+) -> Job:
     """Work off a job; returns it as it stands at the end.
 
     Raises:
@@ -72,14 +148,14 @@ async def drive(client: Client, job: str, on_progress: OnProgress | None = None)
         JobFenced: another driver took it.
         DssError: it failed, and was given up; or the daemon is away, and it was not.
     """
-    async with client.jobs.drive(job, driver=whoami()) as lease:
+    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened():
         try:
-            work = work_of(client, lease.granted)
+            work = engine.work_of(client, lease.granted)
         except DssError as error:
             await lease.give_up(error.message)
             raise
         try:
-            await _work_off(work, lease, on_progress or _silent)
+            await _work_off(work, lease, on_progress or _silent, engine.chunks_at_once)
         except (JobFenced, *PASSING):
             raise
         except ENDED:
@@ -94,9 +170,9 @@ async def drive(client: Client, job: str, on_progress: OnProgress | None = None)
         return await client.jobs.get(str(lease.job.job_id))
 
 
-def whoami() -> str:
+def whoami(engine: Engine = LOCAL) -> str:
     """What operators read of this driver."""
-    return f"local engine, host {socket.gethostname()}, pid {os.getpid()}"
+    return f"{engine.name}, host {socket.gethostname()}, pid {os.getpid()}"
 
 
 def _sentence(error: DssError | OSError) -> str:
@@ -106,19 +182,32 @@ def _sentence(error: DssError | OSError) -> str:
     return f"{error.strerror or error}: {error.filename or 'the disk'}"
 
 
-async def _work_off(work: Work, lease: Lease, on_progress: OnProgress) -> None:
-    chunks, records = lease.job.chunks, 0
-    on_progress(Progress(chunks, lease.job.published, 0))
-    async for chunk in lease.open_chunks():
-        if lease.lost is not None:
-            raise lease.lost
-        last = chunk.number == chunks - 1
-        done = await _with_room(lease, partial(work.chunk, chunk, last=last))
-        commit = partial(lease.commit, chunk.number, done.files, output=done.output)
-        await _with_room(lease, commit)
-        records += done.records
-        lease.said = json.dumps({"records": records})
-        on_progress(Progress(chunks, chunk.number + 1, records))
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A chunk that is worked on."""
+
+    number: int
+    work: asyncio.Task[ChunkDone]
+
+
+async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at_once: int) -> None:
+    """Work on chunks, some at once, and commit them in their order."""
+    chunks = lease.job.chunks
+    progress = _Published(lease, on_progress)
+    under_way: deque[_UnderWay] = deque()
+    try:
+        async for chunk in lease.open_chunks():
+            if chunk.number == chunks - 1:
+                # What ends the job's work finds all of the rest done.
+                await _commit_down_to(0, under_way, progress)
+            under_way.append(_UnderWay(chunk.number, _begun(work, chunk, lease)))
+            await _commit_down_to(chunks_at_once - 1, under_way, progress)
+        await _commit_down_to(0, under_way, progress)
+    finally:
+        if under_way:
+            work.stop()
+        # What threads still write has to be done before it is discarded.
+        await asyncio.gather(*(each.work for each in under_way), return_exceptions=True)
 
 
 async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
@@ -143,21 +232,51 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(FULL_DISK_REST_S)
 
 
-def work_of(client: Client, granted: Granted) -> Work:
-    """The work of a job's kind.
+def _begun(work: Work, chunk: JobChunk, lease: Lease) -> asyncio.Task[ChunkDone]:
+    act = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    return asyncio.create_task(_with_room(lease, act), name=f"chunk {chunk.number}")
 
-    Raises:
-        DssError: its parameters cannot be followed.
-    """
-    match granted.job.kind:
-        case "replay":
-            return ReplayWork(client, granted)
-        case "export":
-            return ExportWork(client, granted)
-        case "backfill":
-            return BackfillWork(granted)
-        case kind:
-            raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
+
+async def _commit_down_to(left: int, under_way: deque[_UnderWay], published: "_Published") -> None:
+    while len(under_way) > left:
+        first = under_way[0]
+        await published.commit(first.number, await published.unless_lost(first.work))
+        under_way.popleft()
+
+
+class _Published:
+    """What this driver has published."""
+
+    def __init__(self, lease: Lease, on_progress: OnProgress) -> None:
+        self._lease = lease
+        self._tell = on_progress
+        self._records = 0
+        on_progress(Progress(lease.job.chunks, lease.job.published, 0))
+
+    async def unless_lost(self, work: asyncio.Task[ChunkDone]) -> ChunkDone:
+        """What came of a chunk; at once an error where the lease is lost meanwhile.
+
+        Raises:
+            JobFenced, JobNotInState, JobNotFound: it is lost.
+            DssError, OSError: the chunk failed.
+        """
+        lost = asyncio.create_task(self._lease.wait_until_lost(), name="lease is lost")
+        try:
+            await asyncio.wait({work, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if self._lease.lost is not None:
+                raise self._lease.lost
+            return await work
+        finally:
+            lost.cancel()
+
+    async def commit(self, chunk: int, done: ChunkDone) -> None:
+        """Publish a chunk, and say so."""
+        lease = self._lease
+        commit = partial(lease.commit, chunk, done.files, output=done.output)
+        await _with_room(lease, commit)
+        self._records += done.records
+        lease.said = json.dumps({"records": self._records})
+        self._tell(Progress(lease.job.chunks, chunk + 1, self._records))
 
 
 def _silent(_progress: Progress) -> None:

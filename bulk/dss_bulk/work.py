@@ -4,8 +4,9 @@
 
     open(job) ──► chunk(0) ─commit─► chunk(1) ─commit─► ... chunk(last) ─commit─► done
 
-Invariant: `chunk` may be called again for the same chunk by another process, and then gives the
-same; what it leaves outside of the staging directory is complete and durable when it returns.
+Invariant: `chunk` may be called for several chunks at once, but not for the last one before all the
+others are committed. It may be called again for the same chunk by another process, and then gives
+the same; what it leaves outside of the staging directory is complete and durable when it returns.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ class Work(Protocol):
         Raises:
             DssError: it cannot be done.
         """
+        ...
+
+    def stop(self) -> None:
+        """Nobody wants the chunks that are worked on: end what runs elsewhere for them."""
         ...
 
     def discard(self) -> None:

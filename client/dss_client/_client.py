@@ -22,12 +22,11 @@ from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dss_client._connection import Connection
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
+    from dss_client.job_values import SourceRange
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
     from dss_client.producer import Producer
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from dss_client.schedules import Schedules
     from dss_client.session import Session
     from dss_client.sessions import Sessions
+    from dss_client.stored_runs import StoredRuns
     from dss_client.subscription import GrantNotice, Subscription
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
@@ -206,11 +206,12 @@ class Client:
         filter: str | None = None,
         *,
         start: Start = None,
-        end: "str | datetime | None" = None,
+        end: Start = None,
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        on_lost: "Callable[[str, int, int], None] | None" = None,
         progress: bool = False,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
@@ -219,11 +220,14 @@ class Client:
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
         the earliest record unless ``start`` says otherwise, and ends where the log ended at the
-        call unless it is to ``follow``, at ``records_max``, or before the append time ``end``. One
-        that follows outlives a lost connection: it goes on with each stream where it was.
+        call unless it is to ``follow``, at ``records_max``, or before ``end``: an append time, or
+        an offset where one stream is read and not followed. One that follows outlives a lost
+        connection: it goes on with each stream where it was.
 
         Records that are damaged are passed over and not counted. ``on_damage`` is called with each
-        range of them at once, else a warning is logged; the first one is raised at the end.
+        range of them at once, else a warning is logged; the first one is raised at the end. Offsets
+        that have no record, since retention, a kill or a loss of power took it, are passed over as
+        well; ``on_lost`` is called with stream, start and end of them.
 
         With ``progress`` a bar on stderr shows a person how far it is, in a notebook too.
 
@@ -235,7 +239,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request, on_damage, progress=progress)
+        return Reader(self._connection, request, on_damage, on_lost, progress=progress)
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False
@@ -261,6 +265,12 @@ class Client:
         from dss_client.watch import watch
 
         return watch(self._connection, topics, groups, all=all)
+
+    def stored_runs(self, wanted: "SourceRange") -> "AsyncGenerator[StoredRuns, None]":
+        """Where the daemon keeps the records of a range; for readers that see its files."""
+        from dss_client.stored_runs import stored_runs
+
+        return stored_runs(self._connection, wanted)
 
     async def opened_session(self) -> "Session":
         """The one of this client, which begins here; for its subscriptions."""

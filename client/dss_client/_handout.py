@@ -2,15 +2,16 @@
 
 Invariant: each of its records is handed out at most once, whichever way the user takes them:
 one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one. What is
-left of it may instead be taken for `run`, which hands it out in its own order.
+left of it may instead be taken for `run`, which hands it out in its own order. A record that came
+again while its hand-out before was not settled is *left out* once that one is acknowledged.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from dss_client._grant import HeldGrant
+from dss_client._grant import HeldGrant, offset_ranges, without
 from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
 from dss_core.progress import Ranges, clipped, complement, normalised
 
@@ -24,6 +25,7 @@ class Handout:
     """Frames of one grant, decoded when the first record is taken."""
 
     __slots__ = (
+        "_copies",
         "_decoded",
         "_frames",
         "_mask",
@@ -36,6 +38,8 @@ class Handout:
         "grant",
         "kind",
         "last_offset",
+        "left_out",
+        "looked_below",
         "ranges",
         "redelivered_below",
         "stopped",
@@ -73,7 +77,13 @@ class Handout:
         self._rows: Iterator[DeliveredRecord] | None = None
         self.ahead: DeliveredRecord | None = None
         """Taken from the rows, and put back."""
-        self._unsettled = grant.unsettled() if redelivered else None
+        self._unsettled = (grant.unsettled() if redelivered else None) or None
+        self._copies: set[int] = set()
+        """Offsets in it whose hand-out before was not settled when it came."""
+        self.left_out: set[int] = set()
+        """Those of them that were acknowledged since, as far as was looked."""
+        self.looked_below = _EVERY_OFFSET if self._unsettled is None else 0
+        """So far it was looked, for who takes records elsewhere than in the loop."""
 
     @property
     def stream(self) -> str:
@@ -94,15 +104,24 @@ class Handout:
             self.ranges = complement(
                 normalised(self._mask), self._decoded.base_offset, self._decoded.next_offset
             )
+            if self._unsettled is not None:
+                self._copies = self._unsettled.among(self.ranges)
         return self._decoded
 
     def rows(self) -> Iterator[DeliveredRecord]:
         """The records not yet taken; every caller shares them, and takes one at once."""
         rows = self.rows_behind()
-        if self.ahead is None:
-            return rows
-        ahead, self.ahead = self.ahead, None
-        return chain((ahead,), rows)
+        if self.ahead is not None:
+            ahead, self.ahead = self.ahead, None
+            rows = chain((ahead,), rows)
+        return rows if self._unsettled is None else self._not_acked(rows)
+
+    def _not_acked(self, rows: Iterator[DeliveredRecord]) -> Iterator[DeliveredRecord]:
+        for record in rows:
+            if record.offset in self._copies:
+                self._look_at((record.offset,))
+            if record.offset not in self.left_out:
+                yield record
 
     def rows_behind(self) -> Iterator[DeliveredRecord]:
         """The records not yet taken behind the one that was put back, if any was."""
@@ -114,11 +133,39 @@ class Handout:
         """The record that was just taken is not handed out yet; it comes first again."""
         self.ahead = record
 
-    @property
-    def left(self) -> int:
-        """How many of its records are not handed out."""
-        decoded = self.decoded
-        return decoded.records - bisect_right(decoded.offsets, self.last_offset)
+    def leave_out_acked(self) -> bool:
+        """Leave out what came again and is acknowledged by now; whether that is any more."""
+        before = len(self.left_out)
+        if self._unsettled is not None:
+            self._look_at(self.decoded.offsets[self._next_at() :])
+        return len(self.left_out) > before
+
+    def look_at_next(self) -> None:
+        """Leave out what is acknowledged by now, as far as the record that is next."""
+        if self._unsettled is None:
+            return
+        for offset in self.decoded.offsets[self._next_at() :]:
+            self._look_at((offset,))
+            self.looked_below = offset + 1
+            if offset not in self.left_out:
+                return
+
+    def _look_at(self, offsets: Iterable[int]) -> None:
+        acked = self._copies.intersection(offsets)
+        acked = {at for at in acked if self.grant.has_acked(at)}
+        if acked:
+            self.left_out |= acked
+            self._copies -= acked
+            self.ranges = without(self.ranges, offset_ranges([*acked]))
+
+    def _next_at(self) -> int:
+        return bisect_right(self.decoded.offsets, self.last_offset)
+
+    def count_left(self) -> int:
+        """How many of its records are to be handed out yet."""
+        self.leave_out_acked()
+        left_out = sum(at > self.last_offset for at in self.left_out)
+        return self.decoded.records - self._next_at() - left_out
 
     @property
     def end(self) -> int:
@@ -144,8 +191,9 @@ class Handout:
 
     def rest(self) -> DeliveredBatch:
         """Everything that was not handed out one by one, as a batch."""
+        self.leave_out_acked()
         remaining = self
-        if self.last_offset >= 0:
+        if self.last_offset >= 0 or self.left_out:
             remaining = self._without_handed()
             # That it is handed out is noted here, and must not be noted twice.
             remaining._noted_end = _EVERY_OFFSET
@@ -166,12 +214,17 @@ class Handout:
         self._frames = b""
 
     def _without_handed(self) -> "Handout":
+        mask = [*self._mask]
+        if self.last_offset >= 0:
+            mask.append((self.decoded.base_offset, self.last_offset + 1))
+        if self.left_out:
+            mask += offset_ranges([*self.left_out])
         rest = Handout(
             self.grant,
             self._frames,
-            (*self._mask, (self.decoded.base_offset, self.last_offset + 1)),
+            tuple(mask),
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )
-        rest._unsettled = self._unsettled
+        rest._unsettled, rest.looked_below = self._unsettled, self.looked_below
         return rest

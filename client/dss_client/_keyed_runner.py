@@ -62,6 +62,7 @@ class KeyedRunner:
         self._ended = False
         self._left: list[DeliveredRecord] = []
         """Not handed out when the records ended."""
+        self._unfinished: list[DeliveredRecord] = []
 
     async def run(self, records: "AsyncIterator[DeliveredRecord]") -> None:
         """Handle every record; returns when they end and all are handled that can be.
@@ -129,7 +130,11 @@ class KeyedRunner:
             records.append(self._slots.get_nowait()[1])
         for chain in self._chains.values():
             records += chain.empty()
-        return sorted(records, key=lambda record: record.offset), self._chains
+        return sorted(records, key=_in_order), self._chains
+
+    def unfinished(self) -> "list[DeliveredRecord]":
+        """After `run`: the records whose handlers were cancelled with it, in order, unsettled."""
+        return sorted(self._unfinished, key=_in_order)
 
     def drop(self, grant: "HeldGrant") -> None:
         """The grant is not to be handed out from any more: forget its records that wait."""
@@ -204,6 +209,7 @@ class KeyedRunner:
         except asyncio.CancelledError:
             worker = asyncio.current_task()
             if worker is not None and worker.cancelling():
+                self._cancelled(chain, record)
                 raise
             # The worker was not cancelled, but something that the handler awaited was.
             await self._failed(chain, record)
@@ -234,6 +240,14 @@ class KeyedRunner:
             self._slots.put_nowait((chain, record))
             raise
 
+    def _cancelled(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
+        """The handler was cancelled with this run; what follows in its chain waits for it."""
+        if record.acked:
+            return
+        chain.refused(record)
+        if not record.refused:
+            self._unfinished.append(record)
+
     async def _failed(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         """The handler raised what is being handled."""
         if record.acked:
@@ -244,3 +258,7 @@ class KeyedRunner:
         chain.refused(record)
         if not record.refused:
             await record.nak()
+
+
+def _in_order(record: "DeliveredRecord") -> tuple[int, int]:
+    return record.offset, record.grant_number

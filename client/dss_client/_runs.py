@@ -2,7 +2,9 @@
 
 A run may be cancelled, or end by an error, while the subscription goes on. What it took and did not
 hand out is kept for the next run. Whoever takes records in another way instead gets them from the
-daemon again. Invariant: a record that is kept here was not handed out by a run.
+daemon again. What its handlers had when they were cancelled comes again as soon as records are
+taken again, in whichever way; nobody refuses it before, for the subscription may be left instead.
+Invariant: a record that is kept for the next run was not handed out by a run.
 """
 
 from collections import deque
@@ -25,10 +27,12 @@ class Runs:
         self._chains: Chains = {}
         """What ended runs knew of refused records."""
         self._left: deque[DeliveredRecord] = deque()  # bounded by the credit given to the daemon
+        self._unfinished: list[DeliveredRecord] = []  # bounded by the handlers of ended runs
         self._paused = False
 
     def begin(self, runner: "KeyedRunner") -> None:
         """A run begins; it knows which refused records are to come again."""
+        self._refuse_unfinished()
         chains, self._chains = self._chains, {}
         runner.resume(chains)
         runner.set_paused(self._paused)
@@ -52,6 +56,9 @@ class Runs:
             records, chains = runner.left()
             self._left.extendleft(reversed(records))
             self._chains.update(chains)
+            self._unfinished += runner.unfinished()
+            if self._runners:
+                self._refuse_unfinished()
 
     def leave(self, records: "Iterable[DeliveredRecord]") -> None:
         """A run that ends has not even taken these."""
@@ -63,11 +70,20 @@ class Runs:
 
     def refuse_left(self) -> None:
         """Have what was left come again: it is taken in another way from now on."""
+        self._refuse_unfinished()
         while self._left and not self._paused:
             record = self._left.popleft()
             grant = grant_behind(record)
             if not grant.stopped:
                 grant.hand_out(record.offset)
+                grant.nak(((record.offset, record.offset + 1),), 0)
+
+    def _refuse_unfinished(self) -> None:
+        """Have what cancelled handlers had come again, unless it was acknowledged after all."""
+        unfinished, self._unfinished = self._unfinished, []
+        for record in unfinished:
+            grant = grant_behind(record)
+            if not (grant.stopped or record.acked):
                 grant.nak(((record.offset, record.offset + 1),), 0)
 
     def drop(self, grant: "HeldGrant") -> None:
@@ -76,6 +92,7 @@ class Runs:
             runner.drop(grant)
         self._chains = {at: each for at, each in self._chains.items() if each.grant is not grant}
         self._left = deque(each for each in self._left if grant_behind(each) is not grant)
+        self._unfinished = [each for each in self._unfinished if grant_behind(each) is not grant]
 
     def refused_acked(self, grant: "HeldGrant") -> None:
         """Something refused was acknowledged after all."""

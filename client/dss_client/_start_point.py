@@ -5,13 +5,15 @@ shared grammar (``-15m``, a date, RFC 3339, ``@unix``); a number is an offset of
 """
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_api.v1 import types_pb2
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Start = str | int | datetime | None
 
@@ -32,24 +34,40 @@ def start_to_wire(start: Start) -> "types_pb2.Start | None":
             return types_pb2.Start(now=True)
         case "earliest":
             return types_pb2.Start(earliest=True)
-        case int():
-            return types_pb2.Start(offset=_offset(start))
-        case str() if start.startswith("=") and start[1:].isdecimal():
-            return types_pb2.Start(offset=_offset(int(start[1:])))
+        case _ if (offset := offset_in(start)) is not None:
+            return types_pb2.Start(offset=offset)
         case _:
             return types_pb2.Start(time_us=time_us(start))
 
 
-def time_us(moment: str | datetime) -> int:
+def offset_in(place: Start) -> int | None:
+    """The offset, where the place is one.
+
+    Raises:
+        IllegalArgument: it is negative.
+    """
+    match place:
+        case int():
+            return _offset(place)
+        case str() if place.startswith("=") and place[1:].isdecimal():
+            return _offset(int(place[1:]))
+        case _:
+            return None
+
+
+def time_us(moment: Start) -> int:
     """A moment as microseconds since 1970.
 
     Raises:
         IllegalTime: the text is not a time.
+        IllegalArgument: it is no moment at all.
     """
     if isinstance(moment, datetime):
-        return int(moment.timestamp() * 1_000_000)
+        return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
     from dss_core.times import parse_time
 
+    if not isinstance(moment, str):
+        raise IllegalArgument(argument=f"{moment}", rule="a moment is needed here")
     parsed = parse_time(moment, now_us=time.time_ns() // 1_000)
     if not isinstance(parsed, int):
         raise IllegalArgument(argument=f"the time {moment}", rule="a moment is needed here")

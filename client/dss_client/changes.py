@@ -51,6 +51,15 @@ class ImportOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSpan:
+    """Records of a stream that follow one another."""
+
+    stream: str
+    offset: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class SkipRecords:
     """Acknowledges records for a group, by hand."""
 
@@ -58,6 +67,8 @@ class SkipRecords:
     stream: str
     offset: int
     count: int = 1
+    more: tuple[RecordSpan, ...] = ()
+    """In the same operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +271,7 @@ class CreateJob:
 
     name: str
     kind: str
-    """``replay``, ``export``, ``backfill`` or ``audit``."""
+    """``replay``, ``export``, ``backfill``, ``audit`` or ``transform``."""
     engine: str = "local"
     source: str = ""
     """A topic; empty where it reads none."""

@@ -147,6 +147,11 @@ class Lease:
         """What is told to operators with the next renewal; to be set by the driver."""
         self.lost: Exception | None = None
         """Why the driver has to stop, once it has."""
+        self._is_lost = asyncio.Event()
+
+    async def wait_until_lost(self) -> None:
+        """Wait until the driver has to stop; `lost` says why."""
+        await self._is_lost.wait()
 
     @property
     def epoch(self) -> int:
@@ -235,6 +240,7 @@ class Lease:
                 continue
             except DssError as refused:
                 self.lost = refused
+                self._is_lost.set()
                 return
 
     async def renew(self) -> Job:

@@ -11,12 +11,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
-from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from dss_client._outage_log import Outage
-from dss_client._start_point import Start, start_to_wire, time_us
+from dss_client._start_point import Start, offset_in, start_to_wire, time_us
 from dss_client.limits import READ_AGAIN_S
 from dss_client.record import Batch, Record
 from dss_core.errors import (
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     ReadCall = grpc.aio.UnaryStreamCall[log_pb2.ReadRequest, log_pb2.ReadReply]
 
     OnDamage = Callable[[StreamDamaged], None]
+    OnLost = Callable[[str, int, int], None]
+    """A stream, and the offsets from the first up to the second."""
 
 _OFFSET_END = 1 << 63
 _LOG = logging.getLogger("dss_client")
@@ -62,6 +63,7 @@ class Reader:
         connection: "Connection",
         request: "log_pb2.ReadRequest",
         on_damage: "OnDamage | None" = None,
+        on_lost: "OnLost | None" = None,
         *,
         progress: bool = False,
     ) -> None:
@@ -69,6 +71,7 @@ class Reader:
         self._request = request
         self._shows_progress = progress
         self._on_damage = on_damage or _logged
+        self._on_lost = on_lost
         self.streams: tuple[str, ...] = ()
         """Every stream that is read, once the first answers came."""
         self._damage: StreamDamaged | None = None
@@ -175,6 +178,10 @@ class Reader:
         for start, end in clipped(damaged, told_to, _OFFSET_END):
             self._next[reply.stream] = max(end, self._next.get(reply.stream, 0))
             self._tell(StreamDamaged(stream=reply.stream, offset=start, last=end - 1))
+        if self._on_lost is not None:
+            lost = tuple((each.start, each.end) for each in reply.lost)
+            for start, end in clipped(lost, told_to, _OFFSET_END):
+                self._on_lost(reply.stream, start, end)
         return batch
 
     def _tell(self, damage: StreamDamaged) -> None:
@@ -317,7 +324,7 @@ def read_request(
     filter: str | None,
     *,
     start: Start,
-    end: str | datetime | None,
+    end: Start,
     follow: bool,
     stream: str | None,
     records_max: int | None,
@@ -333,10 +340,12 @@ def read_request(
         raise IllegalArgument(argument="filter", rule="a filter or a stream says what to read")
     if records_max is not None and records_max < 0:
         raise IllegalArgument(argument=f"records_max {records_max}", rule="it is not negative")
+    end_offset = offset_in(end)
     return log_pb2.ReadRequest(
         filter="" if filter is None else TopicFilter.parse(filter).text,
         start=start_to_wire(start),
-        end_time_us=None if end is None else time_us(end),
+        end_time_us=None if end is None or end_offset is not None else time_us(end),
+        end_offset=end_offset,
         follow=follow,
         stream=None if stream is None else str(StreamName.parse(stream)),
         records_max=records_max,

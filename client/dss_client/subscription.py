@@ -216,6 +216,8 @@ class Subscription:
                 await self._breathe()
             if handout is not self._current or handout.last_offset != taken:
                 continue
+            if handout.leave_out_acked():
+                continue
             self._finish(handout)
             if len(batch):
                 yield batch
@@ -259,7 +261,8 @@ class Subscription:
         Records of one key of a stream are handled one after the other, in order; at most
         ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
         client until that one came again. What waits has not been handed out, and is not handled
-        any more once its stream is taken back. Returns after `drain`.
+        any more once its stream is taken back. Cancelled, it leaves both what waits and what its
+        handlers had to whoever takes records of this subscription next. Returns after `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -376,11 +379,11 @@ class Subscription:
         """How many records wait to be handed out, counted until there are enough."""
         if self._paused:
             return 0
-        count = 0 if self._current is None else self._current.left
+        count = 0 if self._current is None else self._current.count_left()
         for handout in self._inbox:
             if count >= enough:
                 break
-            count += handout.left
+            count += handout.count_left()
         return count
 
     async def _arrival(self) -> None:

@@ -5,8 +5,10 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dss_client._start_point import time_us
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 
@@ -75,6 +77,19 @@ class Topic:
     def partitions(self) -> int:
         """How many streams new records are spread over."""
         return self.producing.partitions
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedRange:
+    """A part of a stream, perhaps an empty one."""
+
+    stream: str
+    storage_topic_id: int
+    partition: int
+    start: int
+    end: int
+    bytes: int
+    """About."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +165,42 @@ class Topics:
         request = topics_pb2.DescribeTopicRequest(name=name)
         call = self._connection.topics.Describe(request, timeout=CALL_TIMEOUT_S)
         return topic_from_wire(await self._connection.answer(call))
+
+    async def locate(
+        self,
+        name: str,
+        *,
+        start: str | datetime | None = None,
+        end: str | datetime | None = None,
+    ) -> tuple[LocatedRange, ...]:
+        """Where the records lie that were appended from one time on and before another.
+
+        Every stream has a range, an empty one too; those of older storage topics come first. All
+        that is kept is told where no times are given.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+            IllegalTime, IllegalArgument: a time breaks its rule.
+        """
+        from dss_api.v1 import topics_pb2
+
+        request = topics_pb2.LocateRequest(
+            name=name,
+            start_us=None if start is None else time_us(start),
+            end_us=None if end is None else time_us(end),
+        )
+        call = self._connection.topics.Locate(request, timeout=CALL_TIMEOUT_S)
+        return tuple(
+            LocatedRange(
+                each.stream,
+                each.storage_topic_id,
+                each.partition,
+                each.start,
+                each.end,
+                each.bytes,
+            )
+            for each in (await self._connection.answer(call)).ranges
+        )
 
     async def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
         """Remove a topic with all that it keeps; tells whether there was one.

@@ -146,7 +146,7 @@ async def test_a_read_that_follows_outlives_kills_of_the_daemon(
                         await producer.flush()
                         await daemon.kill()
                         daemon = await DaemonProcess.start(*serve(home))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await following
     finally:
         await daemon.kill()
@@ -168,7 +168,7 @@ async def test_a_followed_topic_made_while_the_daemon_was_away_is_read_whole(hom
             await client.topics.create("b", partitions=1)
             async with client.producer("b") as producer:
                 await producer.send(b"b")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while (record := await anext(records)).payload != b"b":
                     assert record.payload == b"a"
             assert (record.stream, record.offset) == ("b/0/0", 0)
@@ -216,7 +216,7 @@ async def test_five_kills_lose_nothing_and_mark_every_duplicate(home: Path) -> N
                             await daemon.kill()
                             daemon = await DaemonProcess.start(*serve(home))
                     await producer.flush()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     await consuming
     finally:
         await daemon.kill()
@@ -247,7 +247,7 @@ async def test_a_run_keeps_each_key_in_order_while_handlers_fail(home: Path) -> 
             await producer.flush()
         async with client.subscribe("$share/g/t/#", start="earliest") as subscription:
             run = asyncio.create_task(subscription.run(handle))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await everything.wait()
             await subscription.drain()
             await run
@@ -300,7 +300,7 @@ async def test_a_subscription_that_is_not_taken_from_holds_up_no_other_of_its_cl
         async with client.subscribe("$share/idle/idle/#") as idle:
             # It is alone, and takes all of the credit.
             await idle.fetch(1)
-            async with client.subscribe("$share/busy/busy/#") as busy, asyncio.timeout(30):
+            async with client.subscribe("$share/busy/busy/#") as busy, asyncio.timeout(60):
                 seen = 0
                 async for record in busy:
                     await record.ack()
@@ -335,7 +335,7 @@ async def test_what_a_synchronous_ack_says_at_the_end_of_its_member_is_true(
 async def ack_until_ended(home: Path, change: Change, said: dict[int, bool]) -> None:
     """Acknowledge one by one until an operator ends the member; what is certain of each ack."""
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(60),
         dss_client.connect(endpoint=endpoint(home)) as operator,
         dss_client.connect("ann", endpoint=endpoint(home)) as client,
         asyncio.TaskGroup() as tasks,

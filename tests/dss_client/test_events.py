@@ -69,7 +69,7 @@ async def test_events_are_listed_by_severity_subject_time_and_number(home: Path)
 
 async def test_a_watch_goes_on_behind_its_last_event_over_a_restart(home: Path) -> None:
     await tell_in(home / "data", now_ms(), [cut("a"), cut("b"), cut("c")])
-    async with dss_client.connect(endpoint=endpoint(home)) as client, asyncio.timeout(30):
+    async with dss_client.connect(endpoint=endpoint(home)) as client, asyncio.timeout(60):
         watching = aiter(client.events.watch(after=1))
         async with running(*serve(home)) as daemon:
             assert [(await anext(watching)).subject for _ in range(2)] == ["b", "c"]
@@ -90,7 +90,7 @@ async def test_a_daemon_that_was_never_there_is_an_error(home: Path) -> None:
 
 async def test_a_stream_that_stalls_is_seen_by_whoever_watches(home: Path) -> None:
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(60),
         running(*serve(home)),
         dss_client.connect("holder", endpoint=endpoint(home)) as client,
     ):

@@ -171,7 +171,7 @@ async def test_a_run_that_is_drained_in_a_pause_returns_and_handles_nothing_more
         may_end.set()
         await until(lambda: daemon.streams[0].progress.floor == 1)
         await subscription.drain()
-        await asyncio.wait_for(run, 5)
+        await asyncio.wait_for(run, 60)
     assert handled == [0]
     assert daemon.streams[0].hand_outs == {0: 1}
 
@@ -184,7 +184,7 @@ async def test_what_a_cancelled_run_left_waits_for_the_end_of_a_pause_too(
 
     async def handle(record: DeliveredRecord) -> None:
         handled.append(record.offset)
-        if record.offset == 1:
+        if handled == [0, 1]:
             await asyncio.Event().wait()
 
     async with subscribed(daemon) as subscription:
@@ -197,10 +197,11 @@ async def test_what_a_cancelled_run_left_waits_for_the_end_of_a_pause_too(
         await nothing_comes(again)
         assert handled == [0, 1]
         await paused(daemon, subscription, paused=False)
-        await until(lambda: 3 in handled)
-        again.cancel()
-        await asyncio.wait([again])
-    assert handled == [0, 1, 2, 3]
+        await until(lambda: len(handled) == 5)
+        await subscription.drain()
+        await again
+    assert handled[:2] == [0, 1]
+    assert sorted(handled[2:]) == [1, 2, 3]
 
 
 async def test_a_stream_that_is_taken_back_in_a_pause_is_not_handed_out_after_it(
@@ -257,5 +258,5 @@ async def test_a_run_ends_in_a_pause_when_its_subscription_is_over(daemon: Memor
         over = sessions_pb2.SessionError(error=gone, subscription=subscription.number, final=True)
         daemon.say(error=over)
         with pytest.raises(GroupDestroyed):
-            await asyncio.wait_for(run, 5)
+            await asyncio.wait_for(run, 60)
     assert handled == []

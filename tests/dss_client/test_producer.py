@@ -25,7 +25,7 @@ from dss_core.errors import (
 from dss_core.routing import Router, key_hash, partition_of
 
 CROWD = 500
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def partition(key: bytes) -> int:

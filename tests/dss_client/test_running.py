@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 PROGRAM = """
 import asyncio, dss_client
 

@@ -316,30 +316,92 @@ async def test_drain_gives_back_what_waits_behind_a_refused_record(daemon: Memor
     assert reported(daemon) == {0: 1}
 
 
-async def test_a_cancelled_run_leaves_the_rest_to_the_next(daemon: MemoryDaemon) -> None:
-    fill(daemon, [b"a", b"a", *[None] * 200])
-    handled: list[int] = []
+async def cancelled_in_handlers(subscription: Subscription, handlers: int) -> list[int]:
+    """What the handlers of a run had when it was cancelled."""
     stuck: list[int] = []
 
     async def stick(record: DeliveredRecord) -> None:
         stuck.append(record.offset)
         await asyncio.get_running_loop().create_future()
 
+    run = asyncio.ensure_future(subscription.run(stick, concurrency=handlers))
+    await until(lambda: len(stuck) == handlers)
+    run.cancel()
+    await asyncio.wait([run])
+    return stuck
+
+
+async def test_a_cancelled_run_leaves_the_rest_to_the_next(daemon: MemoryDaemon) -> None:
+    fill(daemon, [b"a", b"a", *[None] * 200])
+    handled: dict[int, tuple[int, bool]] = {}
+
     async def handle(record: DeliveredRecord) -> None:
-        assert (record.attempt, record.redelivered) == (1, False)
+        handled[record.offset] = record.attempt, record.redelivered
+
+    async with subscribed(daemon) as subscription:
+        assert await cancelled_in_handlers(subscription, 2) == [0, 2]
+        second = asyncio.ensure_future(subscription.run(handle))
+        await until(lambda: daemon.acknowledged() == 202)
+        await subscription.drain()
+        await second
+    again = {0, 2}
+    assert handled == {at: (2, True) if at in again else (1, False) for at in range(202)}
+
+
+async def test_the_key_of_a_handler_that_was_cancelled_with_its_run_goes_on_in_order(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, [b"a", b"b", b"a", b"a"])
+    handled: list[int] = []
+
+    async def handle(record: DeliveredRecord) -> None:
         handled.append(record.offset)
 
     async with subscribed(daemon) as subscription:
-        first = asyncio.ensure_future(subscription.run(stick, concurrency=2))
-        await until(lambda: len(stuck) == 2)
-        first.cancel()
-        await asyncio.wait([first])
+        assert await cancelled_in_handlers(subscription, 1) == [0]
         second = asyncio.ensure_future(subscription.run(handle))
-        await until(lambda: len(handled) == 200)
+        await until(lambda: daemon.acknowledged() == 4)
         await subscription.drain()
         await second
-    assert sorted([*stuck, *handled]) == list(range(202))
-    assert reported(daemon) == dict.fromkeys(range(202), 1)
+    assert [at for at in handled if at != 1] == [0, 2, 3]
+
+
+async def test_what_was_acknowledged_by_or_after_a_cancelled_handler_does_not_come_again(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, [b"a", b"b", b"c", b"d"])
+    held: list[DeliveredRecord] = []
+    handled: list[int] = []
+
+    async def stick(record: DeliveredRecord) -> None:
+        if record.offset == 1:
+            await record.ack()
+        held.append(record)
+        await asyncio.get_running_loop().create_future()
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+
+    async with subscribed(daemon) as subscription:
+        first = asyncio.ensure_future(subscription.run(stick, concurrency=3))
+        await until(lambda: len(held) == 3)
+        first.cancel()
+        await asyncio.wait([first])
+        await held[0].ack()
+        second = asyncio.ensure_future(subscription.run(handle))
+        await until(lambda: daemon.acknowledged() == 4)
+        await subscription.drain()
+        await second
+    assert sorted(handled) == [2, 3]
+
+
+async def test_a_subscription_that_is_left_after_a_cancelled_run_refuses_nothing(
+    daemon: MemoryDaemon,
+) -> None:
+    fill(daemon, [b"a"] * 2)
+    async with subscribed(daemon) as subscription:
+        assert await cancelled_in_handlers(subscription, 1) == [0]
+    assert not any(settle.naks for settle in daemon.settles)
 
 
 @pytest.mark.parametrize("way", ["one by one", "batches", "fetch"])
@@ -347,28 +409,19 @@ async def test_what_a_cancelled_run_left_comes_again_to_who_takes_it_in_another_
     daemon: MemoryDaemon, way: str
 ) -> None:
     fill(daemon, [None] * 20)
-    stuck = asyncio.Event()
-
-    async def stick(record: DeliveredRecord) -> None:
-        stuck.set()
-        await asyncio.get_running_loop().create_future()
-
     async with subscribed(daemon) as subscription:
-        run = asyncio.ensure_future(subscription.run(stick, concurrency=1))
-        await stuck.wait()
-        run.cancel()
-        await asyncio.wait([run])
-        seen: list[int] = []
-        async with asyncio.timeout(5):
-            while len(seen) < 19:
+        assert await cancelled_in_handlers(subscription, 1) == [0]
+        seen: set[int] = set()
+        async with asyncio.timeout(60):
+            while len(seen) < 20:
                 if way == "one by one":
                     record = await anext(aiter(subscription))
-                    seen.append(record.offset)
+                    seen.add(record.offset)
                 elif way == "batches":
-                    seen += (await anext(aiter(subscription.batches()))).offsets
+                    seen.update((await anext(aiter(subscription.batches()))).offsets)
                 else:
-                    seen += [record.offset for record in await subscription.fetch(19)]
-    assert sorted(seen) == list(range(1, 20))
+                    seen.update(record.offset for record in await subscription.fetch(1))
+    assert seen == set(range(20))
 
 
 async def test_what_waited_in_run_is_not_marked_after_a_lost_connection(

@@ -68,7 +68,7 @@ class Dashboard:
 
 async def test_a_dashboard_has_what_the_daemon_has_over_a_restart(home: Path) -> None:
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(60),
         dss_client.connect("ana", endpoint=f"unix:{home / 'd.sock'}") as client,
     ):
         board = Dashboard(client.watch())

@@ -15,7 +15,7 @@ from support.dssctl_call import Completed, call_dssctl
 from support.started_program import ProgramProcess
 
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S = 60.0
 LOOK_AGAIN_S = 0.05
 
 Run = Callable[..., Completed]

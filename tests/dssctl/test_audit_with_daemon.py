@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import dss_client
 from support.dssctl_call import Completed
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Process(Protocol):

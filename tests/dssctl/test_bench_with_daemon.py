@@ -58,7 +58,7 @@ def test_an_interrupted_bench_leaves_nothing_behind(daemon: Daemon) -> None:
     while not left_behind(daemon):
         assert bench.poll() is None
     bench.send_signal(signal.SIGINT)
-    out, _ = bench.communicate(timeout=20)
+    out, _ = bench.communicate(timeout=60)
     assert (bench.returncode, out) == (130, b"")
     assert left_behind(daemon) == []
 

@@ -16,7 +16,7 @@ from support.dssctl_call import Completed
 from support.prerequisites import SYSTEMD, leave_out
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/cron.md").read_text()
-LINE_S_MAX = 30.0
+LINE_S_MAX = 60.0
 
 
 class Daemon(Protocol):

@@ -17,7 +17,7 @@ from support.bulk_jobs import read_chunk, staged
 from support.dssctl_call import Completed, environment, run_dssctl
 from support.started_program import ProgramProcess
 
-STOP_S_MAX = 20.0
+STOP_S_MAX = 60.0
 HEADINGS = "NAME KIND STATE SOURCE TARGET PROGRESS RECORDS BYTES RATE AGE DRIVER"
 
 

@@ -25,7 +25,7 @@ EXAMPLES = [
 NEEDS_A_SHELL = ("|", " > ", "$", ";", "contexts", "dssctl config")
 """Or a configuration of its own, which commands in this process have not."""
 RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
-MEMBER_S_MAX = 30.0
+MEMBER_S_MAX = 60.0
 LOOK_AGAIN_S = 0.05
 
 

@@ -17,7 +17,7 @@ from dssctl.config import configure
 from dssctl.settings import Settings
 from support.started_program import ProgramProcess
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture

@@ -373,7 +373,7 @@ def test_a_member_is_named_as_it_says_or_by_who_runs_it_where(daemon: Daemon) ->
         )
         assert re.fullmatch(shown, holder(daemon, "whose", process))
         ok(daemon.dssctl("produce", "who", stdin=b"%d\n" % number))
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode == 0
 
 
@@ -408,7 +408,7 @@ def test_what_a_reader_did_not_take_from_the_pipe_is_not_acknowledged(daemon: Da
     shown = subprocess.run(["head", "-3"], stdin=process.stdout, capture_output=True, check=True)
     assert process.stdout is not None
     process.stdout.close()
-    assert process.wait(timeout=30) == 141
+    assert process.wait(timeout=60) == 141
     assert [json.loads(line)["payload"] for line in shown.stdout.splitlines()] == ["0", "1", "2"]
     (grant,) = items(daemon.dssctl("grants", "ls", "--group", "few", "-o", "json"))
     assert (grant["floor"], grant["acked_above_floor"]) == (3, 0)
@@ -425,7 +425,7 @@ def test_what_the_disk_does_not_take_is_not_acknowledged(daemon: Daemon) -> None
             stdout=full,
             stderr=subprocess.PIPE,
         )
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 74
     assert said.startswith(b"error DSS1111: ")
     assert b"Traceback" not in said
@@ -458,7 +458,7 @@ def test_a_reader_that_has_enough_ends_a_consumer_with_141_and_loses_nothing(
     )
     assert process.stdout is not None
     process.stdout.close()
-    assert process.wait(timeout=30) == 141
+    assert process.wait(timeout=60) == 141
     assert process.stderr is not None
     with process.stderr as stderr:
         assert stderr.read() == b""

@@ -16,7 +16,7 @@ from support.daemon_process import DaemonEnded, DaemonProcess
 
 DAEMON = Path(__file__).resolve().parents[2] / "daemon/dssd"
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
-START_S_MAX = 30
+START_S_MAX = 60
 
 
 @pytest.fixture

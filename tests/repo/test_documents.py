@@ -23,7 +23,7 @@ PAGES = sorted(
 
 FOLDERS = (
     "bench", "bulk", "cli", "client", "core", "daemon", "docs", "examples", "proto", "scripts",
-    "sim",
+    "sim", "spark_tasks",
     "tests",
 )  # fmt: skip
 PACKAGES = {
@@ -31,6 +31,7 @@ PACKAGES = {
     "dss_client": "client",
     "dss_core": "core",
     "dss_sim": "sim",
+    "dss_spark": "spark_tasks",
     "dssctl": "cli",
     "dssd": "daemon",
 }

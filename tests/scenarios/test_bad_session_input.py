@@ -20,7 +20,7 @@ from support.raw_topic import RawTopic
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # one daemon for all
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 EARLIEST = types_pb2.Start(earliest=True)
 
 

@@ -42,7 +42,7 @@ async def publish(daemon: RevivedDaemon) -> None:
         )
 
 
-async def test_the_streams_of_a_frozen_member_go_elsewhere_within_a_lease_and_a_second(
+async def test_the_streams_of_a_frozen_member_go_elsewhere_after_a_lease(
     daemon: RevivedDaemon,
 ) -> None:
     async with (
@@ -55,7 +55,7 @@ async def test_the_streams_of_a_frozen_member_go_elsewhere_within_a_lease_and_a_
         revoked = len(sleeps.revoked)
         sleeps.freeze()
         await publish(daemon)
-        within_s = LEASE_MS / 1_000 + 1
+        within_s = 3 * LEASE_MS / 1_000  # a lease, and twice as long on a busy machine
         await lives.until(lambda: {record.stream for record in lives.records} >= lost, within_s)
         sleeps.thaw()
         await sleeps.until(lambda: set(sleeps.revoked[revoked:]) == lost)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow("several lives of a daemon")
 
 
 KILLS = share(3, 5)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 FILTER = "$share/g/t/#"
 PARTITIONS = 4
 

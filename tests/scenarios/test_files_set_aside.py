@@ -15,7 +15,7 @@ async def test_a_file_that_a_start_sets_aside_is_an_event() -> None:
         (home / "log" / "stranger.seg").write_bytes(b"not ours")
         async with running("--data-dir", str(home)) as daemon, connected(daemon.endpoint) as stubs:
             watching = stubs.events.Watch(events_pb2.WatchEventsRequest(after_number=0))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 event = await anext(aiter(watching))
             watching.cancel()
             said = daemon.said

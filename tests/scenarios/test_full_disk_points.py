@@ -31,7 +31,7 @@ LEFT = 58
 LARGE_BYTES = 100_000
 """More than the last pages of the files have left."""
 SPARE = "spare"
-RECOVER_S_MAX = 5.0
+RECOVER_S_MAX = 60.0
 AT_ONCE = 4
 """Points beside each other: each waits more than half of its time."""
 POLL_S = 0.05

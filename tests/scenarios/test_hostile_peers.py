@@ -121,7 +121,7 @@ async def asked(client: dss_client.Client) -> dss_client.DaemonStatus:
 
 async def event_of(client: dss_client.Client, code: str) -> dss_client.Event:
     """The first event of that code, which is there or comes."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for event in client.events.watch(after=0):
             if event.code == code:
                 return event

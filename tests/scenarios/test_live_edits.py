@@ -20,7 +20,7 @@ from dss_core.errors import (
 )
 from support.daemon_process import running, short_directory
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 SOON_MS = 200
 
 

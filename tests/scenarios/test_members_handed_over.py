@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow("members come, are ended and come back, under two 
 
 FILTER = "$share/g/t/#"
 PARTITIONS = 6
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 POLL_S = 0.01
 PAUSE_S = 0.002
 """Between two sends, so that records come all the time and not all at once."""

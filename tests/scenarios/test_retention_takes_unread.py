@@ -11,7 +11,7 @@ RECORDS = 5
 
 
 async def status_with_losses(stubs: Stubs) -> daemon_pb2.DaemonStatus:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             status = await stubs.daemon.Status(daemon_pb2.DaemonStatusRequest())
             if status.unread_records_gone:
@@ -44,7 +44,7 @@ async def test_unread_records_that_retention_takes_are_told_and_counted() -> Non
                     after_number=0, severity_min=events_pb2.EVENT_SEVERITY_ERROR
                 )
                 watching = stubs.events.Watch(lost)
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     event = await anext(aiter(watching))
                 watching.cancel()
             assert await daemon.stop() == 0

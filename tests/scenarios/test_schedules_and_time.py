@@ -14,7 +14,7 @@ from dss_client.changes import CreateSchedule
 from support.revived_daemon import RevivedDaemon, revived
 
 PROGRAM = str(Path(__file__).parent / "programs" / "daemon_with_a_clock.py")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 HOUR_MS = 3_600_000
 
 

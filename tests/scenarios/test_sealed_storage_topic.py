@@ -13,7 +13,7 @@ from support.daemon_process import running, short_directory
 from support.raw_stubs import condition, connected, produced
 from support.raw_topic import Found, RawTopic
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def seal(store_path: Path, ends: str) -> None:

@@ -31,7 +31,7 @@ KEPT_BYTES = 16 << 10
 LARGE_BYTES = 8 << 10
 """A payload of which a few fill a segment of the daemon that a trial wants."""
 KEYS = 4
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 POLL_S = 0.01
 
 Place = tuple[str, int]

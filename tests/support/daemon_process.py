@@ -15,7 +15,7 @@ from typing import Self
 from support.started_program import StartedProgram, started
 
 START_S_MAX = 60.0
-STOP_S_MAX = 30.0
+STOP_S_MAX = 60.0
 LISTENING = " listening on "
 
 

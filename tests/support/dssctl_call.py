@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from dssctl.main import main
 
-PROCESS_S_MAX = 30.0
+PROCESS_S_MAX = 60.0
 PIPE_BYTES_MAX = 1 << 16
 """What a pipe of Linux takes before anybody reads it."""
 CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "TYPER_USE_RICH")

@@ -14,7 +14,7 @@ from dss_core.errors import DssError
 from support.raw_stubs import Stubs, condition, produced
 
 PRODUCER = b"p" * 16
-ANSWER_S_MAX = 10.0
+ANSWER_S_MAX = 60.0
 EARLIEST = types_pb2.Start(earliest=True)
 names = count(1)
 

@@ -5,8 +5,9 @@ their own would each spend. A fork costs next to nothing, so there may be more w
 many tests wait, for leases and for other processes.
 
 What is to be done is cut into units: a test, or those of a file that are marked `together`, since
-they share what takes long to make. The units that nobody has taken lie in a pipe, from which each
-worker takes the next one, in the order of the collection.
+they share what takes long to make; or those of all files that are marked ``together("NAME")``. The
+units that nobody has taken lie in a pipe, from which each worker takes the next one, in the order
+of the collection.
 
 Invariant: each test is reported once. A test whose worker ends under it has failed, and another
 worker does what that one had taken.
@@ -43,7 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", f"{TOGETHER}: one process runs all such tests of a file")
+    config.addinivalue_line(
+        "markers", f"{TOGETHER}(name): one process runs all such tests of a file, or of that name"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,8 +65,9 @@ def units_of(items: Iterable[pytest.Item]) -> list[list[int]]:
     """The numbers of the tests, cut into units, each where its first test is."""
     units: dict[str, list[int]] = {}
     for number, item in enumerate(items):
-        together = item.get_closest_marker(TOGETHER) is not None
-        units.setdefault(str(item.path) if together else item.nodeid, []).append(number)
+        together = item.get_closest_marker(TOGETHER)
+        name = item.nodeid if together is None else next(iter(together.args), str(item.path))
+        units.setdefault(name, []).append(number)
     return list(units.values())
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from support.started_program import StartedProgram, started
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """How long a test waits for what must come; far above what it takes."""
 
 LINE_BYTES_MAX = 1 << 20

@@ -17,7 +17,7 @@ from dssd.store.rows import OperationRow
 from dssd.store.schedule_rows import ScheduleRunRow
 from support.operated_groups import ANA, Works
 
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 SUNDAY_NOON_MS = 1_795_348_800_000
 """2026-11-22T12:00:00Z."""
 MINUTE_MS = 60_000

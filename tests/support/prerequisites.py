@@ -1,11 +1,12 @@
 """What some proof needs of the machine: strace, a file system that can be mounted, tools
-of Prometheus and systemd, tmux.
+of Prometheus and systemd, tmux, Spark with a Java to run it.
 
 Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
 the machine is known to have; proof that is left out there all the same fails instead, so that CI
 never passes on less than it could have shown.
 """
 
+import importlib.util
 import os
 import shutil
 
@@ -23,6 +24,7 @@ FISH = "fish"
 MANDOC = "mandoc"
 GROFF = "groff"
 TMUX = "tmux"
+SPARK = "spark"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
 """How the reason of every such skip begins."""
@@ -48,3 +50,11 @@ def need_strace() -> None:
     """Leave the test out where nothing can be traced."""
     if why := strace.why_not():
         leave_out(STRACE, why)
+
+
+def need_spark() -> None:
+    """Leave the test out where there is no PySpark, or no Java for it."""
+    if importlib.util.find_spec("pyspark") is None:
+        leave_out(SPARK, "there is no PySpark (the extra `spark`)")
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        leave_out(SPARK, "there is no java on PATH")

@@ -12,7 +12,7 @@ from ptyprocess import PtyProcess
 
 from support.started_program import INTERPRETER
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 ROWS, COLUMNS = 24, 120
 
 

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -98,6 +100,26 @@ def test_what_is_marked_together_shares_its_fixture_in_one_worker(
     assert [made for _, made in has] == [str([*range(n + 1)]) for n in range(9)]
     assert len({worker for worker, _ in has}) == 1
     assert re.findall(r"at the end: (.*)", all_ran.stderr) == [str([*range(9)])]
+
+
+def test_what_is_marked_together_by_one_name_is_one_unit_over_all_files() -> None:
+    class Item(SimpleNamespace):
+        def get_closest_marker(self, _name: str) -> pytest.Mark | None:
+            return getattr(self.mark, "mark", None)
+
+    named, together = pytest.mark.together("it"), pytest.mark.together
+    marks = [
+        ("a.py", named),
+        ("a.py", together),
+        ("b.py", named),
+        ("b.py", None),
+        ("a.py", together),
+    ]
+    items = [
+        cast("pytest.Item", Item(path=path, nodeid=f"{path}::{number}", mark=mark))
+        for number, (path, mark) in enumerate(marks)
+    ]
+    assert forked_run.units_of(items) == [[0, 2], [1, 4], [3]]
 
 
 def test_after_one_failure_no_test_is_begun_where_one_is_enough(tmp_path: Path) -> None:

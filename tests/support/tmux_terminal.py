@@ -13,7 +13,7 @@ from pathlib import Path
 from support.prerequisites import TMUX, leave_out
 
 LOOK_AGAIN_S = 0.05
-SEEN_S_MAX = 30.0
+SEEN_S_MAX = 60.0
 
 
 class TmuxTerminal:

@@ -12,7 +12,7 @@ import dss_client
 from dss_client import Client, DeliveredRecord
 from support.client_trial import EXPIRING, FILTER, GROUP, MEMBER, ORDERS, Journal, Place
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def check(endpoint: str, journal: Journal) -> None:

@@ -30,7 +30,7 @@ from dss_client.schedules import DueTime, Schedule, ScheduleDescription, Schedul
 from dss_client.schedules import Schedules as AsyncSchedules
 from dss_client.sessions import Sessions as AsyncSessions
 from dss_client.sessions import SessionSummary
-from dss_client.topics import Topic, TopicSummary
+from dss_client.topics import LocatedRange, Topic, TopicSummary
 from dss_client.topics import Topics as AsyncTopics
 
 if TYPE_CHECKING:
@@ -116,6 +116,20 @@ class Topics:
             TopicNotFound: there is none of this name.
         """
         return self._portal.run(self._twin.describe(name))
+
+    def locate(
+        self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None
+    ) -> tuple[LocatedRange, ...]:
+        """Where the records lie that were appended from one time on and before another.
+
+        Every stream has a range, an empty one too; those of older storage topics come first. All
+        that is kept is told where no times are given.
+
+        Raises:
+            TopicNotFound: there is none of this name.
+            IllegalTime, IllegalArgument: a time breaks its rule.
+        """
+        return self._portal.run(self._twin.locate(name, start=start, end=end))
 
     def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
         """Remove a topic with all that it keeps; tells whether there was one.

@@ -20,8 +20,6 @@ from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
 
@@ -145,11 +143,12 @@ class Client(Administered):
         filter: str | None = None,
         *,
         start: Start = None,
-        end: "str | datetime | None" = None,
+        end: Start = None,
         follow: bool = False,
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        on_lost: "Callable[[str, int, int], None] | None" = None,
         progress: bool = False,
     ) -> Reader:
         """Records of every topic that the filter meets, without a group and without acks.
@@ -168,6 +167,7 @@ class Client(Administered):
             stream=stream,
             records_max=records_max,
             on_damage=on_damage,
+            on_lost=on_lost,
             progress=progress,
         )
         return Reader(self._portal, reader)

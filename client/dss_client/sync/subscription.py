@@ -58,7 +58,11 @@ class Pieces(AsyncSubscription):
         if handed is not None and handed is self._current:
             await self._after(handed)
         handout = await self._next()
-        return None if handout is None else (handout, handout.rows_behind())
+        if handout is None:
+            return None
+        rows = handout.rows_behind()
+        handout.look_at_next()
+        return handout, rows
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
@@ -83,8 +87,10 @@ class Pieces(AsyncSubscription):
                         handout.ahead = None
                     elif (record := next(rows, None)) is None:
                         break
+                    if record.offset in handout.left_out:
+                        continue
                     # Looked at last: this process may stand still before it.
-                    if clock() >= self._resume_at:
+                    if record.offset >= handout.looked_below or clock() >= self._resume_at:
                         handout.put_back(record)
                         break
                     handout.last_offset = record.offset

@@ -54,6 +54,8 @@ class Reading:
     follow: bool
     stream: StreamName | None
     records_max: int | None
+    end_offset: int | None = None
+    """Only where one stream is read, and its tail is not followed."""
 
 
 @dataclass(slots=True)
@@ -185,6 +187,8 @@ class ReadCall:
         end_time_us = self._reading.end_time_us
         if end_time_us is not None and self._clock.wall_us() >= end_time_us:
             end = min(bounds.end, await self._log.locate(stream, end_time_us))
+        if self._reading.end_offset is not None:
+            end = self._reading.end_offset if end is None else min(end, self._reading.end_offset)
         return _Cursor(stream, name, offset, end)
 
     async def _first_offset(self, stream: StreamId, name: str, start: StartPoint) -> int:
@@ -302,16 +306,18 @@ class ReadCall:
         cursor.pause_ms = READ_AGAIN_MS
         ends = self._answer_end(cursor, chunk)
         damaged = _damaged(cursor, chunk, ends)
+        lost = clipped(chunk.lost, cursor.offset, ends)
         mask = self._mask(cursor, chunk, ends)
         cursor.offset = max(chunk.next, cursor.offset)
         self._queue(cursor)
-        if mask is None and not damaged:
+        if mask is None and not damaged and not lost:
             return None
         return log_pb2.ReadReply(
             stream=cursor.name,
             frames=b"" if mask is None else chunk.frames,
             mask=_ranges(mask or ()),
             damaged=_ranges(damaged),
+            lost=_ranges(lost),
         )
 
     async def _end_by_time(self, cursor: _Cursor) -> None:

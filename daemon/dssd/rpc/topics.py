@@ -12,9 +12,11 @@ from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
+from dssd.topics.located import located
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -79,6 +81,28 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         """One topic with the bounds of its streams."""
         return await self._described(self._catalogue.get(request.name))
 
+    async def Locate(
+        self, request: topics_pb2.LocateRequest, context: Context
+    ) -> topics_pb2.LocateReply:
+        """Where the records between two times lie."""
+        topic = self._catalogue.get(request.name)
+        start_us = _moment(request.start_us) if request.HasField("start_us") else None
+        end_us = _moment(request.end_us) if request.HasField("end_us") else None
+        reply = topics_pb2.LocateReply()
+        try:
+            async for found in located(self._log, topic, start_us, end_us):
+                reply.ranges.add(
+                    stream=str(self._catalogue.name_of(found.stream)),
+                    storage_topic_id=found.stream.storage_topic_id,
+                    partition=found.stream.partition,
+                    start=found.start,
+                    end=found.end,
+                    bytes=found.bytes,
+                )
+        except StreamNotFound as error:  # it was removed meanwhile
+            raise TopicNotFound(topic=topic.name) from error
+        return reply
+
     async def Remove(
         self, request: topics_pb2.RemoveTopicRequest, context: Context
     ) -> topics_pb2.RemoveTopicReply:
@@ -142,6 +166,12 @@ def _new_topic(request: topics_pb2.CreateTopicRequest) -> NewTopic:
         retention_bytes=request.retention_bytes if request.HasField("retention_bytes") else None,
         if_not_exists=request.if_not_exists,
     )
+
+
+def _moment(time_us: int) -> int:
+    if not 0 <= time_us <= OFFSET_MAX:
+        raise IllegalArgument(argument=f"time {time_us}", rule="a time since 1970")
+    return time_us
 
 
 def _known(values: Mapping[int, T], number: int, argument: str) -> T:

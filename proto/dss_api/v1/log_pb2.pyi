@@ -228,6 +228,7 @@ class ReadRequest(_message.Message):
     FOLLOW_FIELD_NUMBER: _builtins.int
     STREAM_FIELD_NUMBER: _builtins.int
     RECORDS_MAX_FIELD_NUMBER: _builtins.int
+    END_OFFSET_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """of subjects; every topic that it meets is read"""
     end_time_us: _builtins.int
@@ -237,6 +238,8 @@ class ReadRequest(_message.Message):
     stream: _builtins.str
     """one stream only"""
     records_max: _builtins.int
+    end_offset: _builtins.int
+    """with stream, without follow: stop before this offset"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """earliest where absent"""
@@ -250,17 +253,22 @@ class ReadRequest(_message.Message):
         follow: _builtins.bool = ...,
         stream: _builtins.str | None = ...,
         records_max: _builtins.int | None = ...,
+        end_offset: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_time_us", b"end_time_us", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset", "_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_offset", b"end_offset", "end_time_us", b"end_time_us", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_time_us", b"end_time_us", "filter", b"filter", "follow", b"follow", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset", "_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_offset", b"end_offset", "end_time_us", b"end_time_us", "filter", b"filter", "follow", b"follow", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_offset: _TypeAlias = _typing.Literal["end_offset"]  # noqa: Y015
+    _WhichOneofArgType__end_offset: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset"]  # noqa: Y015
     _WhichOneofReturnType__end_time_us: _TypeAlias = _typing.Literal["end_time_us"]  # noqa: Y015
     _WhichOneofArgType__end_time_us: _TypeAlias = _typing.Literal["_end_time_us", b"_end_time_us"]  # noqa: Y015
     _WhichOneofReturnType__records_max: _TypeAlias = _typing.Literal["records_max"]  # noqa: Y015
     _WhichOneofArgType__records_max: _TypeAlias = _typing.Literal["_records_max", b"_records_max"]  # noqa: Y015
     _WhichOneofReturnType__stream: _TypeAlias = _typing.Literal["stream"]  # noqa: Y015
     _WhichOneofArgType__stream: _TypeAlias = _typing.Literal["_stream", b"_stream"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_offset) -> _WhichOneofReturnType__end_offset | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__end_time_us) -> _WhichOneofReturnType__end_time_us | None: ...
     @_typing.overload
@@ -281,6 +289,7 @@ class ReadReply(_message.Message):
     FRAMES_FIELD_NUMBER: _builtins.int
     MASK_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     frames: _builtins.bytes
     """consecutive, stamped"""
@@ -294,6 +303,10 @@ class ReadReply(_message.Message):
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
         """offsets of the stream that cannot be read; later ones can"""
 
+    @_builtins.property
+    def lost(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """offsets without a record: retention, a kill or the power took it"""
+
     def __init__(
         self,
         *,
@@ -302,11 +315,113 @@ class ReadReply(_message.Message):
         frames: _builtins.bytes = ...,
         mask: _abc.Iterable[_types_pb2.Range] | None = ...,
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
+        lost: _abc.Iterable[_types_pb2.Range] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "lost", b"lost", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadReply: _TypeAlias = ReadReply  # noqa: Y015
+
+@_typing.final
+class RunsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    storage_topic_id: _builtins.int
+    """as Topics.Locate told it: of another one nothing is told"""
+    start: _builtins.int
+    end: _builtins.int
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        storage_topic_id: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunsRequest: _TypeAlias = RunsRequest  # noqa: Y015
+
+@_typing.final
+class RunsReply(_message.Message):
+    """Runs of frames that follow each other without a missing offset, from the one that holds the start
+    on. None, or fewer than the range has: ask on behind them, or read what comes next with Read.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileRuns]: ...
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[Global___FileRuns] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunsReply: _TypeAlias = RunsReply  # noqa: Y015
+
+@_typing.final
+class FileRuns(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    BASE_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    LENGTHS_FIELD_NUMBER: _builtins.int
+    CHECKSUMS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """on the daemon's machine"""
+    base: _builtins.int
+    """offset of the first record of the first run"""
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each run: the offset after its last record"""
+
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """in the file"""
+
+    @_builtins.property
+    def lengths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """in bytes"""
+
+    @_builtins.property
+    def checksums(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """xxh3-64 of the bytes"""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        base: _builtins.int = ...,
+        ends: _abc.Iterable[_builtins.int] | None = ...,
+        positions: _abc.Iterable[_builtins.int] | None = ...,
+        lengths: _abc.Iterable[_builtins.int] | None = ...,
+        checksums: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "checksums", b"checksums", "ends", b"ends", "lengths", b"lengths", "path", b"path", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileRuns: _TypeAlias = FileRuns  # noqa: Y015

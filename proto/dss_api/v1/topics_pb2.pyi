@@ -342,6 +342,99 @@ class DescribeTopicRequest(_message.Message):
 Global___DescribeTopicRequest: _TypeAlias = DescribeTopicRequest  # noqa: Y015
 
 @_typing.final
+class LocateRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    start_us: _builtins.int
+    """from the first record appended at or after it; else all that is kept"""
+    end_us: _builtins.int
+    """before the first record appended at or after it; else up to the end"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "start_us", b"start_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "name", b"name", "start_us", b"start_us"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
+
+Global___LocateRequest: _TypeAlias = LocateRequest  # noqa: Y015
+
+@_typing.final
+class LocateReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RANGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocatedRange]:
+        """every stream, older storage topics first"""
+
+    def __init__(
+        self,
+        *,
+        ranges: _abc.Iterable[Global___LocatedRange] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ranges", b"ranges"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LocateReply: _TypeAlias = LocateReply  # noqa: Y015
+
+@_typing.final
+class LocatedRange(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    storage_topic_id: _builtins.int
+    partition: _builtins.int
+    start: _builtins.int
+    """among what is kept"""
+    end: _builtins.int
+    """not below start"""
+    bytes: _builtins.int
+    """about"""
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        storage_topic_id: _builtins.int = ...,
+        partition: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "end", b"end", "partition", b"partition", "start", b"start", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LocatedRange: _TypeAlias = LocatedRange  # noqa: Y015
+
+@_typing.final
 class RemoveTopicRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

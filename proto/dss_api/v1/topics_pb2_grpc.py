@@ -49,6 +49,11 @@ class TopicsStub:
                 request_serializer=dss__api_dot_v1_dot_topics__pb2.DescribeTopicRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_topics__pb2.Topic.FromString,
                 _registered_method=True)
+        self.Locate = channel.unary_unary(
+                '/dss_api.v1.Topics/Locate',
+                request_serializer=dss__api_dot_v1_dot_topics__pb2.LocateRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_topics__pb2.LocateReply.FromString,
+                _registered_method=True)
         self.Remove = channel.unary_unary(
                 '/dss_api.v1.Topics/Remove',
                 request_serializer=dss__api_dot_v1_dot_topics__pb2.RemoveTopicRequest.SerializeToString,
@@ -77,6 +82,13 @@ class TopicsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Locate(self, request, context):
+        """offsets of times
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Remove(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -100,6 +112,11 @@ def add_TopicsServicer_to_server(servicer, server):
                     servicer.Describe,
                     request_deserializer=dss__api_dot_v1_dot_topics__pb2.DescribeTopicRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_topics__pb2.Topic.SerializeToString,
+            ),
+            'Locate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Locate,
+                    request_deserializer=dss__api_dot_v1_dot_topics__pb2.LocateRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_topics__pb2.LocateReply.SerializeToString,
             ),
             'Remove': grpc.unary_unary_rpc_method_handler(
                     servicer.Remove,
@@ -188,6 +205,33 @@ class Topics:
             '/dss_api.v1.Topics/Describe',
             dss__api_dot_v1_dot_topics__pb2.DescribeTopicRequest.SerializeToString,
             dss__api_dot_v1_dot_topics__pb2.Topic.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Locate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Topics/Locate',
+            dss__api_dot_v1_dot_topics__pb2.LocateRequest.SerializeToString,
+            dss__api_dot_v1_dot_topics__pb2.LocateReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,6 +17,8 @@ class TopicsStub:
     Create: _aio.UnaryUnaryMultiCallable[_topics_pb2.CreateTopicRequest, _topics_pb2.Topic]
     List: _aio.UnaryUnaryMultiCallable[_topics_pb2.ListTopicsRequest, _topics_pb2.ListTopicsReply]
     Describe: _aio.UnaryUnaryMultiCallable[_topics_pb2.DescribeTopicRequest, _topics_pb2.Topic]
+    Locate: _aio.UnaryUnaryMultiCallable[_topics_pb2.LocateRequest, _topics_pb2.LocateReply]
+    """offsets of times"""
     Remove: _aio.UnaryUnaryMultiCallable[_topics_pb2.RemoveTopicRequest, _topics_pb2.RemoveTopicReply]
 
 class TopicsServicer(metaclass=_abc_1.ABCMeta):
@@ -40,6 +42,14 @@ class TopicsServicer(metaclass=_abc_1.ABCMeta):
         request: _topics_pb2.DescribeTopicRequest,
         context: _aio.ServicerContext[_topics_pb2.DescribeTopicRequest, _abc.Awaitable[_topics_pb2.Topic]],
     ) -> _abc.Awaitable[_topics_pb2.Topic]: ...
+
+    @_abc_1.abstractmethod
+    def Locate(
+        self,
+        request: _topics_pb2.LocateRequest,
+        context: _aio.ServicerContext[_topics_pb2.LocateRequest, _abc.Awaitable[_topics_pb2.LocateReply]],
+    ) -> _abc.Awaitable[_topics_pb2.LocateReply]:
+        """offsets of times"""
 
     @_abc_1.abstractmethod
     def Remove(

@@ -33,6 +33,15 @@ IN_RUNS = (
         in_client=True,
     ),
     Mutant(
+        "cancelled handlers forgotten",
+        "what handlers had when their run was cancelled waits for the ack wait, its key does not",
+        "KeyedRunner._cancelled",
+        "chain.refused(record)",
+        "return",
+        JUDGE,
+        in_client=True,
+    ),
+    Mutant(
         "hand-out out of turn not named",
         "what `run` handed out past a parked record counts as never handed out",
         "HeldGrant._note_among_waiting",

@@ -87,7 +87,8 @@ STEPS: Sequence[Step] = (
     ),
     _tests(
         "many records",
-        3,
+        4,
+        f"{SCENARIOS}/test_audited_flights.py",
         f"{SCENARIOS}/test_demo.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",

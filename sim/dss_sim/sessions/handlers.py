@@ -34,12 +34,14 @@ class HandlerFailed(Exception):
 
 
 class Handler:
-    """The user code of one process."""
+    """The user code of one run."""
 
     def __init__(self, process: "Process") -> None:
         self._process = process
         self._program = process.program
         self._world = process.program.world
+        self._unfinished: list[Handled] = []
+        """What handlers had when they were cancelled with the run."""
         self._refusals: tuple[Callable[[DeliveredRecord, Handled], Awaitable[None]], ...] = (
             self._raise,
             self._nak,
@@ -61,8 +63,24 @@ class Handler:
             await self._process.loop.create_future()
         try:
             await self._work(record, handled)
+        except asyncio.CancelledError:
+            self._cancelled(record, handled)
+            raise
         finally:
             self._world.runs.ended(handled)
+
+    def _cancelled(self, record: DeliveredRecord, handled: Handled) -> None:
+        """Perhaps with its run: then the record comes again, unless it is settled."""
+        handler = asyncio.current_task()
+        if handler is not None and handler.cancelling() and not (record.acked or record.refused):
+            self._world.runs.refused(handled, self._world.timeline.now_us, 0)
+            self._unfinished.append(handled)
+
+    def run_ended(self) -> None:
+        """All its handlers are over. A group of tasks cancels them in any order."""
+        for handled in sorted(self._unfinished, key=lambda each: (each.line.stream, each.offset)):
+            self._told_refused(handled)
+        self._unfinished.clear()
 
     def _begun(self, record: DeliveredRecord) -> Handled:
         grant = grant_behind(record)

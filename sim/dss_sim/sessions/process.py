@@ -200,12 +200,14 @@ class Process:
     async def _run(self, filter_: str, subscription: Subscription) -> None:
         """Run until it is cancelled, or until the records end."""
         concurrency = self.program.plan.concurrency
-        running = subscription.run(Handler(self).handle, concurrency=concurrency)
+        handler = Handler(self)
+        running = subscription.run(handler.handle, concurrency=concurrency)
         run = self._runs[filter_] = self.loop.create_task(running, name=f"run {filter_}")
         try:
             await asyncio.wait([run])
         finally:
             run.cancel()
             await asyncio.wait([run])
+            handler.run_ended()
         if not run.cancelled():
             run.result()

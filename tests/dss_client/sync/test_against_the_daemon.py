@@ -10,6 +10,7 @@ import pytest
 import dss_client
 from dss_client.changes import PauseGroup
 from dss_client.sync import Client, DeliveredRecord
+from dss_client.testing import until
 from dss_core.errors import (
     BufferFull,
     IllegalArgument,
@@ -123,11 +124,30 @@ def test_a_record_knows_whether_it_is_settled_and_a_refused_one_comes_again(
         assert again.acked
 
 
+def test_a_copy_whose_ack_became_durable_while_it_waited_is_not_handed_out(
+    client: Client, topic: str
+) -> None:
+    with client.producer(topic) as producer:
+        producer.send_columns([b"x"] * 5, keys=[b"k"] * 5)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        pieces = subscription._pieces
+        first = subscription.fetch(5)
+        for record in first:
+            record.nak(delay=0)
+        pieces.portal.run(until(lambda: pieces._count(5) == 5))
+        for at in (0, 1, 3):
+            first[at].ack(sync=True)
+        again = list(islice(subscription, 2))
+        assert [record.offset for record in again] == [2, 4]
+        for record in again:
+            record.ack(sync=True)
+
+
 def test_batches_and_fetches_hand_out_the_same_records(client: Client, topic: str) -> None:
     payloads = published(client, topic, 2_000)
     with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
         taken = []
-        for record in subscription.fetch(10, timeout=30):
+        for record in subscription.fetch(10, timeout=60):
             record.ack()
             taken.append(record.payload)
         for batch in subscription.batches():

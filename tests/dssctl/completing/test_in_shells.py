@@ -15,7 +15,7 @@ from support.prerequisites import BASH, FISH, ZSH, need_program
 
 REPO = Path(__file__).resolve().parents[3]
 SCRIPTS = REPO / "cli/dssctl/completions"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 COMPLETED = [
     ("dssctl gro", "dssctl groups"),

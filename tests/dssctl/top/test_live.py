@@ -18,7 +18,7 @@ from dssctl.top.model.picture import Picture, Told, step
 from dssctl.top.model.places import Place
 from support.dashboard_items import group, update
 
-SOON_S = 20.0
+SOON_S = 60.0
 GROUP = "billing@orders/#"
 
 

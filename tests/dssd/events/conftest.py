@@ -61,7 +61,7 @@ async def store() -> WilfulStore:
 
 @pytest.fixture
 async def events(store: WilfulStore, clock: MovedClock) -> AsyncIterator[Events]:
-    async with asyncio.timeout(20), await Events.open(store, clock) as opened:
+    async with asyncio.timeout(60), await Events.open(store, clock) as opened:
         yield opened
 
 

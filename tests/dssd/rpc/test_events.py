@@ -22,7 +22,7 @@ NO_CONTEXT: Any = None
 
 @pytest.fixture
 async def events() -> AsyncIterator[Events]:
-    async with asyncio.timeout(20), await Events.open(MemoryStore(), Clock()) as opened:
+    async with asyncio.timeout(60), await Events.open(MemoryStore(), Clock()) as opened:
         yield opened
 
 

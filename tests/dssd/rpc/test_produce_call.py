@@ -152,7 +152,7 @@ async def test_a_request_that_was_taken_in_part_gives_its_whole_budget_back(
         await log.was_asked(1)
         reader.cancel()
         log.go_on()
-    await asyncio.wait_for(budget.take(sum(map(len, frames))), 1)
+    await asyncio.wait_for(budget.take(sum(map(len, frames))), 60)
 
 
 async def test_frames_of_an_old_call_are_not_stored_after_a_newer_call_sent_some(

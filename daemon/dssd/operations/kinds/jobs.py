@@ -55,6 +55,7 @@ from dssd.store.rows import (
     OperationRow,
 )
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.located import located
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +138,15 @@ class JobCreations(Final):
 
     async def _ranges(self, change: CreateJob, source: Topic) -> tuple[SourceRange, ...]:
         """The offsets of the times."""
-        found: list[SourceRange] = []
-        for stream in source.streams():
-            bounds = self._log.bounds(stream)
-            start, end = bounds.start, bounds.end
-            if change.start_us is not None:
-                start = max(start, await self._log.locate(stream, change.start_us))
-            if change.end_us is not None:
-                end = min(end, await self._log.locate(stream, change.end_us))
-            if start < end:
-                name = str(self._catalogue.name_of(stream))
-                found.append(SourceRange(name, *stream, start, end))
-        return tuple(found)
+        return tuple(
+            [
+                SourceRange(
+                    str(self._catalogue.name_of(each.stream)), *each.stream, each.start, each.end
+                )
+                async for each in located(self._log, source, change.start_us, change.end_us)
+                if each.start < each.end
+            ]
+        )
 
     async def _chunks(self, change: CreateJob, source: Topic) -> tuple[PlannedChunk, ...]:
         measured: list[Measured] = []
@@ -396,7 +394,8 @@ def _chunks_of_inputs(change: CreateJob) -> tuple[PlannedChunk, ...]:
 def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:
     chunks = counted(len(manifest.chunks), "chunk")
     size = f"{counted(manifest.records, 'record')}, about {counted(manifest.bytes, 'byte')}"
-    effects = [f"It reads at most {size}, in {chunks}, and publishes them in their order."]
+    then = "" if change.kind == JobKind.AUDIT else ", and publishes them in their order"
+    effects = [f"It reads at most {size}, in {chunks}{then}."]
     speed = change.rate_bytes_s or STATED_BYTES_S
     seconds = -(-manifest.bytes // speed)
     least = "at least" if change.rate_bytes_s else "about"

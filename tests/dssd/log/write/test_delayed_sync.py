@@ -26,7 +26,7 @@ MakeBench = Callable[[LogSettings], Bench]
 STREAM = StreamId(7, 0)
 NEVER_S = 3_600.0
 SOON_S = 0.01
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 REFUSED = 3
 """Syncs: more than one attempt makes."""
 

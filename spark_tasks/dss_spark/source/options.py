@@ -1,0 +1,154 @@
+"""What the options of a read say.
+
+Invariant: an option that there is none of is refused, so that a misspelled bound is not read as no
+bound. Names of options are not case-sensitive, as Spark's are. This module must not know Spark.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from dss_client.job_values import SourceRange
+from dss_core.errors import IllegalArgument
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamName
+from dss_spark.source.columns import SCHEMA, require_columns
+from dss_spark.source.limits import SLICE_BYTES, SLICE_BYTES_MIN
+
+NAMES = (
+    "bytes_per_partition",
+    "columns",
+    "end",
+    "endpoint",
+    "in_place",
+    "ranges",
+    "start",
+    "streams",
+    "subject",
+    "topic",
+)
+EARLIEST, LATEST = "earliest", "latest"
+
+Place = str | Mapping[str, int]
+"""A word or a time, or offsets by stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options of one read."""
+
+    topic: str
+    """Empty where ranges say what is read."""
+    endpoint: str | None
+    start: Place
+    end: Place
+    ranges: tuple[SourceRange, ...] | None
+    streams: frozenset[str] | None
+    """Of the topic; None for all."""
+    subject: str | None
+    columns: tuple[str, ...]
+    slice_bytes: int
+    in_place: bool
+    """Whether tasks read the daemon's files where they may open them."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """The options as Spark passes them on.
+
+        Raises:
+            IllegalArgument, IllegalFilter, IllegalName: one breaks its rule, or there is none of
+                its name.
+        """
+        options = {name.lower(): value for name, value in given.items()}
+        _require_known(options)
+        columns = tuple(_words(options.get("columns", ",".join(SCHEMA.names))))
+        require_columns(columns)
+        subject = options.get("subject")
+        streams = options.get("streams")
+        return cls(
+            topic=options.get("topic", ""),
+            endpoint=options.get("endpoint"),
+            start=_place("start", options.get("start", EARLIEST)),
+            end=_place("end", options.get("end", LATEST)),
+            ranges=_ranges(options["ranges"]) if "ranges" in options else None,
+            streams=None if streams is None else frozenset(_words(streams)),
+            subject=None if subject is None else TopicFilter.parse(subject).text,
+            columns=columns,
+            in_place=_yes_or_no("in_place", options.get("in_place", "true")),
+            slice_bytes=_slice_bytes(options.get("bytes_per_partition", str(SLICE_BYTES))),
+        )
+
+
+def ranges_to_json(ranges: tuple[SourceRange, ...]) -> str:
+    """The value of the option ``ranges``: what a chunk of a job reads."""
+    fields = ("stream", "storage_topic_id", "partition", "start", "end")
+    return json.dumps([{name: getattr(each, name) for name in fields} for each in ranges])
+
+
+def _require_known(options: Mapping[str, str]) -> None:
+    for name in options:
+        if name not in NAMES:
+            rule = f"it is one of {', '.join(NAMES)}"
+            raise IllegalArgument(argument=f"option {name!r}", rule=rule)
+    if ("ranges" in options) == ("topic" in options):
+        rule = "either a topic is read, or ranges"
+        raise IllegalArgument(argument="options topic and ranges", rule=rule)
+    if "ranges" in options:
+        for name in ("start", "end", "streams"):
+            if name in options:
+                raise IllegalArgument(argument=f"option {name!r}", rule="the ranges say it already")
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[,\s]+", text) if word]
+
+
+def _yes_or_no(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise IllegalArgument(argument=f"{name} {text!r}", rule="it is true or false")
+    return text.lower() == "true"
+
+
+def _slice_bytes(text: str) -> int:
+    if text.isdecimal() and int(text) >= SLICE_BYTES_MIN:
+        return int(text)
+    rule = f"a number of bytes, at least {SLICE_BYTES_MIN}"
+    raise IllegalArgument(argument=f"bytes_per_partition {text!r}", rule=rule)
+
+
+def _place(name: str, text: str) -> Place:
+    if not text.startswith("{"):
+        return text
+    offsets = _parsed(name, text)
+    assert isinstance(offsets, dict)
+    if all(type(each) is int and 0 <= each < 1 << 63 for each in offsets.values()):
+        return {str(StreamName.parse(stream)): offset for stream, offset in offsets.items()}
+    raise IllegalArgument(argument=f"{name} {text!r}", rule="each stream has an offset, from 0")
+
+
+def _ranges(text: str) -> tuple[SourceRange, ...]:
+    listed = _parsed("ranges", text)
+    try:
+        return tuple(_range(**each) for each in listed)  # type: ignore[attr-defined]
+    except TypeError:
+        rule = "a list of objects with stream, storage_topic_id, partition, start and end"
+        raise IllegalArgument(argument="option 'ranges'", rule=rule) from None
+
+
+def _range(stream: str, storage_topic_id: int, partition: int, start: int, end: int) -> SourceRange:
+    StreamName.parse(stream)
+    numbers = (storage_topic_id, partition, start, end)
+    if not all(type(each) is int and each >= 0 for each in numbers) or start > end:
+        raise IllegalArgument(
+            argument=f"a range of {stream}", rule="its numbers count from 0, and it ends behind it"
+        )
+    return SourceRange(stream, storage_topic_id, partition, start, end)
+
+
+def _parsed(name: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as broken:
+        raise IllegalArgument(argument=f"option {name!r}", rule=f"JSON ({broken})") from broken
