@@ -103,6 +103,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'ls' 'List bulk jobs: what they copy, how far they are, whether somebody ...'
             printf '%s\t%s\n' 'describe' 'Show a job: how far it is, why it failed, and what can be done about it'
             printf '%s\t%s\n' 'wait' 'Wait until a job has ended'
+            printf '%s\t%s\n' 'logs' 'Print what its drivers said on this machine, and what the daemon told ...'
             printf '%s\t%s\n' 'drive' 'Start a driver of the job on this machine, or another one where the ...'
             printf '%s\t%s\n' 'pause' 'Publish no further chunk until the job is resumed'
             printf '%s\t%s\n' 'resume' 'Let a paused job publish again, from where it stood'
@@ -849,6 +850,12 @@ function __dssctl_flags
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
+        case 'jobs logs'
+            printf '%s\t%s\n' '-f' 'Print what comes, too, until the job has ended'
+            printf '%s\t%s\n' '--follow' 'Print what comes, too, until the job has ended'
+            printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
+            printf '%s\t%s\n' '-h' 'Show this message and exit'
+            printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'jobs drive'
             printf '%s\t%s\n' '--engine' 'local, spark, or auto: by size'
             printf '%s\t%s\n' '--master' 'Of Spark: local[2], spark://HOST:PORT, yarn, k8s://HOST'
@@ -1574,6 +1581,9 @@ function __dssctl_argument
             set -l sources '@jobs'
             echo $sources[$argv[2]]
         case 'jobs wait'
+            set -l sources '@jobs'
+            echo $sources[$argv[2]]
+        case 'jobs logs'
             set -l sources '@jobs'
             echo $sources[$argv[2]]
         case 'jobs drive'
