@@ -49,6 +49,7 @@ COMMANDS = {
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
+    "transforms": "A function of yours between two topics, as a bulk job: create.",
     "backfills": "Rows of files as records of a topic, as a bulk job: create.",
     "audits": "Whether a topic has its records, each once and in order: create, show.",
     "daemon": "How the daemon is.",

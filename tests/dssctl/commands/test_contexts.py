@@ -44,6 +44,7 @@ def test_a_context_is_added_used_and_shown(run: Run, path: Path) -> None:
         "read_only": False,
         "protected": False,
         "default_output": None,
+        "spark_master": None,
     }
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(run("contexts", "show", "-o", "json").stdout)["item"] == context
