@@ -15,7 +15,7 @@ from dss_bulk.selection import Selection
 from dss_bulk.whole_range import whole_range
 from dss_bulk.work import ChunkDone
 from dss_client import Client
-from dss_client.job_values import Granted, Job, JobChunk, SourceRange
+from dss_client.job_values import Granted, JobChunk, SourceRange
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 
@@ -28,8 +28,9 @@ class AuditWork:
 
     def __init__(self, client: Client, granted: Granted, examine: Examine | None = None) -> None:
         self._client = client
-        self._job = granted.job
-        rule = rule_of(granted.job)
+        self._job_id = granted.job.job_id
+        job = granted.job
+        rule = rule_of(job.name, job.params, job.filter)
         self._patterns = rule.patterns
         self._examine = examine or (lambda ranges: examined_here(client, rule, ranges))
 
@@ -46,7 +47,7 @@ class AuditWork:
         """Nothing is left anywhere."""
 
     async def _whole(self, partial: Partial) -> Output:
-        before = await output_of(self._client.jobs.chunks(str(self._job.job_id)))
+        before = await output_of(self._client.jobs.chunks(str(self._job_id)))
         whole = await asyncio.to_thread(merged, before.partial, partial)
         return Output(whole, is_whole=True, groups=await self._groups())
 
@@ -60,21 +61,21 @@ class AuditWork:
         )
 
 
-def rule_of(job: Job) -> Rule:
-    """What the records of an audit ought to be.
+def rule_of(job: str, params: str, filter: str) -> Rule:
+    """What the records of an audit ought to be, by what its job is told.
 
     Raises:
         IllegalJob: its parameters are none of an audit.
     """
-    params = AuditParams.from_json(job.name, job.params)
-    router = Router(params.router)
+    said = AuditParams.from_json(job, params)
+    router = Router(said.router)
     return Rule(
-        patterns=tuple(TopicFilter.parse(each) for each in params.patterns),
+        patterns=tuple(TopicFilter.parse(each) for each in said.patterns),
         shapes={
             number: Shape(router, each.partitions, each.factor)
-            for number, each in params.shapes.items()
+            for number, each in said.shapes.items()
         },
-        selection=Selection(subject=TopicFilter.parse(job.filter) if job.filter else None),
+        selection=Selection(subject=TopicFilter.parse(filter) if filter else None),
     )
 
 
