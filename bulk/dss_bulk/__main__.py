@@ -7,7 +7,7 @@ import argparse
 import sys
 
 import dss_client
-from dss_bulk.driver import drive
+from dss_bulk.driver import LocalEngine, drive
 from dss_bulk.telling import progressed, run, tell
 
 
@@ -16,13 +16,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dss_bulk", description=__doc__)
     parser.add_argument("job", help="its name or number")
     parser.add_argument("--endpoint", help="of the daemon")
+    parser.add_argument("--wire", action="store_true", help="read no files of the daemon")
     arguments = parser.parse_args()
-    return run(_drive(arguments.job, arguments.endpoint))
+    engine = LocalEngine(in_place=not arguments.wire)
+    return run(_drive(arguments.job, arguments.endpoint, engine))
 
 
-async def _drive(job: str, endpoint: str | None) -> None:
+async def _drive(job: str, endpoint: str | None, engine: LocalEngine) -> None:
     async with dss_client.connect(endpoint=endpoint) as client:
-        ended = await drive(client, job, progressed)
+        ended = await drive(client, job, progressed, engine=engine)
         tell(job=ended.name, state=ended.state, records=ended.records)
 
 

@@ -107,6 +107,10 @@ class LocalEngine:
     name = "local engine"
     chunks_at_once = 1
 
+    def __init__(self, *, in_place: bool = True) -> None:
+        self._in_place = in_place
+        """Whether files of the daemon are read where they may be opened; else all is sent."""
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """It needs nothing."""
@@ -120,9 +124,9 @@ class LocalEngine:
         """
         match granted.job.kind:
             case "replay":
-                return ReplayWork(client, granted)
+                return ReplayWork(client, granted, in_place=self._in_place)
             case "export":
-                return ExportWork(client, granted)
+                return ExportWork(client, granted, in_place=self._in_place)
             case "backfill":
                 return BackfillWork(granted)
             case "audit":

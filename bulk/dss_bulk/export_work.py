@@ -54,8 +54,9 @@ def run_of(granted: Granted, params: ExportParams) -> ExportRun:
 class ExportWork:
     """Reads, selects, writes a file an hour."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
+    def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         self._client = client
+        self._in_place = in_place
         self._params = ExportParams.from_json(granted.job.params)
         self._selection = selection_of(granted)
         self._run = run_of(granted, self._params)
@@ -66,7 +67,9 @@ class ExportWork:
         if not self._run.published:
             parts = [
                 (stream, self._selection.of(table))
-                async for stream, table in tables_of(self._client, chunk.ranges)
+                async for stream, table in tables_of(
+                    self._client, chunk.ranges, in_place=self._in_place
+                )
             ]
             # The loop keeps the lease while a slow disk is written to.
             records = await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))

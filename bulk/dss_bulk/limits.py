@@ -55,3 +55,13 @@ AUDIT_GROUPS_MAX = 64
 
 AUDIT_CHUNK_SOURCES_MAX = 1_024
 """Streams that the origins of one range name and that are told apart: each costs a look at all."""
+
+IN_PLACE_SPAN_BYTES = 4 << 20
+"""Read at once from a segment file: few calls, and little memory. A run may be larger."""
+
+IN_PLACE_BATCH_BYTES = 2 << 20
+"""Frames that are made into one table: where they are small, the work a table costs more than they
+do, and larger ones gain nothing."""
+
+IN_PLACE_GAP_BYTES = 64 << 10
+"""Bytes of other streams that are read along: they cost less than another call."""

@@ -64,11 +64,12 @@ def selection_of(granted: Granted, params: ReplayParams) -> Selection:
 class ReplayWork:
     """Reads, selects, copies, stages."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
+    def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         assert granted.target is not None, "a replay writes to a topic"
         target = granted.target
         params = ReplayParams.from_json(granted.job.params)
         self._client = client
+        self._in_place = in_place
         self._granted = granted
         self._storage_topic_id = target.storage_topic_id
         self._target = Target(target.router, target.partitions, target.factor)
@@ -80,7 +81,8 @@ class ReplayWork:
         staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
         # The loop reads on and keeps the lease while a table is copied, routed and written.
         with Staging(self._granted.staging, staged_for, self._target) as staging:
-            async for stream, table in tables_of(self._client, chunk.ranges):
+            tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+            async for stream, table in tables:
                 await asyncio.to_thread(self._stage, staging, stream, table)
             records = staging.records
             file = await asyncio.to_thread(staging.finish)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -75,11 +75,11 @@ async def driven(client: Client, change: CreateJob, engine: Engine) -> None:
     assert (await drive(client, change.name, engine=engine)).state == "done"
 
 
-def of_topic(name: str, kind: str, params: str = "", **fields: str) -> CreateJob:
+def of_topic(name: str, kind: str, params: str = "", **fields: Any) -> CreateJob:
     target = fields.pop("target", "copies")
     return CreateJob(
         name, kind, source="orders", target=target, chunk_bytes=CHUNK_BYTES, params=params, **fields
-    )  # type: ignore[arg-type]
+    )
 
 
 async def by_key(client: Client) -> dict[bytes | None, list[int]]:

@@ -22,6 +22,7 @@ NAMES = (
     "columns",
     "end",
     "endpoint",
+    "in_place",
     "ranges",
     "start",
     "streams",
@@ -49,6 +50,8 @@ class SourceOptions:
     subject: str | None
     columns: tuple[str, ...]
     slice_bytes: int
+    in_place: bool
+    """Whether tasks read the daemon's files where they may open them."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -73,6 +76,7 @@ class SourceOptions:
             streams=None if streams is None else frozenset(_words(streams)),
             subject=None if subject is None else TopicFilter.parse(subject).text,
             columns=columns,
+            in_place=_yes_or_no("in_place", options.get("in_place", "true")),
             slice_bytes=_slice_bytes(options.get("bytes_per_partition", str(SLICE_BYTES))),
         )
 
@@ -99,6 +103,12 @@ def _require_known(options: Mapping[str, str]) -> None:
 
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[,\s]+", text) if word]
+
+
+def _yes_or_no(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise IllegalArgument(argument=f"{name} {text!r}", rule="it is true or false")
+    return text.lower() == "true"
 
 
 def _slice_bytes(text: str) -> int:

@@ -37,7 +37,7 @@ async def _batches(
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     async with (
         connect(endpoint=options.endpoint) as client,
-        aclosing(tables_of(client, slice_, subject=subject)) as tables,
+        aclosing(tables_of(client, slice_, subject=subject, in_place=options.in_place)) as tables,
     ):
         async for stream, table in tables:
             for batch in batches_of(table, stream, options.columns):
