@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install spark demo test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
+.PHONY: help install spark demo demo-spark test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -34,6 +34,9 @@ $(VENV)/ready-spark: $(READY) requirements-spark.lock
 
 demo: $(READY) ## 336,776 flights to three consumers; one of them is killed, then the daemon
 	@$(BIN)/python scripts/demo.py
+
+demo-spark: spark ## the flights through Spark: in, through a function, out as Parquet; a driver is killed
+	@$(BIN)/python scripts/demo_spark.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
 	$(BIN)/python -m pytest --jobs $(TEST_JOBS)

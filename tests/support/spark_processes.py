@@ -17,7 +17,7 @@ LOOK_S = 0.05
 PATIENCE_S = 600.0
 """A JVM starts in three seconds, and in a minute beside much else."""
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
-_REGISTERED = "Registered with master"
+_REGISTERED = "egistered with master"
 
 
 @dataclass(frozen=True, slots=True)
