@@ -1278,7 +1278,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--only' 'Of subjects: orders/eu/# for one'
             printf '%s\t%s\n' '--chunk' 'Read for one commit: 32M for one, 64K to 128M'
             printf '%s\t%s\n' '--engine' 'local, spark, or auto: by size'
-            printf '%s\t%s\n' '--master' 'Of Spark: local[2], spark://HOST:PORT, yarn, k8s://…'
+            printf '%s\t%s\n' '--master' 'Of Spark: local[2], spark://HOST:PORT, yarn, k8s://HOST'
             printf '%s\t%s\n' '--conf' 'A property of Spark'
             printf '%s\t%s\n' '--drive' 'Start its driver here'
             printf '%s\t%s\n' '--no-drive' 'Start its driver here'
