@@ -19,6 +19,7 @@ AN_HOUR_AGO = Instant(NOW_US - 3_600_000_000)
 _FULL: Mapping[Type, Value] = {
     Type.NUMBER: 7,
     Type.RATE: 1.5,
+    Type.FRACTION: 0.25,
     Type.BYTES: 5_300_000,
     Type.SPAN: 90_000,
     Type.SECONDS: 300,
@@ -31,6 +32,7 @@ _FULL: Mapping[Type, Value] = {
 _SPARSE: Mapping[Type, Value] = {
     Type.NUMBER: 0,
     Type.RATE: 0.0,
+    Type.FRACTION: 0.0,
     Type.BYTES: 0,
     Type.SPAN: 0,
     Type.SECONDS: 0,

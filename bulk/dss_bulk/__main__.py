@@ -25,7 +25,7 @@ def main() -> int:
         engine = LocalEngine(in_place=not arguments.wire)
         asyncio.run(_drive(arguments.job, arguments.endpoint, engine))
     except DssError as error:
-        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint}\n")
+        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return 130

@@ -4,6 +4,7 @@
 
     drive ─Acquire─► work ─chunk─► commit ─► chunk ─► ... ─► the daemon says done
                        └ DssError ─► GiveUp: the job failed, with the sentence of the error
+                       └ a full disk: again, once there is room
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
@@ -14,23 +15,28 @@ says so; it gives up nothing that is another one's.
 """
 
 import asyncio
+import errno
 import json
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
+from dss_bulk.audit_work import AuditWork
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
+from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.replay_work import ReplayWork
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
 from dss_client.jobs import Lease
 from dss_core.errors import (
+    DiskFull,
     DssError,
     IllegalJob,
     JobFenced,
@@ -43,8 +49,12 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable)
-"""The daemon is away: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, DiskFull)
+"""The daemon is away, or there is no room: another driver may go on later."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,8 @@ class LocalEngine:
                 return ExportWork(client, granted, in_place=self._in_place)
             case "backfill":
                 return BackfillWork(granted)
+            case "audit":
+                return AuditWork(client, granted)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 
@@ -150,6 +162,8 @@ async def drive(
             raise
         except (DssError, OSError) as error:
             work.discard()
+            # Where the job is not its own any more, that is why, and there is nothing to give up.
+            await lease.renew()
             await lease.give_up(_sentence(error))
             raise
         return await client.jobs.get(str(lease.job.job_id))
@@ -185,7 +199,7 @@ async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at
             if chunk.number == chunks - 1:
                 # What ends the job's work finds all of the rest done.
                 await _commit_down_to(0, under_way, progress)
-            under_way.append(_UnderWay(chunk.number, _begun(work, chunk, chunks)))
+            under_way.append(_UnderWay(chunk.number, _begun(work, chunk, lease)))
             await _commit_down_to(chunks_at_once - 1, under_way, progress)
         await _commit_down_to(0, under_way, progress)
     finally:
@@ -195,9 +209,31 @@ async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at
         await asyncio.gather(*(each.work for each in under_way), return_exceptions=True)
 
 
-def _begun(work: Work, chunk: JobChunk, chunks: int) -> asyncio.Task[ChunkDone]:
-    done = work.chunk(chunk, last=chunk.number == chunks - 1)
-    return asyncio.create_task(done, name=f"chunk {chunk.number}")
+async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
+    """What the act gives, which is done again while there is no room for it.
+
+    Raises:
+        DiskFull: there was none for too long.
+    """
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + FULL_DISK_S
+    while True:
+        try:
+            return await act()
+        except (DiskFull, OSError) as refused:
+            if isinstance(refused, OSError) and refused.errno not in _NO_ROOM:
+                raise
+            if lease.lost is not None:
+                raise lease.lost from refused
+            if loop.time() >= until_s:
+                raise DiskFull from refused
+        lease.said = json.dumps({"waits": "the disk is full"})
+        await asyncio.sleep(FULL_DISK_REST_S)
+
+
+def _begun(work: Work, chunk: JobChunk, lease: Lease) -> asyncio.Task[ChunkDone]:
+    act = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    return asyncio.create_task(_with_room(lease, act), name=f"chunk {chunk.number}")
 
 
 async def _commit_down_to(left: int, under_way: deque[_UnderWay], published: "_Published") -> None:
@@ -235,7 +271,8 @@ class _Published:
     async def commit(self, chunk: int, done: ChunkDone) -> None:
         """Publish a chunk, and say so."""
         lease = self._lease
-        await lease.commit(chunk, done.files, output=done.output)
+        commit = partial(lease.commit, chunk, done.files, output=done.output)
+        await _with_room(lease, commit)
         self._records += done.records
         lease.said = json.dumps({"records": self._records})
         self._tell(Progress(lease.job.chunks, chunk + 1, self._records))

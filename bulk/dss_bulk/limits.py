@@ -25,3 +25,40 @@ do, and larger ones gain nothing."""
 
 IN_PLACE_GAP_BYTES = 64 << 10
 """Bytes of other streams that are read along: they cost less than another call."""
+
+FULL_DISK_S = 600.0
+"""How long a driver waits for room. Then it ends, and the job waits for the next driver."""
+
+FULL_DISK_REST_S = 1.0
+"""Between two tries: what was staged is kept, so a try of a commit costs little."""
+
+AUDIT_EXAMPLES_MAX = 5
+"""Places that a report names of each finding: enough to look at, the count says the rest."""
+
+AUDIT_TOP_KEYS_MAX = 64
+"""Keys that are counted apart: one with more than a 65th of all records is never missed."""
+
+AUDIT_KEY_SHOWN_BYTES_MAX = 48
+"""Of a key, for people: keys may have 65,534 bytes."""
+
+AUDIT_ORIGIN_PAGES_MAX = 16_384
+"""Of 65,536 origins each, that an audit remembers to find doubles: 128 MiB, a thousand million
+records."""
+
+AUDIT_CHUNK_PAGES_MAX = 512
+"""Of them in one chunk: 4 MiB. A header that was made up names an offset far from all others."""
+
+AUDIT_ORIGIN_STREAM_BYTES_MAX = 512
+"""Of the stream that an origin names: what is longer is no stream of ours."""
+
+AUDIT_ORDERS_MAX = 4_096
+"""Pairs of a stream and a source of its records, whose order is followed from chunk to chunk."""
+
+AUDIT_OUTPUT_BYTES_MAX = 60 << 10
+"""What a chunk leaves in the manifest: the daemon takes 64 KiB."""
+
+AUDIT_GROUPS_MAX = 64
+"""Groups whose lag a report has, the furthest behind first."""
+
+AUDIT_CHUNK_SOURCES_MAX = 1_024
+"""Streams that the origins of one range name and that are told apart: each costs a look at all."""

@@ -3,9 +3,12 @@
 Invariant: each record that is selected gets one copy; copies keep the order of their keys.
 """
 
+import asyncio
 import json
 from dataclasses import asdict, dataclass
 from typing import Self
+
+import pyarrow as pa
 
 from dss_bulk.copies import CopyRule, copied
 from dss_bulk.selection import Selection
@@ -63,13 +66,17 @@ class ReplayWork:
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Stage the copies of its records."""
         staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
+        # The loop reads on and keeps the lease while a table is copied, routed and written.
         with Staging(self._granted.staging, staged_for, self._target) as staging:
             tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
             async for stream, table in tables:
-                staging.add(copied(self._selection.of(table), stream, self._rule))
+                await asyncio.to_thread(self._stage, staging, stream, table)
             records = staging.records
-            file = staging.finish()
+            file = await asyncio.to_thread(staging.finish)
         return ChunkDone(() if file is None else (file,), records=records)
+
+    def _stage(self, staging: Staging, stream: str, table: pa.Table) -> None:
+        staging.add(copied(self._selection.of(table), stream, self._rule))
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""

@@ -103,8 +103,7 @@ def carry_out(
         _show_plan(settings, change)
         return
     require_reason(settings, context.command_path)
-    require_somebody(settings, context.command_path)
-    operation = _known(settings, change) or _agreed(settings, change, tells_plan=tells_plan)
+    operation = _known(settings, change) or _agreed(context, change, tells_plan=tells_plan)
     if operation is None:
         return
     if settings.change.wait and not operation.ended:
@@ -121,7 +120,8 @@ def _show_plan(settings: Settings, change: "Change") -> None:
 
 
 _ASKED_ALIKE = (
-    "group", "topic", "client_id", "number", "direction", "stream", "offset", "borrower", "job",
+    "group", "topic", "client_id", "number", "direction", "stream", "offset", "count", "borrower",
+    "job",
 )  # fmt: skip
 """What an operation and the change of a repeated command have in common: no plan resolves it."""
 
@@ -150,9 +150,14 @@ def _known(settings: Settings, change: "Change") -> "Operation | None":
     return operation
 
 
-def _agreed(settings: Settings, change: "Change", *, tells_plan: bool) -> "Operation | None":
-    """Plan, show, ask and apply; None where there is nothing to do."""
+def _agreed(context: typer.Context, change: "Change", *, tells_plan: bool) -> "Operation | None":
+    """Plan, show, ask and apply; None where there is nothing to do.
+
+    A name that is not there is told before a script is told which flag it lacks.
+    """
+    settings = settings_of(context)
     plan = _planned(settings, change)
+    require_somebody(settings, context.command_path)
     if plan.nothing_to_do:
         note(settings, "nothing was changed: there is nothing to do")
         show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))

@@ -51,7 +51,7 @@ def require_somebody(settings: Settings, action: str) -> None:
 
 def protected(settings: Settings) -> bool:
     """Whether the context wants names typed."""
-    return settings.context is not None and settings.context.protected
+    return settings.context is not None and bool(settings.context.protected)
 
 
 def _confirm_by_yes(settings: Settings, action: str) -> None:

@@ -49,8 +49,10 @@ Drive = Annotated[
 ]
 
 
-def make_job(context: typer.Context, change: "CreateJob", *, drive: bool) -> None:
-    """Plan, ask, make; then start the driver.
+def make_job(
+    context: typer.Context, change: "CreateJob", *, drive: bool, tells: bool = True
+) -> None:
+    """Plan, ask, make; then start the driver. Where something else is told, only that is data.
 
     Raises:
         DssError: it cannot be made, or was declined.
@@ -61,7 +63,8 @@ def make_job(context: typer.Context, change: "CreateJob", *, drive: bool) -> Non
         from dssctl.output import show_one
 
         sections = list(operation_sections(operation))
-        show_one(settings, APPLIED_KIND, operation_item(operation), sections)
+        if tells:
+            show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
             start_driver(settings, change.name)
         else:

@@ -28,7 +28,7 @@ def require_may_change(settings: Settings, command: str) -> None:
         raise ContextReadOnly(command=command, where="this invocation")
     context = settings.context
     if context is not None and context.read_only:
-        raise ContextReadOnly(command=command, where=f"the context {context.name}")
+        raise ContextReadOnly(command=command, where=f"the context {context.read_only}")
 
 
 def require_reason(settings: Settings, command: str) -> None:
@@ -39,4 +39,4 @@ def require_reason(settings: Settings, command: str) -> None:
     """
     context = settings.context
     if context is not None and context.protected and not settings.change.reason.strip():
-        raise ReasonNeeded(command=command, context=context.name)
+        raise ReasonNeeded(command=command, context=context.protected)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dssctl.limits import OUTPUT_SHOWN_MAX
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.output.model import bytes_text, size
 
@@ -73,7 +74,10 @@ def _reads(item: Item, now_us: int) -> str:
 
 
 def _wrote(item: Item, now_us: int) -> str:
-    return _ranges(item["wrote"], "partition", ": ") or str(item["output"] or "-")
+    output = str(item["output"] or "-")
+    if len(output) > OUTPUT_SHOWN_MAX:
+        output = f"{output[:OUTPUT_SHOWN_MAX]}..."
+    return _ranges(item["wrote"], "partition", ": ") or output
 
 
 def _ranges(ranges: object, of: str, gap: str) -> str:
@@ -163,6 +167,11 @@ def what_next(job: "Job") -> list[str]:
     name, chunk = job.name, f"chunk {job.published} of {job.chunks}"
     drive = f"dssctl jobs drive {name}"
     match job.state:
+        case "done" if job.kind == "audit":
+            steps = [
+                f"See what it found: dssctl audits show {name}",
+                f"Forget it, with what it found: dssctl jobs rm {name}",
+            ]
         case "done":
             steps = [f"All of it is published. Forget it: dssctl jobs rm {name}"]
         case "failed" | "cancelled":

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from dss_core.errors import JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
+from dssctl.limits import DRIVER_LOOK_S, DRIVER_LOOKS_MAX
 from dssctl.output import note
 from dssctl.progress import settling
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Job, WatchUpdate
+    from dss_client import Client, Job, WatchUpdate
 
 
 def wait_for_job(settings: Settings, job: "Job") -> "Job":
@@ -41,6 +42,20 @@ def wait_for_job(settings: Settings, job: "Job") -> "Job":
     except KeyboardInterrupt:
         note(settings, f"the job {job.name} goes on: dssctl jobs wait {job.name}")
         raise
+
+
+async def taken_soon(client: "Client", name: str) -> "Job":
+    """The job once the driver that was just started has it; or as it is, where none comes.
+
+    Raises:
+        JobNotFound: there is none.
+    """
+    for _ in range(DRIVER_LOOKS_MAX):
+        job = await client.jobs.get(name)
+        if job.has_ended or job.driver_lives:
+            return job
+        await asyncio.sleep(DRIVER_LOOK_S)
+    return await client.jobs.get(name)
 
 
 class Waiting:

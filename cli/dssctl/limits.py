@@ -107,6 +107,24 @@ NAMES_KEPT_BYTES_MAX = 1 << 20
 PAGE_ROWS = 20
 """Of a list inside a page; with what stands around them, a screen."""
 
+DRIVER_LOOK_S = 0.1
+"""How soon it is looked again whether a driver that was just started has taken its job."""
+
+DRIVER_LOOKS_MAX = 80
+"""A driver takes a second or two to start; who waits is then told that nobody drives the job."""
+
+OUTPUT_SHOWN_MAX = 100
+"""Characters of what a chunk left in its manifest, in a table: audits leave some thousands."""
+
+BAR_PLACES = 10
+"""Of the bar of a stream that has as many records as the mean."""
+
+BAR_PLACES_MAX = 40
+"""Of the longest bar: a stream with four times the mean, or all records of a topic."""
+
+SKEW_NOTICED = 2.0
+"""By how much a stream has more than the mean before a report says so."""
+
 PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
 """The newest, on a page: what happened lately, not all that is kept."""

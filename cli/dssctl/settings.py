@@ -82,8 +82,12 @@ class ContextInUse:
     """The named target of this invocation, as far as a command that changes something asks."""
 
     name: str
-    read_only: bool = False
-    protected: bool = False
+    read_only: str = ""
+    """The context that lets nothing be changed; empty: none does."""
+    protected: str = ""
+    """The context that asks for a reason and a name; empty: none does."""
+    elsewhere: str = ""
+    """A sentence where the endpoint is not that of the context."""
 
 
 @dataclass(slots=True)

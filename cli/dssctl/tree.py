@@ -50,6 +50,7 @@ COMMANDS = {
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
     "backfills": "Rows of files as records of a topic, as a bulk job: create.",
+    "audits": "Whether a topic has its records, each once and in order: create, show.",
     "daemon": "How the daemon is.",
     "contexts": "Named targets: list, use, add, edit, remove, validate.",
     "config": "What is configured, and where: show, set, unset.",
@@ -63,7 +64,11 @@ COMMANDS = {
 
 
 COMMAND_ALIASES = {
-    **{name.removesuffix("s"): name for name in COMMANDS if name.endswith("s")},
+    **{
+        name.removesuffix("s"): name
+        for name in COMMANDS
+        if name.endswith("s") and name.removesuffix("s") not in COMMANDS
+    },
     "operation": "ops",
     "operations": "ops",
 }
@@ -146,7 +151,10 @@ class Command(TyperCommand):
 
             show_fields(settings, self.kinds)
             return None
-        if self.changes(ctx, settings):
+        changes = self.changes(ctx, settings)
+        if self.needs_context:
+            _tell_elsewhere(settings, changes=changes)
+        if changes:
             require_may_change(settings, ctx.command_path)
         return super().invoke(ctx)
 
@@ -157,6 +165,18 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the command's own options apart from the global ones."""
         _format_options(self, ctx, formatter)
+
+
+def _tell_elsewhere(settings: Settings, *, changes: bool) -> None:
+    """Say that an endpoint counts more than that of the context in use.
+
+    Who types a flag to look knows it; a variable may have been forgotten.
+    """
+    sentence = "" if settings.context is None else settings.context.elsewhere
+    if sentence and (changes or "endpoint" not in settings.flags):
+        from dssctl.output import note
+
+        note(settings, sentence)
 
 
 def showing(*kinds: Kind, command: type[Command] = Command) -> type[Command]:

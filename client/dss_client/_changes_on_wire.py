@@ -4,7 +4,7 @@ Invariant: what was encoded is decoded as the same change, but for the spelling 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from dss_client.changes import (
     PauseJob,
     PauseSchedule,
     Rebalance,
+    RecordSpan,
     RemoveGroup,
     RemoveJob,
     RemoveSchedule,
@@ -135,7 +136,7 @@ def _encoded(change: Change) -> pb.Change:
         case CreateJob():
             return pb.Change(create_job=_created_job(change))
         case _:
-            values = {field.name: getattr(change, field.name) for field in fields(change)}
+            values = asdict(change)
             message: dict[str, Any] = {_PLAIN[type(change)]: values}
             return pb.Change(**message)
 
@@ -254,7 +255,8 @@ def _import_offsets(imported: pb.ImportOffsets) -> ImportOffsets:
 
 
 def _skip_records(skip: pb.SkipRecords) -> SkipRecords:
-    return SkipRecords(skip.group, skip.stream, skip.offset, skip.count or 1)
+    more = tuple(RecordSpan(each.stream, each.offset, each.count or 1) for each in skip.more)
+    return SkipRecords(skip.group, skip.stream, skip.offset, skip.count or 1, more)
 
 
 def _rebalance(rebalance: pb.Rebalance) -> Rebalance:

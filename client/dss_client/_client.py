@@ -211,6 +211,7 @@ class Client:
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        on_lost: "Callable[[str, int, int], None] | None" = None,
         progress: bool = False,
     ) -> "Reader":
         """Records of every topic that the filter meets, without a group and without acks.
@@ -224,7 +225,9 @@ class Client:
         connection: it goes on with each stream where it was.
 
         Records that are damaged are passed over and not counted. ``on_damage`` is called with each
-        range of them at once, else a warning is logged; the first one is raised at the end.
+        range of them at once, else a warning is logged; the first one is raised at the end. Offsets
+        that have no record, since retention, a kill or a loss of power took it, are passed over as
+        well; ``on_lost`` is called with stream, start and end of them.
 
         With ``progress`` a bar on stderr shows a person how far it is, in a notebook too.
 
@@ -236,7 +239,7 @@ class Client:
         request = read_request(
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
-        return Reader(self._connection, request, on_damage, progress=progress)
+        return Reader(self._connection, request, on_damage, on_lost, progress=progress)
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False

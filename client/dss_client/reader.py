@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     ReadCall = grpc.aio.UnaryStreamCall[log_pb2.ReadRequest, log_pb2.ReadReply]
 
     OnDamage = Callable[[StreamDamaged], None]
+    OnLost = Callable[[str, int, int], None]
+    """A stream, and the offsets from the first up to the second."""
 
 _OFFSET_END = 1 << 63
 _LOG = logging.getLogger("dss_client")
@@ -61,6 +63,7 @@ class Reader:
         connection: "Connection",
         request: "log_pb2.ReadRequest",
         on_damage: "OnDamage | None" = None,
+        on_lost: "OnLost | None" = None,
         *,
         progress: bool = False,
     ) -> None:
@@ -68,6 +71,7 @@ class Reader:
         self._request = request
         self._shows_progress = progress
         self._on_damage = on_damage or _logged
+        self._on_lost = on_lost
         self.streams: tuple[str, ...] = ()
         """Every stream that is read, once the first answers came."""
         self._damage: StreamDamaged | None = None
@@ -174,6 +178,10 @@ class Reader:
         for start, end in clipped(damaged, told_to, _OFFSET_END):
             self._next[reply.stream] = max(end, self._next.get(reply.stream, 0))
             self._tell(StreamDamaged(stream=reply.stream, offset=start, last=end - 1))
+        if self._on_lost is not None:
+            lost = tuple((each.start, each.end) for each in reply.lost)
+            for start, end in clipped(lost, told_to, _OFFSET_END):
+                self._on_lost(reply.stream, start, end)
         return batch
 
     def _tell(self, damage: StreamDamaged) -> None:

@@ -24,6 +24,7 @@ import re
 import secrets
 import struct
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -132,7 +133,8 @@ class StagedWriter:
 
     def discard(self) -> None:
         """Close and remove the file, unless it was finished."""
-        self._file.close()
+        with suppress(OSError):  # a full disk takes no last bytes, which nobody needs
+            self._file.close()
         self._unfinished.unlink(missing_ok=True)
 
 

@@ -28,6 +28,7 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.MoveCursors("g", "seek", targets=(changes.StreamTarget("orders/0/3", 5, 12),)),
     changes.ImportOffsets("g", (OFFSETS,)),
     changes.SkipRecords("g", "orders/0/3", 12, 2),
+    changes.SkipRecords("g", "orders/0/3", 1, 1, (changes.RecordSpan("orders/0/4", 7, 3),)),
     changes.Undo(7),
     changes.PauseGroup("g"),
     changes.PauseGroup("g", until_ms=0),

@@ -295,6 +295,42 @@ def test_a_record_is_acknowledged_by_hand_with_a_reason(daemon: Daemon) -> None:
     refused(daemon.dssctl(*out_of_range), 2, "DSS2015")
 
 
+def test_several_records_and_ranges_are_skipped_in_one_operation(daemon: Daemon) -> None:
+    group = consumed(daemon, acked=0)
+    stream = f"{group}/0/0"
+    operation = applied(daemon, "records", "skip", group, stream, "0", "7-9", "3", "8-10")
+    assert "5 passed over" not in operation["summary"]
+    assert "6 passed over" in operation["summary"]
+    exported = item(daemon.dssctl("offsets", "export", group))["streams"][0]
+    assert (exported["floor"], exported["acked"]) == (1, [[3, 4], [7, 11]])
+    ok(daemon.dssctl("ops", "undo", str(operation["number"]), "-y"))
+    exported = item(daemon.dssctl("offsets", "export", group))["streams"][0]
+    assert (exported["floor"], exported["acked"]) == (0, [])
+    for typed in (("9-7",), ("x",), ("-",), ("3", "--key", "k"), ("3", "4", "--count", "2"), ()):
+        assert daemon.dssctl("records", "skip", group, stream, *typed).returncode == 2
+
+
+def test_what_is_left_of_a_key_is_skipped_wherever_it_lies(daemon: Daemon) -> None:
+    topic = f"keyed{next(_names)}"
+    group = f"by-{topic}"
+    ok(daemon.dssctl("topics", "create", topic, "--partitions", "4"))
+    ok(daemon.dssctl("groups", "create", f"{group}@{topic}/#", "--start", "earliest"))
+    lines = "".join(f'{{"key": "{key}", "payload": "x"}}\n' for key in ("bad", "good") * 3)
+    ok(daemon.dssctl("produce", topic, "--input", "jsonl", stdin=lines.encode()))
+    skipped = applied(daemon, "records", "skip", group, "--key", "bad")
+    assert "3 passed over" in skipped["summary"]
+    came = ok(daemon.dssctl("consume", f"{topic}/#", "-g", group, "-n", "3", "-o", "jsonl"))
+    assert [json.loads(line)["key"] for line in came.splitlines()] == ["good"] * 3
+    refused(daemon.dssctl("records", "skip", group, topic, "--key", "bad", "-y"), 5, "DSS2043")
+
+
+def test_a_group_that_is_not_there_is_told_before_the_flag_that_is_missing(daemon: Daemon) -> None:
+    group = consumed(daemon, records=1, acked=1)
+    rewind = ("offsets", "rewind", "nosuch", "--to", "earliest")
+    refused(daemon.dssctl(*rewind), 5, "DSS2004")
+    refused(daemon.dssctl("offsets", "rewind", group, "--to", "earliest"), 2, "DSS1102")
+
+
 @contextmanager
 def frozen_holder(daemon: Daemon) -> Iterator[str]:
     """A group whose member holds its stream and stands still; half of it was acknowledged."""

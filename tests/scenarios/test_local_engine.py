@@ -231,11 +231,11 @@ async def test_a_subject_outside_of_the_target_ends_the_job_with_nothing_publish
     assert await payloads(client, "copies") == []
 
 
-async def test_a_kind_that_the_engine_does_not_make_is_given_up_with_a_sentence(
+async def test_an_audit_that_is_not_told_what_to_look_for_is_given_up_with_a_sentence(
     client: Client,
 ) -> None:
     await make(client, CreateJob("look", "audit", source="orders"))
-    with pytest.raises(IllegalJob, match="makes no audit"):
+    with pytest.raises(IllegalJob, match="made with AuditParams"):
         await drive(client, "look")
     assert (await client.jobs.get("look")).state == "failed"
 

@@ -88,7 +88,7 @@ def bench(
     """
     settings = settings_of(context)
     if settings.context is not None and settings.context.protected:
-        name = settings.context.name
+        name = settings.context.protected
         raise NotInProtectedContext(command=context.command_path, context=name)
     payload_bytes = size_bytes(size)
     if payload_bytes > RECORD_BYTES_MAX:

@@ -8,6 +8,7 @@ import typer
 
 from dss_core.errors import IllegalConfig, WrongUsage
 from dssctl.config import KEYS, Configuration, Context, resolved
+from dssctl.config.addresses import settled
 from dssctl.config.document import config_path, read_configuration
 from dssctl.config.keys import did_you_mean, truth
 from dssctl.config.resolving import context_in_use
@@ -84,11 +85,14 @@ def set_value(
     if tables[:1] == ["defaults"]:
         _require_command(context, tables[1])
 
+    typed = _typed(name, value)
+
     def change(document: "Document") -> None:
-        table_of(document, *tables)[name] = _typed(name, value)
+        table_of(document, *tables)[name] = typed
 
     _edit(change)
-    note(settings_of(context), f"{key} is {value} in {config_path()}")
+    said = typed if name == "endpoint" else value
+    note(settings_of(context), f"{key} is {said} in {config_path()}")
 
 
 @app.command(cls=Configuring)
@@ -143,6 +147,8 @@ def _parts(context: typer.Context, key: str) -> list[str]:
 
 def _typed(name: str, value: str) -> str | bool | int:
     """A value as TOML writes it best."""
+    if name == "endpoint":
+        return settled(value)
     if name in {"read_only", "protected", "headers", "input", "quiet"}:
         try:
             return truth(value)

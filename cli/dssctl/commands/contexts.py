@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dss_core.errors import ContextExists, ContextNotFound, DssError, ExitCode
+from dssctl.config.addresses import settled
 from dssctl.config.document import (
     COLOURS,
     CONTEXT_FIELDS,
@@ -234,8 +235,9 @@ def _given(
 ) -> dict[str, str]:
     """The fields that options name; of two that every command takes, too."""
     flags = settings_of(context).flags
+    endpoint = flags.get("endpoint")
     said = {
-        "endpoint": flags.get("endpoint"),
+        "endpoint": None if endpoint is None else settled(endpoint),
         "read_only": flags.get("read_only"),
         "colour": colour,
         "protected": None if protected is None else ("yes" if protected else "no"),

@@ -136,14 +136,38 @@ def get(
 def skip(
     context: typer.Context,
     group: GroupName,
-    stream: StreamName,
-    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Of the first record.")],
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="So many from there on.")] = 1,
+    stream: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STREAM", help="orders/0/3 for one; with --key a topic too, or nothing for all."
+        ),
+    ] = None,
+    offsets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="OFFSET...", help="Of records: 7, or 7-9 with both ends."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Instead of offsets: all with this key not acknowledged."),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="So many from one offset on.")
+    ] = None,
 ) -> None:
-    """Acknowledge records for a group by hand: the way past one that nobody can handle."""
+    """Acknowledge records for a group by hand: the way past those that nobody can handle."""
     from dss_client.changes import SkipRecords
+    from dssctl.records.skipping import spans_of_key, spans_typed
 
-    carry_out(context, SkipRecords(group, stream, offset, count))
+    if key is not None:
+        if offsets or count is not None:
+            raise typer.BadParameter("--key finds the offsets: name none.", ctx=context)
+        spans = spans_of_key(settings_of(context), group, stream, key)
+    elif stream is None or not offsets:
+        raise typer.BadParameter("name STREAM and OFFSET, or --key.", ctx=context)
+    else:
+        spans = spans_typed(stream, offsets, count)
+    first, *more = spans
+    carry_out(context, SkipRecords(group, first.stream, first.offset, first.count, tuple(more)))
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from dss_core.errors import ContextNotFound, DssError, IllegalArgument, IllegalConfig
 from dssctl.config.document import Configuration, Context, config_path, read_configuration
+from dssctl.config.guarding import guards
 from dssctl.config.keys import KEYS, did_you_mean, put
-from dssctl.settings import ContextInUse, Settings
+from dssctl.settings import Settings
 
 NO_CONTEXT = ""
 
@@ -40,11 +41,11 @@ def configure(settings: Settings, command: str, *, needs_context: bool = True) -
         if needs_context:
             raise
         context = None
+    origins: dict[str, str] = {}
     for each in resolved(settings, configuration, context, command):
         _put(settings, each)
-    if context is not None:
-        read_only = context.read_only and "read_only" not in settings.flags
-        settings.context = ContextInUse(context.name, read_only, context.protected)
+        origins[each.key] = each.origin
+    settings.context = guards(settings, configuration, context, origins.get("endpoint", ""))
 
 
 def context_in_use(settings: Settings, configuration: Configuration) -> Context | None:

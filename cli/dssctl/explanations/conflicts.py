@@ -87,6 +87,9 @@ CONFLICTS = {
     "DSS2042": """No record with the key is kept in the streams that the group reads: it was
         never published there, retention took it, or the key is spelt otherwise. dssctl groups
         describe lists the streams.""",
+    "DSS2043": """Records were to be skipped by their key, and none is left: the group has
+        acknowledged all that are kept, they were never published where the group reads, or the
+        key is spelt otherwise. Nothing was changed. dssctl groups why GROUP --key KEY tells.""",
     "DSS2051": """A watch was to go on where it was, but the daemon was started anew since, or
         nobody watched for a minute and it forgot, or so much was removed meanwhile that it
         does not keep it all. Nothing is wrong: watch anew, and all is told once more, from how

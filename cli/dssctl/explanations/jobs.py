@@ -37,4 +37,6 @@ JOBS = {
     "DSS7016": """A row makes no record where its key is missing though one is needed, its subject
         breaks a rule, or it is too large. Without a side file for such rows the job ends at the
         first chunk that has one, and nothing of this chunk is published.""",
+    "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
+        something. The report has each finding with its first places; the topic was not changed.""",
 }

@@ -7,6 +7,7 @@ Invariant: an item has the fields that stand here, and no others; a test holds r
 from collections.abc import Mapping
 
 from dssctl.fields import (
+    audits,
     daemon,
     describing,
     groups,
@@ -64,6 +65,11 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "JobChunk": jobs.JOB_CHUNK,
     "JobRange": jobs.JOB_RANGE,
     "JobOffsets": jobs.JOB_OFFSETS,
+    "Audit": audits.AUDIT,
+    "AuditFinding": audits.AUDIT_FINDING,
+    "AuditStream": audits.AUDIT_STREAM,
+    "AuditKey": audits.AUDIT_KEY,
+    "AuditGroup": audits.AUDIT_GROUP,
     "Finding": health.FINDING,
     "Check": health.CHECK,
     "Measured": health.MEASURED,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.errors import WrongUsage
+from dssctl.confirm import protected
 from dssctl.output import note
 from dssctl.settings import Colour, Settings
 from dssctl.top.feed.live import Live
@@ -106,7 +107,7 @@ def first_view(settings: Settings, options: Options) -> View:
         _endpoint(settings) if options.replay is None else options.replay,
         read_only=options.replay is not None or _is_read_only(settings),
         context="" if settings.context is None else settings.context.name,
-        protected=settings.context is not None and settings.context.protected,
+        protected=protected(settings),
         recording=options.record is not None,
         replayed="" if options.replay is None else "...",
     )
@@ -115,7 +116,7 @@ def first_view(settings: Settings, options: Options) -> View:
 
 def _is_read_only(settings: Settings) -> bool:
     """Whether this invocation, or its context, refuses changes."""
-    return settings.read_only or (settings.context is not None and settings.context.read_only)
+    return settings.read_only or bool(settings.context is not None and settings.context.read_only)
 
 
 def _place(written: str) -> Place:

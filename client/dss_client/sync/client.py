@@ -148,6 +148,7 @@ class Client(Administered):
         stream: str | None = None,
         records_max: int | None = None,
         on_damage: "Callable[[StreamDamaged], None] | None" = None,
+        on_lost: "Callable[[str, int, int], None] | None" = None,
         progress: bool = False,
     ) -> Reader:
         """Records of every topic that the filter meets, without a group and without acks.
@@ -166,6 +167,7 @@ class Client(Administered):
             stream=stream,
             records_max=records_max,
             on_damage=on_damage,
+            on_lost=on_lost,
             progress=progress,
         )
         return Reader(self._portal, reader)

@@ -64,6 +64,7 @@ from dss_core.errors.damage import (
     StreamDamaged,
 )
 from dss_core.errors.jobs import (
+    AuditFound,
     ChunkNotFound,
     CopyLoop,
     ExportBroken,
@@ -85,6 +86,7 @@ from dss_core.errors.not_found import (
     BorrowerNotFound,
     GroupNotFound,
     KeyNotFound,
+    NothingOfKeyLeft,
     OffsetNotWritten,
     OperationNotFound,
     QueueNotDeclared,
@@ -182,6 +184,7 @@ __all__ = [
     "REGISTRY",
     "AckOutOfRange",
     "AddressInUse",
+    "AuditFound",
     "BorrowerEvicted",
     "BorrowerNotFound",
     "BrokenInputLine",
@@ -248,6 +251,7 @@ __all__ = [
     "NotOpened",
     "NotSubscribed",
     "NotUndoable",
+    "NothingOfKeyLeft",
     "NothingToExplain",
     "OffsetNotWritten",
     "OffsetOutOfRange",

@@ -172,6 +172,17 @@ class InputRefused(DssError):
 
 
 @registered
+class AuditFound(DssError):
+    """An audit found what it was to fail on. Fields: audit, what."""
+
+    code = "DSS7030"
+    sentence = "The audit {audit} found: {what}."
+    hint = "See where, and what helps: dssctl audits show {audit}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+
+
+@registered
 class RowsRefused(DssError):
     """Rows of a backfill make no records. Fields: rows, file, row, reason."""
 

@@ -106,6 +106,17 @@ class KeyNotFound(DssError):
 
 
 @registered
+class NothingOfKeyLeft(DssError):
+    """Raised by the tool. Fields: group, key."""
+
+    code = "DSS2043"
+    sentence = "The group {group} has no record with the key {key} left to acknowledge."
+    hint = "See what it has: dssctl groups why {group} --key {key}"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
 class RecordLeftOut(DssError):
     """Raised by the tool: the stream goes on behind the offset. Fields: stream, offset, next."""
 

@@ -234,6 +234,7 @@ class Jobs:
     async def _acquire(self, job: HeldJob, driver: str, token: bytes) -> Granting:
         effects = self._step(job, Acquire(token, self._clock.now_ms()))
         if effects and isinstance(effects[0], TakeEpoch):
+            self._do_later(job, effects[1:])
             effects = await self._take(job, effects[0].epoch, driver)
         self._raise_refusal(job, effects, "be taken by a driver")
         epoch = job.state.epoch

@@ -291,7 +291,9 @@ def _acquire(state: JobState, given: Acquire) -> Step:
     is_live = lease is not None and given.now_ms < lease.until_ms
     if is_live or state.taking is not None:
         return state, (Refuse(Why.LEASED),)
-    return replace(state, taking=given.token), (TakeEpoch(state.epoch + 1),)
+    taken = replace(state, lease=None, taking=given.token)
+    # Whoever comes before the tick that would tell it must not hide that the last one fell silent.
+    return taken, (TakeEpoch(state.epoch + 1), *((TellSilent(),) if lease is not None else ()))
 
 
 def _epoch_stored(state: JobState, given: EpochStored) -> Step:

@@ -107,6 +107,15 @@ class ImportOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSpan:
+    """Records of a stream that follow one another."""
+
+    stream: str
+    offset: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class SkipRecords:
     """Acknowledges records for a group by hand."""
 
@@ -114,6 +123,8 @@ class SkipRecords:
     stream: str
     offset: int
     count: int = 1
+    more: tuple[RecordSpan, ...] = ()
+    """In the same operation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dssd.operations.changes import (
     MoveCursors,
     PauseGroup,
     Rebalance,
+    RecordSpan,
     RemoveGroup,
     RemoveTopic,
     ResumeGroup,
@@ -148,12 +149,24 @@ def _import_offsets_message(change: ImportOffsets) -> tuple[str, operations_pb2.
 
 
 def _skip_records(message: operations_pb2.SkipRecords) -> SkipRecords:
-    return SkipRecords(message.group, message.stream, _offset(message.offset), message.count or 1)
+    more = tuple(
+        RecordSpan(each.stream, _offset(each.offset), each.count or 1) for each in message.more
+    )
+    return SkipRecords(
+        message.group, message.stream, _offset(message.offset), message.count or 1, more
+    )
 
 
 def _skip_records_message(change: SkipRecords) -> tuple[str, operations_pb2.SkipRecords]:
     return "skip_records", operations_pb2.SkipRecords(
-        group=change.group, stream=change.stream, offset=change.offset, count=change.count
+        group=change.group,
+        stream=change.stream,
+        offset=change.offset,
+        count=change.count,
+        more=[
+            operations_pb2.RecordSpan(stream=each.stream, offset=each.offset, count=each.count)
+            for each in change.more
+        ],
     )
 
 

@@ -306,16 +306,18 @@ class ReadCall:
         cursor.pause_ms = READ_AGAIN_MS
         ends = self._answer_end(cursor, chunk)
         damaged = _damaged(cursor, chunk, ends)
+        lost = clipped(chunk.lost, cursor.offset, ends)
         mask = self._mask(cursor, chunk, ends)
         cursor.offset = max(chunk.next, cursor.offset)
         self._queue(cursor)
-        if mask is None and not damaged:
+        if mask is None and not damaged and not lost:
             return None
         return log_pb2.ReadReply(
             stream=cursor.name,
             frames=b"" if mask is None else chunk.frames,
             mask=_ranges(mask or ()),
             damaged=_ranges(damaged),
+            lost=_ranges(lost),
         )
 
     async def _end_by_time(self, cursor: _Cursor) -> None:

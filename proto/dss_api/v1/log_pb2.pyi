@@ -289,6 +289,7 @@ class ReadReply(_message.Message):
     FRAMES_FIELD_NUMBER: _builtins.int
     MASK_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    LOST_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     frames: _builtins.bytes
     """consecutive, stamped"""
@@ -302,6 +303,10 @@ class ReadReply(_message.Message):
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
         """offsets of the stream that cannot be read; later ones can"""
 
+    @_builtins.property
+    def lost(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """offsets without a record: retention, a kill or the power took it"""
+
     def __init__(
         self,
         *,
@@ -310,10 +315,11 @@ class ReadReply(_message.Message):
         frames: _builtins.bytes = ...,
         mask: _abc.Iterable[_types_pb2.Range] | None = ...,
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
+        lost: _abc.Iterable[_types_pb2.Range] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "lost", b"lost", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -287,11 +287,16 @@ class SkipRecords(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     stream: _builtins.str
     offset: _builtins.int
     count: _builtins.int
     """one where 0"""
+    @_builtins.property
+    def more(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordSpan]:
+        """in the same operation"""
+
     def __init__(
         self,
         *,
@@ -299,14 +304,43 @@ class SkipRecords(_message.Message):
         stream: _builtins.str = ...,
         offset: _builtins.int = ...,
         count: _builtins.int = ...,
+        more: _abc.Iterable[Global___RecordSpan] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "group", b"group", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "group", b"group", "more", b"more", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SkipRecords: _TypeAlias = SkipRecords  # noqa: Y015
+
+@_typing.final
+class RecordSpan(_message.Message):
+    """Records of a stream that follow one another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    offset: _builtins.int
+    count: _builtins.int
+    """one where 0"""
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordSpan: _TypeAlias = RecordSpan  # noqa: Y015
 
 @_typing.final
 class Undo(_message.Message):

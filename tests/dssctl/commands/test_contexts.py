@@ -210,3 +210,25 @@ def test_a_file_that_cannot_be_written_is_told(run: Run, path: Path) -> None:
     done = run("config", "set", "time", "iso")
     assert done.returncode == 2
     assert b"File exists" in done.stderr
+
+
+def test_a_socket_named_from_the_present_folder_is_kept_by_its_whole_path(run: Run) -> None:
+    added = run("contexts", "add", "here", "--endpoint", "unix:run/../sock", "-o", "json")
+    kept = str(Path.cwd() / "sock")
+    assert json.loads(added.stdout)["item"]["endpoint"] == f"unix:{kept}"
+    run("config", "set", "contexts.here.endpoint", "unix:other")
+    [context] = items(run("contexts", "ls", "-o", "json"))
+    assert context["endpoint"] == f"unix:{Path.cwd() / 'other'}"
+    run("config", "set", "contexts.here.endpoint", "unix:~/sock")
+    assert items(run("contexts", "ls", "-o", "json"))[0]["endpoint"] == "unix:~/sock"
+
+
+def test_a_forgotten_endpoint_in_a_variable_is_told_of(run: Run) -> None:
+    run("contexts", "add", "look", "--endpoint", "unix:/run/dss-a", "--read-only")
+    away = {"DSSCTL_ENDPOINT": "unix:/run/dss-b", "DSSCTL_CONNECT_WAIT": "0"}
+    listed = run("-c", "look", "topics", "ls", **away)
+    assert b"note: DSSCTL_ENDPOINT sends this to unix:/run/dss-b" in listed.stderr
+    refused = run("-c", "look", "topics", "rm", "t", **away)
+    assert refused.returncode == 7
+    assert b"the context look is read-only" in refused.stderr
+    assert b"note" not in run("-c", "look", "topics", "ls", "--endpoint", "unix:/run/b").stderr

@@ -82,7 +82,7 @@ def test_an_empty_variable_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_another_context_may_be_named_or_none() -> None:
     settings = configured(context="watch")
     assert settings.context is not None
-    assert settings.context.read_only
+    assert settings.context.read_only == "watch"
     assert settings.endpoint is None
     assert configured(context="").context is None
 
@@ -92,6 +92,49 @@ def test_a_flag_lifts_what_a_context_forbids() -> None:
     assert settings.context is not None
     assert not settings.context.read_only
     assert not settings.read_only
+
+
+def guarded(settings: Settings) -> tuple[str, str]:
+    assert settings.context is not None
+    return settings.context.read_only, settings.context.protected
+
+
+def test_the_guards_of_the_context_in_use_hold_for_another_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DSSCTL_ENDPOINT", "test:7070")
+    settings = configured()
+    assert settings.endpoint == "test:7070"
+    assert guarded(settings) == ("", "prod")
+    assert settings.context is not None
+    assert settings.context.elsewhere.startswith("DSSCTL_ENDPOINT sends this to test:7070, not to")
+
+
+def test_a_daemon_that_a_context_protects_is_protected_by_every_way_to_it(file: Path) -> None:
+    settings = configured(context="watch", endpoint="PROD:7070")
+    assert guarded(settings) == ("watch", "prod")
+    file.write_text(FILE.replace('context = "prod"', ""))
+    assert guarded(configured(endpoint="prod:7070")) == ("", "prod")
+    assert configured(endpoint="prod:7071").context is None
+
+
+def test_a_context_for_looking_beside_one_for_changes_forbids_nothing(file: Path) -> None:
+    file.write_text(
+        '[contexts.look]\nendpoint = "a:1"\nread_only = true\n[contexts.do]\nendpoint = "a:1"\n'
+    )
+    assert guarded(configured(endpoint="a:1")) == ("", "")
+    assert guarded(configured(context="look", endpoint="b:1")) == ("look", "")
+
+
+def test_no_context_leaves_all_guards() -> None:
+    assert configured(context="", endpoint="prod:7070").context is None
+
+
+def test_an_endpoint_that_is_that_of_the_context_is_told_of_to_nobody(file: Path) -> None:
+    file.write_text('context = "a"\n[contexts.a]\nendpoint = "unix:/run/dss/s"\n')
+    settings = configured(endpoint="unix:///run/dss/../dss/s")
+    assert settings.context is not None
+    assert not settings.context.elsewhere
 
 
 def test_a_context_that_is_not_there_is_an_error_with_what_may_be_meant() -> None:

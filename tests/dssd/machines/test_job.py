@@ -57,8 +57,13 @@ TABLE: list[tuple[JobState, Input, JobState, tuple[Effect, ...]]] = [
         replace(DRIVEN, lease=Lease(b"a", NOW + 7_000 + JOB_LEASE_MS)),
         (Granted(2),),
     ),
-    (DRIVEN, Acquire(b"b", 20_000), replace(DRIVEN, taking=b"b"), (TakeEpoch(3),)),
-    (PUBLISHING, Acquire(b"b", 20_000), replace(PUBLISHING, taking=b"b"), (TakeEpoch(3),)),
+    (DRIVEN, Acquire(b"b", 20_000), TAKEN, (TakeEpoch(3), TellSilent())),
+    (
+        PUBLISHING,
+        Acquire(b"b", 20_000),
+        replace(TAKEN, publishing=PUBLISHING.publishing),
+        (TakeEpoch(3), TellSilent()),
+    ),
     (TAKEN, Acquire(b"c", NOW), TAKEN, (Refuse(Why.LEASED),)),
     (DONE, Acquire(b"b", NOW), DONE, (Refuse(Why.NOT_IN_PHASE),)),
     (

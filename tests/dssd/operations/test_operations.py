@@ -28,6 +28,7 @@ from dssd.operations.changes import (
     ImportOffsets,
     MoveCursors,
     PauseGroup,
+    RecordSpan,
     SkipRecords,
     StreamOffsets,
     ToEarliest,
@@ -231,6 +232,14 @@ async def test_exported_offsets_are_imported_into_another_group(works: Works) ->
         (SkipRecords("billing", "orders/0/0", 100), OffsetOutOfRange),
         (SkipRecords("billing", "orders/0/0", 0, 1_001), IllegalArgument),
         (SkipRecords("billing", "payments/0/0", 0), StreamNotRead),
+        (
+            SkipRecords("billing", "orders/0/0", 0, 600, (RecordSpan("orders/0/0", 700, 401),)),
+            IllegalArgument,
+        ),
+        (
+            SkipRecords("billing", "orders/0/0", 0, 1, (RecordSpan("orders/0/0", 100),)),
+            OffsetOutOfRange,
+        ),
         (Undo(4_711), OperationNotFound),
         (
             ImportOffsets("billing", (StreamOffsets("orders", 0, 0, 3, Progress(1), 1),)),

@@ -86,7 +86,7 @@ def _of_records(change: "Change") -> _Words | None:
     match change:
         case changes.MoveCursors():
             return _move(change)
-        case changes.SkipRecords(group, stream, offset, count):
+        case changes.SkipRecords(group, stream, offset, count, more=()):
             return ("records", "skip"), ("--count", str(count)), (group, stream, str(offset))
         case _:
             return None

@@ -20,7 +20,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, Ranges, clipped, without
+from dss_core.progress import Progress, Ranges, clipped, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, selects_whole
 from dssd.leaders.progress_columns import packed_ranges, unpacked_ranges
@@ -36,6 +36,7 @@ from dssd.operations.changes import (
     Direction,
     ImportOffsets,
     MoveCursors,
+    RecordSpan,
     SkipRecords,
     StreamOffsets,
     StreamTarget,
@@ -147,7 +148,7 @@ class CursorMoves:
             case ImportOffsets():
                 return change, self._resolved_import(change, group, by_name)
             case SkipRecords():
-                return change, [self._resolved_skip(change, group, by_name)]
+                return change, self._resolved_skips(change, group, by_name)
             case _:
                 assert_never(change)
 
@@ -219,25 +220,41 @@ class CursorMoves:
             clamped=progress.floor < bounds.start,
         )
 
-    def _resolved_skip(
+    def _resolved_skips(
         self, change: SkipRecords, group: GroupRow, by_name: dict[str, StreamSurvey]
-    ) -> _Moving:
-        stream = _read(by_name, group, change.stream)
-        if not 1 <= change.count <= RECORDS_SKIPPED_MAX:
+    ) -> list[_Moving]:
+        spans = (RecordSpan(change.stream, change.offset, change.count), *change.more)
+        count = sum(span.count for span in spans)
+        if not all(span.count >= 1 for span in spans) or count > RECORDS_SKIPPED_MAX:
             raise IllegalArgument(
-                argument=f"a count of {change.count:,}",
+                argument=f"a count of {count:,}",
                 rule=f"1 to {RECORDS_SKIPPED_MAX:,} by hand; dssctl offsets skip passes over more",
             )
-        bounds, end = self._log.bounds(stream.view.stream), change.offset + change.count
-        if not bounds.start <= change.offset < end <= bounds.end:
-            is_end = bounds.start <= change.offset < bounds.end
+        added: dict[str, list[tuple[int, int]]] = {}
+        for span in spans:
+            stream = _read(by_name, group, span.stream)
+            added.setdefault(span.stream, []).append(self._within_log(span, stream))
+        return [
+            _Moving(by_name[name], (), normalised(ranges), max(end for _, end in ranges))
+            for name, ranges in added.items()
+        ]
+
+    def _within_log(self, span: RecordSpan, stream: StreamSurvey) -> tuple[int, int]:
+        """The offsets of these records, the end not included.
+
+        Raises:
+            OffsetOutOfRange: the log does not have all of them.
+        """
+        bounds, end = self._log.bounds(stream.view.stream), span.offset + span.count
+        if not bounds.start <= span.offset < end <= bounds.end:
+            is_end = bounds.start <= span.offset < bounds.end
             raise OffsetOutOfRange(
-                offset=end - 1 if is_end else change.offset,
+                offset=end - 1 if is_end else span.offset,
                 start=bounds.start,
                 end=bounds.end,
-                stream=change.stream,
+                stream=span.stream,
             )
-        return _Moving(stream, (), ((change.offset, end),), end)
+        return span.offset, end
 
     async def _moving_back(self, undone: OperationRow, group: GroupRow) -> list[_Moving]:
         survey = await self._registry.survey(group)

@@ -394,7 +394,8 @@ def _chunks_of_inputs(change: CreateJob) -> tuple[PlannedChunk, ...]:
 def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:
     chunks = counted(len(manifest.chunks), "chunk")
     size = f"{counted(manifest.records, 'record')}, about {counted(manifest.bytes, 'byte')}"
-    effects = [f"It reads at most {size}, in {chunks}, and publishes them in their order."]
+    then = "" if change.kind == JobKind.AUDIT else ", and publishes them in their order"
+    effects = [f"It reads at most {size}, in {chunks}{then}."]
     speed = change.rate_bytes_s or STATED_BYTES_S
     seconds = -(-manifest.bytes // speed)
     least = "at least" if change.rate_bytes_s else "about"

@@ -1,0 +1,161 @@
+"""What was found in a part of a topic, and what two parts give together.
+
+Invariant: `merged` may group parts in any way, but keeps their order: the left ones lie before the
+right ones in every stream. A partial result has a bound whatever it is of.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import nsmallest
+from typing import Protocol, Self, TypeVar
+
+from dss_bulk.audits import origins, top_keys
+from dss_bulk.audits.origins import Origins
+from dss_bulk.audits.top_keys import TopKeys
+from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_ORDERS_MAX
+
+
+class Check(StrEnum):
+    """What is looked for."""
+
+    GAPS = "gaps"
+    """Offsets that nothing explains."""
+    DAMAGE = "damage"
+    """Records that cannot be read."""
+    DUPLICATES = "duplicates"
+    """An offset, or an origin, that another record has."""
+    MISROUTED = "misrouted"
+    """Records in another partition than that of their key."""
+    ORDER = "order"
+    """Copies that stand before an older one of the same key and source."""
+    SUBJECTS = "subjects"
+    """Subjects that no pattern of the topic meets."""
+    LOST = "lost"
+    """Offsets that a loss of power or a kill left without a record."""
+    TIMES = "times"
+    """Records whose time lies before that of an older one of the same key."""
+    UNEXAMINED = "unexamined"
+    """What does not fit a bound, so that nothing is known of it."""
+
+
+PROBLEMS = (
+    Check.GAPS,
+    Check.DAMAGE,
+    Check.DUPLICATES,
+    Check.MISROUTED,
+    Check.ORDER,
+    Check.SUBJECTS,
+)
+"""What is wrong; all else is worth a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one check found."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+    """The first places, by name."""
+
+    def plus(self, other: "Found") -> "Found":
+        """Both."""
+        return Found(self.count + other.count, first((*self.examples, *other.examples)))
+
+
+def first(examples: Iterable[str]) -> tuple[str, ...]:
+    """The few that a report names."""
+    return tuple(nsmallest(AUDIT_EXAMPLES_MAX, set(examples)))
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Of one stream."""
+
+    records: int = 0
+    bytes: int = 0
+    """Of keys and payloads."""
+
+    def plus(self, other: "Amount") -> "Amount":
+        """Both."""
+        return Amount(self.records + other.records, self.bytes + other.bytes)
+
+
+class _Sum(Protocol):
+    """What can be added to its like."""
+
+    def plus(self, other: Self) -> Self:
+        """Both."""
+        ...
+
+
+K = TypeVar("K")
+S = TypeVar("S", bound=_Sum)
+
+Copied = tuple[str, str]
+"""A stream, and the source of some of its records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Of some ranges."""
+
+    streams: Mapping[str, Amount] = field(default_factory=dict)
+    keyless: int = 0
+    """Records without a key."""
+    found: Mapping[Check, Found] = field(default_factory=dict)
+    keys: TopKeys = field(default_factory=TopKeys)
+    origins: Origins = field(default_factory=Origins)
+    orders: Mapping[Copied, tuple[int, int]] = field(default_factory=dict)
+    """The lowest and the highest origin."""
+    apart: frozenset[Copied] = frozenset()
+    """Where origins fall from one part to the next: whether a key's do is not known."""
+
+    @property
+    def records(self) -> int:
+        """That were looked at."""
+        return sum(each.records for each in self.streams.values())
+
+    @property
+    def bytes(self) -> int:
+        """Of their keys and payloads."""
+        return sum(each.bytes for each in self.streams.values())
+
+
+def merged(left: Partial, right: Partial) -> Partial:
+    """What both have, the right one lying behind the left one."""
+    orders, apart = _orders(left, right)
+    return Partial(
+        streams=_sums(left.streams, right.streams),
+        keyless=left.keyless + right.keyless,
+        found=_sums(left.found, right.found),
+        keys=top_keys.merged(left.keys, right.keys),
+        origins=origins.merged(left.origins, right.origins),
+        orders=orders,
+        apart=frozenset(nsmallest(AUDIT_ORDERS_MAX, {*left.apart, *right.apart, *apart})),
+    )
+
+
+def _sums(left: Mapping[K, S], right: Mapping[K, S]) -> dict[K, S]:
+    sums = dict(left)
+    for key, value in right.items():
+        before = sums.get(key)
+        sums[key] = value if before is None else before.plus(value)
+    return sums
+
+
+def _orders(left: Partial, right: Partial) -> tuple[dict[Copied, tuple[int, int]], set[Copied]]:
+    orders = dict(left.orders)
+    apart: set[Copied] = set()
+    for copied, (low, high) in right.orders.items():
+        before = orders.get(copied)
+        if before is None:
+            if len(orders) < AUDIT_ORDERS_MAX:
+                orders[copied] = (low, high)
+            else:
+                apart.add(copied)
+            continue
+        if low < before[1]:
+            apart.add(copied)
+        orders[copied] = (min(before[0], low), max(before[1], high))
+    return orders, apart

@@ -1,0 +1,154 @@
+"""``dssctl audits``: whether the records of a topic are there, each once, in place and in order."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dss_core.errors import AuditFound, IllegalArgument, JobNotDone
+from dssctl.changing import Changing
+from dssctl.connection import ask
+from dssctl.driving import (
+    Chunk,
+    Drive,
+    End,
+    JobName,
+    Only,
+    Start,
+    make_job,
+    size_or_usual,
+    time_us,
+)
+from dssctl.job_waiting import taken_soon, wait_for_job
+from dssctl.pages.audit_page import AUDIT_KIND, show_audit
+from dssctl.settings import Settings
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_bulk.audits.output import Output
+    from dss_bulk.audits.partial import Check
+    from dss_bulk.audits.report import Report
+    from dss_client import Client, Job
+
+app = noun("audits")
+
+_CHECKS = "gaps, damage, duplicates, misrouted, order, subjects, lost, times, unexamined"
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="CHECKS",
+        help=f"Exit with 1 where one of them found something: {_CHECKS}; or problems, which are "
+        "the first six, or none.",
+    ),
+]
+
+
+class Auditing(Changing):
+    """A verb that makes an audit; its --wait is for the end of that."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        super().__init__(name, **attributes)
+        self.params = [each for each in self.params if "--no-wait" not in each.secondary_opts]
+
+
+@app.command(cls=showing(*Changing.kinds, AUDIT_KIND, command=Auditing))
+def create(
+    context: typer.Context,
+    name: JobName,
+    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is looked at.")],
+    start: Start = None,
+    end: End = None,
+    only: Only = None,
+    chunk: Chunk = None,
+    drive: Drive = True,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end, and print the report.")
+    ] = False,
+    fail_on: FailOn = "problems",
+) -> None:
+    """Look at every record of a topic: gaps, damage, doubles, routing, order, subjects, skew.
+
+    What it finds is kept with the job: dssctl audits show NAME. It publishes nothing.
+    """
+    from dss_bulk.audits.params import AuditParams
+    from dss_client.changes import CreateJob
+
+    settings = settings_of(context)
+    checks = _checks(fail_on)
+    topic = ask(settings, lambda client: client.topics.describe(source))
+    change = CreateJob(
+        name,
+        "audit",
+        source=source,
+        start_us=time_us(start),
+        end_us=time_us(end),
+        filter=only or "",
+        chunk_bytes=size_or_usual(chunk),
+        params=AuditParams.of(topic).to_json(),
+    )
+    make_job(context, change, drive=drive, tells=not wait)
+    if wait and not settings.change.dry_run:
+        _wait(settings, name, checks, drives=drive)
+
+
+@app.command(cls=showing(AUDIT_KIND))
+def show(context: typer.Context, name: JobName, fail_on: FailOn = "none") -> None:
+    """Show what an audit found, or has found so far: also how even the streams are."""
+    settings = settings_of(context)
+    _show(settings, ask(settings, lambda client: client.jobs.get(name)), _checks(fail_on))
+
+
+def _wait(settings: Settings, name: str, checks: "tuple[Check, ...]", *, drives: bool) -> None:
+    """Wait for the end of an audit, print its report, and judge it."""
+    job = ask(
+        settings, lambda client: taken_soon(client, name) if drives else client.jobs.get(name)
+    )
+    if not job.has_ended:
+        job = wait_for_job(settings, job)
+    if job.state != "done":
+        reason = job.failure or "no reason was given"
+        raise JobNotDone(job=job.name, state=job.state, reason=reason)
+    _show(settings, ask(settings, lambda client: client.jobs.get(name)), checks)
+
+
+def _show(settings: Settings, job: "Job", checks: "tuple[Check, ...]") -> None:
+    if job.kind != "audit":
+        raise IllegalArgument(argument=f"the job {job.name}", rule=f"it is a {job.kind}, no audit")
+    report, output = _report(settings, job)
+    show_audit(settings, job, report, output.groups)
+    found = report.found(checks)
+    if found:
+        raise AuditFound(audit=job.name, what="; ".join(each.sentence for each in found))
+
+
+def _report(settings: Settings, job: "Job") -> "tuple[Report, Output]":
+    from dss_bulk.audits.output import output_of
+    from dss_bulk.audits.params import AuditParams
+    from dss_bulk.audits.report import report_of
+
+    async def output(client: "Client") -> "Output":
+        # The last chunk says what all of them gave.
+        after = job.chunks - 2 if job.published == job.chunks > 1 else None
+        return await output_of(client.jobs.chunks(str(job.job_id), after=after))
+
+    found = ask(settings, output)
+    partitions = AuditParams.from_json(job.name, job.params).partitions
+    return report_of(found.partial, partitions), found
+
+
+def _checks(text: str) -> "tuple[Check, ...]":
+    """The checks of a list.
+
+    Raises:
+        typer.BadParameter: there is no such check.
+    """
+    from dss_bulk.audits.partial import PROBLEMS, Check
+
+    if text == "none":
+        return ()
+    if text == "problems":
+        return PROBLEMS
+    try:
+        return tuple(Check(each.strip()) for each in text.split(","))
+    except ValueError as wrong:
+        raise typer.BadParameter(f"'{text}': checks are {_CHECKS}.") from wrong

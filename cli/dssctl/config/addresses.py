@@ -1,0 +1,31 @@
+"""Endpoints as the configuration holds them.
+
+Invariant: what is written to the file means the same from every folder.
+"""
+
+import os.path
+
+_UNIX = "unix:"
+
+
+def settled(endpoint: str) -> str:
+    """An endpoint to be kept: a path from the present folder becomes one from the root."""
+    path = _path(endpoint)
+    if not path or path.startswith(("/", "~")):
+        return endpoint
+    return _UNIX + os.path.abspath(path)  # noqa: PTH100 - Path has none that drops '..'
+
+
+def same_daemon(left: str, right: str) -> bool:
+    """Whether two endpoints name one place."""
+    return _place(left) == _place(right)
+
+
+def _place(endpoint: str) -> str:
+    path = _path(endpoint)
+    return os.path.realpath(os.path.expanduser(path)) if path else endpoint.lower()  # noqa: PTH111
+
+
+def _path(endpoint: str) -> str:
+    """The path of a socket; empty of anything else."""
+    return endpoint.removeprefix(_UNIX).removeprefix("//") if endpoint.startswith(_UNIX) else ""

@@ -1,0 +1,252 @@
+"""A replay under faults: daemon and driver as processes that can be stopped, and what came of it.
+
+Invariant: what is judged is what the target and the directories hold, never what somebody was told.
+A record belongs to a published chunk of the manifest; of those each has to be there once, and of
+the others none.
+"""
+
+import asyncio
+import signal
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import dss_client
+from dss_bulk.driver import drive
+from dss_client import Client, Job
+from dss_client.changes import CreateJob
+from dss_core.errors import JobLeased
+from dss_core.origin import ORIGIN
+from support.bulk_jobs import read_chunk
+from support.daemon_process import DaemonProcess, short_directory
+from support.started_program import StartedProgram, started
+
+PROGRAMS = Path(__file__).parents[1] / "scenarios" / "programs"
+JOB = "copy"
+RECORDS = 600
+KEYS = 23
+FLUSHED_AFTER = 40
+"""So that the source has many frames, and files that retention may take."""
+CHUNK_BYTES = 64 << 10
+LOOK_S = 0.01
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the target holds after a fault."""
+
+    state: str
+    chunks: int
+    published: int
+    records: int
+    """Copies in the target."""
+    missing: int
+    doubled: int
+    out_of_order: int
+    """Keys whose copies are not in the order of the source."""
+    files_left: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Each record of what was published is there once, in order, and no file is left."""
+        return not (self.missing or self.doubled or self.out_of_order or self.files_left)
+
+    def row(self) -> str:
+        """As a line of a table."""
+        return " | ".join(str(each) for each in astuple(self))
+
+    @classmethod
+    def head(cls) -> str:
+        """Of that table."""
+        return " | ".join(field.name.replace("_", " ") for field in fields(cls))
+
+
+@dataclass(slots=True)
+class Scene:
+    """A daemon that can be stopped at a point, and a job of it."""
+
+    folder: Path
+    data: Path
+    point: str
+    call: int
+    daemon: DaemonProcess
+    client: Client
+    planned: Mapping[int, frozenset[int]]
+    """The records of each chunk."""
+
+    # The daemon
+
+    async def reached(self) -> None:
+        """Return once the daemon stands at its point."""
+        while not (self.folder / "reached").exists():  # noqa: ASYNC110 - a file tells nobody
+            await asyncio.sleep(LOOK_S)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        (self.folder / "go").touch()
+
+    async def kill_daemon(self) -> None:
+        """SIGKILL, and its next life."""
+        await self.daemon.kill()
+        self.daemon = await _started(self.folder, self.data, self.point, self.call)
+
+    # Drivers
+
+    @asynccontextmanager
+    async def driver(self, phase: str = "committing", before: int = 1) -> "AsyncIterator[Driver]":
+        """A driver that stops at a phase; killed at the end of the block."""
+        program = str(PROGRAMS / "held_driver.py")
+        endpoint = f"unix:{self.folder / 's'}"
+        arguments = (program, phase, str(before), JOB, endpoint)
+        process = await started(*arguments, pipes=["stdin", "stdout", "stderr"])
+        driver = Driver(process)
+        try:
+            yield driver
+        finally:
+            driver.signal(signal.SIGKILL)
+            await process.wait()
+
+    async def drive_on(self) -> Job:
+        """Drive the job to its end, as soon as no other driver has it."""
+        while True:
+            try:
+                return await drive(self.client, JOB)
+            except JobLeased as leased:
+                await asyncio.sleep(int(leased.fields["left_ms"]) / 1_000)
+
+    # What came of it
+
+    async def job(self) -> Job:
+        """As it stands."""
+        return await self.client.jobs.get(JOB)
+
+    async def verdict(self) -> Verdict:
+        """Of all that there is now; files have some seconds to be swept."""
+        job = await self.job()
+        published = [each async for each in self.client.jobs.chunks(JOB) if each.result]
+        wanted = {number for each in published for number in self.planned[each.number]}
+        copies = [each async for each in self.client.read("copies/#")]
+        there = Counter(number_of(each.payload) for each in copies)
+        assert len({each.header(ORIGIN) for each in copies}) == len(there)
+        by_key: defaultdict[bytes | None, list[int]] = defaultdict(list)
+        for each in copies:
+            by_key[each.key].append(number_of(each.payload))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                while any(self.files()):  # noqa: ASYNC110 - a directory tells nobody
+                    await asyncio.sleep(LOOK_S)
+        return Verdict(
+            state=job.state,
+            chunks=job.chunks,
+            published=job.published,
+            records=len(copies),
+            missing=len(wanted - there.keys()),
+            doubled=len(there.keys() - wanted) + sum(each - 1 for each in there.values()),
+            out_of_order=sum(own != sorted(own) for own in by_key.values()),
+            files_left=sum(1 for _ in self.files()),
+        )
+
+    def files(self) -> Iterator[Path]:
+        """What must not be left: staged files, copies, marks of copies."""
+        yield from (path for path in (self.data / "staging").rglob("*") if path.is_file())
+        log = (self.data / "log").iterdir()
+        yield from (path for path in log if path.suffix in (".adopting", ".tmp"))
+
+    async def tells(self, code: str) -> None:
+        """Return once operators are told this of the job."""
+        told: set[str] = set()
+        while code not in told:
+            await asyncio.sleep(LOOK_S)
+            told = {event.code for event in (await self.client.events.list()).events}
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A driver that stopped, or will."""
+
+    process: StartedProgram
+
+    async def stands(self) -> None:
+        """Return once it stands at its phase."""
+        assert self.process.stdout is not None
+        phases = {b"acquiring\n", b"reading\n", b"staging\n", b"committing\n"}
+        while (line := await self.process.stdout.readline()) not in phases:
+            assert line, "it ended before"
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    async def ended(self) -> tuple[int, str]:
+        """Its exit code, and what it said on stderr."""
+        _, said = await self.process.communicate()
+        return await self.process.wait(), said.decode()
+
+
+def number_of(payload: bytes) -> int:
+    """The number of a record."""
+    return int(payload.split(b".")[0])
+
+
+@asynccontextmanager
+async def scene(
+    point: str = "never", call: int = 1, *, data: Path | None = None, rate_bytes_s: int = 0
+) -> AsyncIterator[Scene]:
+    """A topic with records, one for copies with more partitions, and a job from one to the other.
+
+    Args:
+        point: where the daemon stops, see ``gated_daemon.py``.
+        call: which pass of it.
+        data: the data directory; one beside where none is given.
+        rate_bytes_s: how fast the job may publish.
+    """
+    async with asyncio.timeout(PATIENCE_S):
+        with short_directory() as folder:
+            directory = data or folder / "data"
+            daemon = await _started(folder, directory, point, call)
+            made = None
+            try:
+                async with dss_client.connect(endpoint=f"unix:{folder / 's'}") as client:
+                    planned = await _filled(client, rate_bytes_s)
+                    made = Scene(folder, directory, point, call, daemon, client, planned)
+                    yield made
+            finally:
+                await (made.daemon if made else daemon).kill()
+
+
+async def _started(folder: Path, data: Path, point: str, call: int) -> DaemonProcess:
+    program = (str(PROGRAMS / "gated_daemon.py"), point, str(call), str(folder))
+    arguments = ("--data-dir", str(data), "--listen", f"unix:{folder / 's'}")
+    return await DaemonProcess.start(*arguments, program=program)
+
+
+async def _filled(client: Client, rate_bytes_s: int) -> dict[int, frozenset[int]]:
+    await client.topics.create("orders", partitions=2)
+    await client.topics.create("copies", partitions=5)
+    async with client.producer("orders") as producer:
+        for number in range(RECORDS):
+            payload = b"%d" % number + b"." * 400
+            producer.send_nowait(payload, key=b"k%d" % (number % KEYS))
+            if number % FLUSHED_AFTER == FLUSHED_AFTER - 1:
+                await producer.flush()
+    change = CreateJob(
+        JOB,
+        "replay",
+        source="orders",
+        target="copies",
+        chunk_bytes=CHUNK_BYTES,
+        rate_bytes_s=rate_bytes_s,
+    )
+    await client.operations.apply(await client.operations.plan(change), reason="a test")
+    return {
+        chunk.number: frozenset(number_of(each.payload) for each in await read_chunk(client, chunk))
+        async for chunk in client.jobs.chunks(JOB)
+    }
