@@ -11,7 +11,13 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 
 from dss_client import connect
 from dss_spark.error_notes import noted
@@ -37,6 +43,18 @@ class SlicePartition(InputPartition):
         self.ranges = ranges
 
 
+def records_in(
+    partition: InputPartition, options: SourceOptions, subject: str | None
+) -> "Iterator[pa.RecordBatch]":
+    """What a task gives."""
+    # Where there is no slice, Spark makes a partition of its own that is nothing.
+    if not isinstance(partition, SlicePartition):
+        return iter(())
+    from dss_spark.source.reading import records_of
+
+    return records_of(partition.ranges, options, subject)
+
+
 class DssReader(DataSourceReader):
     """Reads what the options say."""
 
@@ -60,13 +78,7 @@ class DssReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The records of a slice."""
-        # Where there is no slice, Spark makes a partition of its own that is nothing.
-        if not isinstance(partition, SlicePartition):
-            return iter(())
-        from dss_spark.source.reading import records_of
-
-        subject = self.options.subject or self.wanted.subject
-        return records_of(partition.ranges, self.options, subject)
+        return records_in(partition, self.options, self.options.subject or self.wanted.subject)
 
 
 class PushingDssReader(DssReader):
@@ -98,7 +110,15 @@ class DssSource(DataSource):
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         """Reads a range."""
-        return self.reads_with(self._said())
+        with noted():
+            return self.reads_with(self._said().for_batch())
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        """Reads on and on."""
+        from dss_spark.source.stream import DssStreamReader
+
+        with noted():
+            return DssStreamReader(self._said().for_stream())
 
     def _said(self) -> SourceOptions:
         with noted():
