@@ -38,6 +38,7 @@ from dss_client.jobs import Lease
 from dss_core.errors import (
     DiskFull,
     DssError,
+    EngineLost,
     IllegalJob,
     JobFenced,
     JobNotFound,
@@ -49,8 +50,8 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, DiskFull)
-"""The daemon is away, or there is no room: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, EngineLost, DiskFull)
+"""The daemon or the engine is away, or there is no room: another driver may go on later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 

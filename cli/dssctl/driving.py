@@ -6,8 +6,8 @@ started for a job that was made, never before; one that dies leaves a job that a
 """
 
 import os
-import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +15,13 @@ import typer
 
 from dssctl.changing import carry_out
 from dssctl.connection import ask
+from dssctl.engines import LOCAL_ENGINE, Engine
 from dssctl.output import note
 from dssctl.quantities import size_bytes
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Operation
+    from dss_client import Client, Operation
     from dss_client.changes import CreateJob
 
 JobName = Annotated[
@@ -50,7 +51,12 @@ Drive = Annotated[
 
 
 def make_job(
-    context: typer.Context, change: "CreateJob", *, drive: bool, tells: bool = True
+    context: typer.Context,
+    change: "CreateJob",
+    engine: Engine = LOCAL_ENGINE,
+    *,
+    drive: bool,
+    tells: bool = True,
 ) -> None:
     """Plan, ask, make; then start the driver. Where something else is told, only that is data.
 
@@ -66,23 +72,21 @@ def make_job(
         if tells:
             show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
-            start_driver(settings, change.name)
+            start_driver(settings, change.name, engine)
         else:
             note(settings, f"drive it: dssctl jobs drive {change.name}")
 
-    carry_out(context, change, show)
+    carry_out(context, replace(change, engine=engine.name), show)
 
 
-def start_driver(settings: Settings, job: str) -> None:
+def start_driver(settings: Settings, job: str, engine: Engine) -> None:
     """Start a process that works off the job, unless it has ended."""
     if ask(settings, lambda client: client.jobs.get(job)).has_ended:
         note(settings, f"job {job} has nothing to do")
         return
     log = log_path(job)
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "dss_bulk", job]
-    if settings.endpoint is not None:
-        command += ["--endpoint", settings.endpoint]
+    command = engine.command(job, settings.endpoint, log.parent)
     pid = os.posix_spawn(
         command[0],
         command,
@@ -96,6 +100,16 @@ def start_driver(settings: Settings, job: str) -> None:
     )
     note(settings, f"its driver is process {pid}; it says what it does in {log}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
+
+
+def source_bytes(settings: Settings, change: "CreateJob") -> int:
+    """About what a job reads: all that its source keeps, where it does not read all of it."""
+
+    async def asked(client: "Client") -> int:
+        found = await client.topics.list()
+        return sum(each.bytes for each in found if each.topic.name == change.source)
+
+    return ask(settings, asked)
 
 
 def log_path(job: str) -> Path:

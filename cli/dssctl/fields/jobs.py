@@ -5,7 +5,7 @@ from dssctl.fields.model import Fields, items, moment, number, size, text, texts
 JOB: Fields = (
     text("name", "Its name."),
     number("job_id", "Its number, which no other job gets."),
-    text("kind", "replay, export, backfill or audit."),
+    text("kind", "replay, export, backfill, audit or transform."),
     text("engine", "What is to drive it."),
     text("state", "active, paused, done, failed or cancelled."),
     text("source", "The topic that it reads.", optional=True),

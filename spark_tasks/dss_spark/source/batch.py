@@ -1,10 +1,10 @@
-"""``spark.read.format("dss")``: a range of a topic as a DataFrame.
+"""``spark.read``: a range of a topic as a DataFrame.
 
 Spark plans in a Python process of its own, and reads in others; what they share is pickled. So a
 reader has its options and what filters said, and opens a connection where it needs one.
 
-Invariant: `DssReader` takes no filters, because Spark refuses a reader that could while its
-configuration has that turned off; `register_in` takes the class that fits.
+Invariant: a task reads what was planned for it. `DssReader` takes no filters, because Spark refuses
+a reader that could while its configuration has that turned off.
 """
 
 import asyncio
@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceReader,
-    DataSourceStreamReader,
     Filter,
     InputPartition,
 )
 
 from dss_client import connect
 from dss_spark.error_notes import noted
-from dss_spark.source.columns import spark_schema
 from dss_spark.source.conditions import Conditions, conditions_of
 from dss_spark.source.options import SourceOptions
 from dss_spark.source.planning import planned
@@ -29,10 +26,6 @@ from dss_spark.source.slices import Slice, sliced
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
-
-PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
 class SlicePartition(InputPartition):
@@ -88,50 +81,3 @@ class PushingDssReader(DssReader):
         """Note what saves reading. All filters stay Spark's to apply, too."""
         self.wanted = conditions_of(filters)
         return filters
-
-
-class DssSource(DataSource):
-    """The data source, without filters."""
-
-    reads_with = DssReader
-
-    @classmethod
-    def name(cls) -> str:
-        """What `format` is told."""
-        return "dss"
-
-    def schema(self) -> str:
-        """The columns that are asked for.
-
-        Raises:
-            DssError: the options break a rule.
-        """
-        return spark_schema(self._said().columns)
-
-    def reader(self, schema: "StructType") -> DataSourceReader:
-        """Reads a range."""
-        with noted():
-            return self.reads_with(self._said().for_batch())
-
-    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        """Reads on and on."""
-        from dss_spark.source.stream import DssStreamReader
-
-        with noted():
-            return DssStreamReader(self._said().for_stream())
-
-    def _said(self) -> SourceOptions:
-        with noted():
-            return SourceOptions.of(self.options)
-
-
-class PushingDssSource(DssSource):
-    """The data source, which takes filters."""
-
-    reads_with = PushingDssReader
-
-
-def register_in(spark: "SparkSession") -> None:
-    """Make it known to a session."""
-    pushes = spark.conf.get(PUSHES, "false") == "true"
-    spark.dataSource.register(PushingDssSource if pushes else DssSource)

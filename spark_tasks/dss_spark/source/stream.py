@@ -1,4 +1,4 @@
-"""``spark.readStream.format("dss")``: a topic, batch after batch, with offsets in the checkpoint.
+"""``spark.readStream``: a topic, batch after batch, with offsets in the checkpoint.
 
 Spark keeps one reader of a query in a Python process of its own, and asks it before each batch;
 tasks have copies. Whatever has to outlive that process is in the offsets, which Spark stores before
