@@ -12,16 +12,12 @@ from dss_core.errors import DssError
 from dss_spark.source.options import SourceOptions
 from support.daemon_process import DaemonProcess, short_directory
 from support.prerequisites import need_spark
-from support.spark_source import Filled, produce, rows_of, taken
+from support.spark_source import Filled, at_last, produce, rows_of, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dss_spark.source.stream import DssStreamReader
-
-
-STARTS_MAX = 20
-LATE = "Python worker failed to connect back"
 
 
 def reader(orders: Filled, **options: str) -> "DssStreamReader":
@@ -128,8 +124,6 @@ def restarted() -> Iterator[Restarted]:
 def test_a_query_goes_on_from_its_checkpoint_with_every_record_once(
     spark: "SparkSession", restarted: Restarted, tmp_path: Path
 ) -> None:
-    from pyspark.errors import StreamingQueryException
-
     checkpoint, target = tmp_path / "checkpoint", str(tmp_path / "target")
 
     def run() -> None:
@@ -139,20 +133,10 @@ def test_a_query_goes_on_from_its_checkpoint_with_every_record_once(
         query = writer.trigger(availableNow=True).format("parquet").start(target)
         query.awaitTermination()
 
-    def run_at_last() -> None:
-        """Spark waits ten seconds for the process of a query to start, whatever else runs here."""
-        for _ in range(STARTS_MAX):
-            try:
-                return run()
-            except StreamingQueryException as failed:
-                if LATE not in str(failed):
-                    raise
-        raise AssertionError(LATE)
-
     with dss_client.sync.connect(endpoint=restarted.endpoint) as client:
         client.topics.create("orders", partitions=2)
         produce(client, "orders", range(200))
-    run_at_last()
+    at_last(run)
     restarted.kill()
     restarted.start()
     with dss_client.sync.connect(endpoint=restarted.endpoint) as client:
@@ -162,6 +146,6 @@ def test_a_query_goes_on_from_its_checkpoint_with_every_record_once(
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
-    run_at_last()
+    at_last(run)
     assert len(rows) == 300
     assert taken(spark.read.parquet(target)) == rows
