@@ -29,7 +29,7 @@ EngineName = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="MASTER", help="Of Spark: local[2], spark://HOST:PORT, yarn, k8s://…"),
+    typer.Option(metavar="MASTER", help="Of Spark: local[2], spark://HOST:PORT, yarn, k8s://HOST"),
 ]
 Conf = Annotated[
     list[str] | None,

@@ -247,3 +247,6 @@ JOB_LOG_LOOK_S = 0.5
 STREAMS_AT_ONCE = 16
 """Streams of a topic that are looked at together; one after the other the way to the daemon and
 back would count a thousand times."""
+
+FAILURES_KEPT = 20
+"""Files with tracebacks of errors that nobody expected; the oldest go first."""

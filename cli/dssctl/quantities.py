@@ -14,15 +14,15 @@ from dss_core.times import parse_span_ms, parse_time
 
 _UNITS_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _COUNT = re.compile(r"[0-9]{1,18}")
-_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])")
+_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])", re.IGNORECASE)
 
 
 def size_bytes(text: str) -> int:
-    """An amount like ``10G`` or ``512M``, in bytes."""
+    """An amount like ``10G`` or ``512m``, in bytes; of either case, for nobody means millibytes."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a size; write 512M, 10G or 4096B.")
-    return int(found[1]) * _UNITS_BYTES[found[2]]
+    return int(found[1]) * _UNITS_BYTES[found[2].upper()]
 
 
 def distance(text: str) -> int | timedelta:

@@ -68,6 +68,8 @@ class ChangeOptions:
     wait: bool = True
     """For the end of the operation, for at most `Settings.wait_s`."""
     detailed_exit_code: bool = False
+    plan_seen: bool = False
+    """The plan stands above the outcome, in one terminal."""
     confirm_name: str | None = None
     """Of what is changed, typed beforehand, where a protected context asks for it."""
 

@@ -157,6 +157,10 @@ class Command(TyperCommand):
             _tell_elsewhere(settings, changes=changes)
         if changes:
             require_may_change(settings, ctx.command_path)
+        return self.carry_out(ctx)
+
+    def carry_out(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+        """Do what it does, with all settings known."""
         return super().invoke(ctx)
 
     def changes(self, _ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types

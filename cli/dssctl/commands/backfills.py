@@ -60,6 +60,7 @@ def create(
 
     if null_key not in NULL_KEYS:
         raise typer.BadParameter(f"--null-key is one of {', '.join(NULL_KEYS)}.")
+    rate_bytes_s = size_or_usual(rate)
     settings = settings_of(context)
     columns = tuple(order.split(",")) if order else ()
     rule = RowRule(target, key, null_key, subject, time_column, payload, columns)
@@ -80,7 +81,7 @@ def create(
         name,
         "backfill",
         target=target,
-        rate_bytes_s=size_or_usual(rate),
+        rate_bytes_s=rate_bytes_s,
         params=BackfillParams(rule, inputs.files, folder).to_json(),
         inputs=chunks_of(inputs),
     )

@@ -15,6 +15,7 @@ from dssctl.job_logs import JOB_LOG_KIND, told
 from dssctl.job_waiting import follow_job, taken_soon, wait_for_job
 from dssctl.listing import list_items, listing
 from dssctl.output import Item, Section, show_list, show_one
+from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
 from dssctl.settings import ENGINES
@@ -38,7 +39,7 @@ def list_jobs(context: typer.Context) -> None:
     list_items(context, jobs)
 
 
-@app.command(cls=showing(JOB_KIND, CHUNK_KIND))
+@app.command(cls=page(JOB_KIND, CHUNK_KIND))
 def describe(
     context: typer.Context,
     name: Name,

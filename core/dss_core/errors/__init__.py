@@ -107,6 +107,7 @@ from dss_core.errors.programs import (
     LibraryMissing,
     OpenedBeforeFork,
     ProcessEnds,
+    ToolFailed,
     WouldWaitForItself,
 )
 from dss_core.errors.publishing import (
@@ -318,6 +319,7 @@ __all__ = [
     "TooManyProducers",
     "TooManySchedules",
     "TooManySessions",
+    "ToolFailed",
     "TopicExists",
     "TopicInUse",
     "TopicNotFound",
