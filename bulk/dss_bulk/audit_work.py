@@ -5,6 +5,7 @@ gave, those of earlier drivers too.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from dss_bulk.audits.examining import RangeRead, Rule, Shape, examined
 from dss_bulk.audits.output import GroupLag, Output, output_of
@@ -18,33 +19,24 @@ from dss_client.job_values import Granted, JobChunk, SourceRange
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 
+Examine = Callable[[Sequence[SourceRange]], Awaitable[Partial]]
+"""Looks at ranges, wherever that is done."""
+
 
 class AuditWork:
     """Reads, examines, says."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
-        job = granted.job
+    def __init__(self, client: Client, granted: Granted, examine: Examine | None = None) -> None:
         self._client = client
-        self._job = job
-        params = AuditParams.from_json(job.name, job.params)
-        self._patterns = tuple(TopicFilter.parse(each) for each in params.patterns)
-        selection = Selection(subject=TopicFilter.parse(job.filter) if job.filter else None)
-        router = Router(params.router)
-        shapes = {
-            number: Shape(router, each.partitions, each.factor)
-            for number, each in params.shapes.items()
-        }
-        self._rule = Rule(self._patterns, shapes, selection)
+        self._job_id = granted.job.job_id
+        job = granted.job
+        rule = rule_of(job.name, job.params, job.filter)
+        self._patterns = rule.patterns
+        self._examine = examine or (lambda ranges: examined_here(client, rule, ranges))
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Examine its ranges; with the last chunk, say what all of them gave."""
-        partial = Partial()
-        before: RangeRead | None = None
-        for each in chunk.ranges:
-            # While a range is examined the next one comes, and the lease is kept.
-            read, found = await asyncio.gather(self._read(each), self._examined(before))
-            partial, before = merged(partial, found), read
-        partial = merged(partial, await self._examined(before))
+        partial = await self._examine(chunk.ranges)
         output = await self._whole(partial) if last else Output(partial)
         return ChunkDone(output=await asyncio.to_thread(output.to_json), records=partial.records)
 
@@ -54,26 +46,8 @@ class AuditWork:
     def discard(self) -> None:
         """Nothing is left anywhere."""
 
-    async def _examined(self, read: RangeRead | None) -> Partial:
-        if read is None:
-            return Partial()
-        return await asyncio.to_thread(examined, read, self._rule)
-
-    async def _read(self, each: SourceRange) -> RangeRead:
-        read = await whole_range(self._client, each)
-        return RangeRead(
-            each.stream,
-            each.storage_topic_id,
-            each.partition,
-            each.start,
-            each.end,
-            read.table,
-            read.damaged,
-            read.lost,
-        )
-
     async def _whole(self, partial: Partial) -> Output:
-        before = await output_of(self._client.jobs.chunks(str(self._job.job_id)))
+        before = await output_of(self._client.jobs.chunks(str(self._job_id)))
         whole = await asyncio.to_thread(merged, before.partial, partial)
         return Output(whole, is_whole=True, groups=await self._groups())
 
@@ -85,3 +59,54 @@ class AuditWork:
             for each in groups
             if any(TopicFilter.parse(each.filter).overlaps(own) for own in self._patterns)
         )
+
+
+def rule_of(job: str, params: str, filter: str) -> Rule:
+    """What the records of an audit ought to be, by what its job is told.
+
+    Raises:
+        IllegalJob: its parameters are none of an audit.
+    """
+    said = AuditParams.from_json(job, params)
+    router = Router(said.router)
+    return Rule(
+        patterns=tuple(TopicFilter.parse(each) for each in said.patterns),
+        shapes={
+            number: Shape(router, each.partitions, each.factor)
+            for number, each in said.shapes.items()
+        },
+        selection=Selection(subject=TopicFilter.parse(filter) if filter else None),
+    )
+
+
+async def examined_here(client: Client, rule: Rule, ranges: Sequence[SourceRange]) -> Partial:
+    """What ranges give, one after the other, in this process.
+
+    Raises:
+        DssError: the daemon refuses, or the connection was lost.
+    """
+    partial = Partial()
+    before: RangeRead | None = None
+    for each in ranges:
+        # While a range is examined the next one comes, and the lease is kept.
+        read, found = await asyncio.gather(_read(client, each), _examined(before, rule))
+        partial, before = merged(partial, found), read
+    return merged(partial, await _examined(before, rule))
+
+
+async def _examined(read: RangeRead | None, rule: Rule) -> Partial:
+    return Partial() if read is None else await asyncio.to_thread(examined, read, rule)
+
+
+async def _read(client: Client, each: SourceRange) -> RangeRead:
+    read = await whole_range(client, each)
+    return RangeRead(
+        each.stream,
+        each.storage_topic_id,
+        each.partition,
+        each.start,
+        each.end,
+        read.table,
+        read.damaged,
+        read.lost,
+    )

@@ -65,3 +65,7 @@ do, and larger ones gain nothing."""
 
 IN_PLACE_GAP_BYTES = 64 << 10
 """Bytes of other streams that are read along: they cost less than another call."""
+
+IN_PLACE_HOLES_MAX = 64
+"""Parts of a range that files did not give and that the daemon is asked for one by one: where there
+are more, all of it is asked for at once."""

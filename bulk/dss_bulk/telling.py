@@ -1,13 +1,14 @@
 """What the process of a driver says, and how it ends: the same for every engine.
 
-A line of JSON to stdout for each chunk that is published, one at the end. Exit code 0: the job is
-done; 1: it failed, with the sentence on stderr; 6: another driver has it.
+A line of JSON to stdout for each chunk that is published, one at the end, each with its time. Exit
+code 0: the job is done; 1: it failed, with the sentence on stderr; 6: another driver has it.
 """
 
 import asyncio
 import json
 import sys
 from collections.abc import Coroutine
+from datetime import UTC, datetime
 
 from dss_bulk.driver import Progress
 from dss_core.errors import DssError
@@ -32,5 +33,6 @@ def progressed(progress: Progress) -> None:
 
 def tell(**said: object) -> None:
     """One line."""
-    sys.stdout.write(json.dumps(said) + "\n")
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    sys.stdout.write(json.dumps({"at": at, **said}) + "\n")
     sys.stdout.flush()

@@ -8,7 +8,6 @@ started for a job that was made, never before; one that dies leaves a job that a
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,9 @@ import typer
 from dssctl.changing import carry_out
 from dssctl.connection import ask
 from dssctl.engines import LOCAL_ENGINE, Engine
+from dssctl.job_logs import begin_log, log_path
 from dssctl.output import note
-from dssctl.quantities import size_bytes
+from dssctl.quantities import moment_us, size_bytes
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -81,11 +81,12 @@ def make_job(
 
 def start_driver(settings: Settings, job: str, engine: Engine) -> None:
     """Start a process that works off the job, unless it has ended."""
-    if ask(settings, lambda client: client.jobs.get(job)).has_ended:
+    found = ask(settings, lambda client: client.jobs.get(job))
+    if found.has_ended:
         note(settings, f"job {job} has nothing to do")
         return
     log = log_path(job)
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    begin_log(log, found)
     command = engine.command(job, settings.endpoint, log.parent)
     pid = os.posix_spawn(
         command[0],
@@ -98,7 +99,7 @@ def start_driver(settings: Settings, job: str, engine: Engine) -> None:
         ],
         setsid=True,
     )
-    note(settings, f"its driver is process {pid}; it says what it does in {log}")
+    note(settings, f"its driver is process {pid}; what it says: dssctl jobs logs {job}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
 
 
@@ -112,27 +113,13 @@ def source_bytes(settings: Settings, change: "CreateJob") -> int:
     return ask(settings, asked)
 
 
-def log_path(job: str) -> Path:
-    """Where the driver of a job that was started on this machine says what it does."""
-    from platformdirs import user_state_path
-
-    return user_state_path("dssctl", appauthor=False) / "jobs" / f"{job}.log"
-
-
 def time_us(text: str | None) -> int | None:
     """A time of the shared grammar in microseconds since 1970; none where none is given.
 
     Raises:
         IllegalTime: it is no time.
     """
-    from dss_core.times import parse_time
-
-    if text is None:
-        return None
-    found = parse_time(text, now_us=time.time_ns() // 1_000)
-    if not isinstance(found, int):
-        raise typer.BadParameter(f"'{text}' is no moment here; write -1h, a date or RFC 3339.")
-    return found
+    return None if text is None else moment_us(text, now_us=time.time_ns() // 1_000)
 
 
 def size_or_usual(text: str | None) -> int:

@@ -39,7 +39,12 @@ def distance(text: str) -> int | timedelta:
 
 
 def moment_ms(text: str, *, now_us: int) -> int:
-    """A moment of the shared grammar, in milliseconds since 1970.
+    """As `moment_us`, in milliseconds."""
+    return moment_us(text, now_us=now_us) // 1_000
+
+
+def moment_us(text: str, *, now_us: int) -> int:
+    """A moment of the shared grammar, in microseconds since 1970.
 
     Raises:
         IllegalTime: it is none.
@@ -48,4 +53,4 @@ def moment_ms(text: str, *, now_us: int) -> int:
     time_us = parse_time(text, now_us=now_us)
     if not isinstance(time_us, int):
         raise typer.BadParameter(f"'{text}' is no moment here; write +30m, a date or RFC 3339.")
-    return time_us // 1_000
+    return time_us

@@ -252,10 +252,10 @@ class HeldGrant:
     def _note_among_waiting(self, ranges: Ranges, before: int) -> None:
         """Part of it was taken before, perhaps, and part handed out before."""
         again = clipped(ranges, 0, before)
-        again = without(again, self._waiting) if again else ()
+        again = _without(again, self._waiting) if again else ()
         self._again.extend(again)
-        self._early.extend(without(ranges, again) if again else ranges)
-        self._waiting = without(self._waiting, ranges)
+        self._early.extend(_without(ranges, again) if again else ranges)
+        self._waiting = _without(self._waiting, ranges)
 
     @property
     def refused_any(self) -> bool:
@@ -355,8 +355,8 @@ class HeldGrant:
         report = GrantReport(
             grant=self.number,
             acked=acked,
-            in_progress=without(progressed, acked),
-            handed_out=without(handed_out, acked),
+            in_progress=_without(progressed, acked),
+            handed_out=_without(handed_out, acked),
             naks=naks,
             frontier=frontier,
             token=next_token(waiters) if waiters else 0,
@@ -381,7 +381,7 @@ class HeldGrant:
     def _reported_any(self, ranges: Ranges) -> bool:
         """Whether a report acknowledged any of what was handed out in these ranges."""
         self._sum_up()
-        settled = without(ranges, self._held)
+        settled = _without(ranges, self._held)
         return any(
             offset not in self._refused for low, high in settled for offset in range(low, high)
         )
@@ -394,7 +394,7 @@ class HeldGrant:
         settled = acked
         if naks:
             settled = normalised((*acked, *((start, end) for start, end, _ in naks)))
-        self._held = without(self._held, settled)
+        self._held = _without(self._held, settled)
         if len(self._refused) < refused_before:
             self.refused_acked()
 
@@ -435,7 +435,7 @@ def _contains(ranges: Iterable[Range], offset: int) -> bool:
     return any(start <= offset < end for start, end in ranges)
 
 
-def without(ranges: Ranges, gone: Ranges) -> Ranges:
+def _without(ranges: Ranges, gone: Ranges) -> Ranges:
     """The parts of the ranges that others do not cover; both are normalised."""
     if not ranges or not gone:
         return ranges

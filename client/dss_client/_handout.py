@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from dss_client._grant import HeldGrant, offset_ranges, without
+from dss_client._grant import HeldGrant, offset_ranges
 from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
-from dss_core.progress import Ranges, clipped, complement, normalised
+from dss_core.progress import Ranges, clipped, complement, normalised, without
 
 if TYPE_CHECKING:
     from dss_core.decode import DecodedBatch

@@ -40,7 +40,7 @@ def main() -> int:
     folder.mkdir(mode=0o700, parents=True)
     try:
         submission = Submission(given.job, given.endpoint, given.master, conf, folder)
-        return _run(command_of(submission, pyspark), environment(pyspark))
+        return _run(command_of(submission, pyspark), environment(pyspark, given.master))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,6 +16,7 @@ from dss_bulk.work import Work
 from dss_client import Client
 from dss_client.job_values import Granted
 from dss_core.errors import EngineLost, IllegalJob
+from dss_spark.audit import AuditOnSpark, AuditSource
 from dss_spark.backfill import BackfillOnSpark
 from dss_spark.export import ExportOnSpark, ExportSink
 from dss_spark.limits import CHUNKS_AHEAD_MAX
@@ -30,7 +31,7 @@ from dss_spark.work import OnSpark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SOURCES = (ExportSink, RowsSource, SpooledSource, StageSource)
+SOURCES = (AuditSource, ExportSink, RowsSource, SpooledSource, StageSource)
 
 
 class SparkEngine:
@@ -85,6 +86,8 @@ class SparkEngine:
                 return ReplayOnSpark(on, granted, client.endpoint)
             case "export":
                 return ExportOnSpark(on, granted, client.endpoint)
+            case "audit":
+                return AuditOnSpark(on, client, granted)
             case "transform":
                 return TransformOnSpark(on, granted, client.endpoint)
             case kind:

@@ -42,3 +42,6 @@ TERM_S = 10.0
 
 GROUP_LOOK_S = 0.05
 """How often it is looked whether they have ended."""
+
+AUDIT_TEXT_BYTES_MAX = 16 << 20
+"""What a task tells of its share of a chunk: all origins that one range may remember, and more."""

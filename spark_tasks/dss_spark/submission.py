@@ -120,8 +120,9 @@ def command_of(submission: Submission, pyspark: Path) -> list[str]:
     return command
 
 
-def environment(pyspark: Path) -> dict[str, str]:
+def environment(pyspark: Path, master: str) -> dict[str, str]:
     """The environment of `spark-submit`: this interpreter, for the driver and its workers."""
+    loopback = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local(master) else {}
     paths = [path for path in sys.path if path and Path(path).is_dir()]
     return {
         **os.environ,
@@ -133,6 +134,7 @@ def environment(pyspark: Path) -> dict[str, str]:
         # Workers of Spark are forked, and load gRPC only after that.
         "GRPC_ENABLE_FORK_SUPPORT": "0",
         "OPENBLAS_NUM_THREADS": "1",
+        **loopback,
     }
 
 
@@ -150,7 +152,7 @@ def _usual(submission: Submission) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.structuredLogging.enabled": "false",
+        "spark.log.level": "WARN",
     }
     if is_local(submission.master):
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"

@@ -51,7 +51,7 @@ def test_a_cluster_gets_our_packages_as_one_file(tmp_path: Path) -> None:
 
 
 def test_workers_use_the_interpreter_and_the_packages_of_the_driver(tmp_path: Path) -> None:
-    found = environment(tmp_path)
+    found = environment(tmp_path, "local")
     assert found["SPARK_HOME"] == str(tmp_path)
     assert any((Path(each) / "dss_spark").is_dir() for each in found["PYTHONPATH"].split(":"))
 

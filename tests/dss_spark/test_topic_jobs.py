@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
@@ -75,11 +75,13 @@ async def driven(client: Client, change: CreateJob, engine: Engine) -> None:
     assert (await drive(client, change.name, engine=engine)).state == "done"
 
 
-def of_topic(name: str, kind: str, params: str = "", **fields: Any) -> CreateJob:
-    target = fields.pop("target", "copies")
+def of_topic(
+    name: str, kind: str, params: str = "", *, target: str = "copies", filter: str = ""
+) -> CreateJob:
     return CreateJob(
-        name, kind, source="orders", target=target, chunk_bytes=CHUNK_BYTES, params=params, **fields
-    )
+        name, kind, source="orders", target=target, filter=filter, chunk_bytes=CHUNK_BYTES,
+        params=params,
+    )  # fmt: skip
 
 
 async def by_key(client: Client) -> dict[bytes | None, list[int]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dss_client
+from dss_bulk import whole_range
 from dss_bulk.audit_work import AuditWork
 from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
@@ -125,7 +126,9 @@ async def gone_on_with(client: Client) -> None:
     assert report == (await told(client, "doubled"))[0]
 
 
-async def test_damage_and_what_a_kill_left_are_told_apart(directory: Path) -> None:
+async def test_damage_and_what_a_kill_left_are_told_apart(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with served(directory) as (client, daemon):
         await client.topics.create("t", partitions=1)
         async with client.producer("t") as producer:
@@ -148,6 +151,8 @@ async def test_damage_and_what_a_kill_left_are_told_apart(directory: Path) -> No
         assert (damage.check, damage.count) == (Check.DAMAGE, 100)
         assert damage.examples == ("t/0/0 200..299",)
         assert (report.records, report.keyless) == (300, 300)
+        monkeypatch.setattr(whole_range, "IN_PLACE_HOLES_MAX", 0)
+        assert (await audited(client, "over-the-wire", "t"))[0] == report
         report, _ = await audited(client, "killed", "fast")
         [lost] = report.findings
         assert (lost.check, lost.count) == (Check.LOST, receipt.offset - 5)

@@ -198,7 +198,12 @@ def number_of(payload: bytes) -> int:
 
 @asynccontextmanager
 async def scene(
-    point: str = "never", call: int = 1, *, data: Path | None = None, rate_bytes_s: int = 0
+    point: str = "never",
+    call: int = 1,
+    *,
+    data: Path | None = None,
+    rate_bytes_s: int = 0,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Scene]:
     """A topic with records, one for copies with more partitions, and a job from one to the other.
 
@@ -207,8 +212,9 @@ async def scene(
         call: which pass of it.
         data: the data directory; one beside where none is given.
         rate_bytes_s: how fast the job may publish.
+        patience_s: how long all of it may take.
     """
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(patience_s):
         with short_directory() as folder:
             directory = data or folder / "data"
             daemon = await _started(folder, directory, point, call)

@@ -11,9 +11,10 @@ from dssctl.connection import ask
 from dssctl.driving import start_driver
 from dssctl.engines import Conf, EngineName, Master, chosen
 from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
-from dssctl.job_waiting import wait_for_job
+from dssctl.job_logs import JOB_LOG_KIND, told
+from dssctl.job_waiting import follow_job, taken_soon, wait_for_job
 from dssctl.listing import list_items, listing
-from dssctl.output import Item, Section, show_one
+from dssctl.output import Item, Section, show_list, show_one
 from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -79,6 +80,23 @@ def wait(context: typer.Context, name: Name) -> None:
         raise JobNotDone(job=job.name, state=job.state, reason=reason)
 
 
+@app.command(cls=showing(JOB_LOG_KIND))
+def logs(
+    context: typer.Context,
+    name: Name,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print what comes, too, until the job has ended.")
+    ] = False,
+) -> None:
+    """Print what its drivers said on this machine, and what the daemon told of it, by time."""
+    settings = settings_of(context)
+    job = ask(settings, lambda client: client.jobs.get(name))
+    if follow:
+        follow_job(settings, job)
+    else:
+        show_list(settings, JOB_LOG_KIND, ask(settings, lambda client: told(client, job)))
+
+
 @app.command(cls=showing(JOB_KIND, command=Writing))
 def drive(
     context: typer.Context,
@@ -101,6 +119,7 @@ def drive(
         raise JobNotInState(job=job.name, state=state, asked="be driven")
     wanted = engine or (job.engine if job.engine in ENGINES else None)
     start_driver(settings, job.name, chosen(settings, wanted, master, conf))
+    job = ask(settings, lambda client: taken_soon(client, str(job.job_id)))
     show_one(settings, JOB_KIND, job_item(job))
 
 

@@ -43,6 +43,12 @@ JOB_CHUNK: Fields = (
     moment("published_at", "When it was published.", optional=True),
 )
 
+JOB_LOG_LINE: Fields = (
+    moment("at", "When; a line without a time of its own has that of the line before."),
+    text("by", "driver or daemon."),
+    text("text", "What was said."),
+)
+
 JOB_RANGE: Fields = (
     text("stream", "The stream."),
     number("start", "The first offset."),

@@ -1,4 +1,4 @@
-"""Mistakes of `run` in the client library: `dss_sim.sessions` judges them by its programs."""
+"""Mistakes of `run` and its like in the client: `dss_sim.sessions` judges them by its programs."""
 
 from dss_sim.mutants.planting import Mutant
 
@@ -28,6 +28,15 @@ IN_RUNS = (
         "what came again is handled though its acknowledgement is durable by now",
         "HeldGrant.acked_meanwhile",
         "offset in self._copies and self.has_acked(offset)",
+        "False",
+        JUDGE,
+        in_client=True,
+    ),
+    Mutant(
+        "acked copy handed out without run",
+        "the same of records that are taken one by one, by fetch or as batches",
+        "Handout._look_at",
+        "self.grant.has_acked(at)",
         "False",
         JUDGE,
         in_client=True,

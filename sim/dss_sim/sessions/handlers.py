@@ -1,4 +1,4 @@
-"""The handler that a program gives to `run`, and what it does with records.
+"""The handler of a program, and what it does with records.
 
 It takes its time, and then returns, raises, refuses, acknowledges by itself, or thinks twice. Some
 records kill the process that handles them.
@@ -52,12 +52,30 @@ class Handler:
         )
 
     async def handle(self, record: DeliveredRecord) -> None:
-        """Handle a record.
+        """Handle a record for `run`.
 
         Raises:
             HandlerFailed: the record is refused so.
         """
-        handled = self._begun(record)
+        await self.work(record, self.begun(record, in_order=True))
+
+    def begun(self, record: DeliveredRecord, *, in_order: bool = False) -> Handled:
+        """A record was handed out; whether in the order of its key."""
+        grant = grant_behind(record)
+        link = self._process.links[grant.number]
+        group, key = link.groups[grant.subscription], text_of(record.key)
+        ordered = key if in_order else None
+        line = Line(link.name, group, record.stream, record.grant_epoch, ordered)
+        handled = Handled(line, record.offset, record.attempt)
+        self._world.run_began(handled, key, redelivered=record.redelivered)
+        return handled
+
+    async def work(self, record: DeliveredRecord, handled: Handled) -> None:
+        """Do with a record what the user wants.
+
+        Raises:
+            HandlerFailed: the record is refused so.
+        """
         if self._program.dies_of(handled):
             self._process.die()
             await self._process.loop.create_future()
@@ -82,15 +100,6 @@ class Handler:
             self._told_refused(handled)
         self._unfinished.clear()
 
-    def _begun(self, record: DeliveredRecord) -> Handled:
-        grant = grant_behind(record)
-        link = self._process.links[grant.number]
-        group = link.groups[grant.subscription]
-        line = Line(link.name, group, record.stream, record.grant_epoch, text_of(record.key))
-        handled = Handled(line, record.offset, record.attempt)
-        self._world.run_began(handled, redelivered=record.redelivered)
-        return handled
-
     async def _work(self, record: DeliveredRecord, handled: Handled) -> None:
         habits, chance = self._program.habits, self._program.chance
         drawn = chance.random()
@@ -111,7 +120,7 @@ class Handler:
             await self._ack(record, handled, sync=drawn > 1 - habits.sync)
 
     async def _ack(self, record: DeliveredRecord, handled: Handled, *, sync: bool) -> None:
-        """Return, whereupon `run` acknowledges; or do so here, and wait until that is durable."""
+        """Return, which acknowledges it; or do so here, and wait until that is durable."""
         line, now_us = handled.line, self._world.timeline.now_us
         newest = self._program.newest
         if newest is not None and newest.name == line.member:

@@ -20,6 +20,7 @@ from dss_core.limits import LEASE_MS
 from dss_sim.sessions.handlers import Handler
 from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
 from dss_sim.sessions.run_turns import Turn
+from dss_sim.sessions.takers import Taking, take
 from dss_sim.sessions.timeline import VirtualLoop
 
 if TYPE_CHECKING:
@@ -199,9 +200,8 @@ class Process:
 
     async def _run(self, filter_: str, subscription: Subscription) -> None:
         """Run until it is cancelled, or until the records end."""
-        concurrency = self.program.plan.concurrency
         handler = Handler(self)
-        running = subscription.run(handler.handle, concurrency=concurrency)
+        running = self._taking(filter_, subscription, handler)
         run = self._runs[filter_] = self.loop.create_task(running, name=f"run {filter_}")
         try:
             await asyncio.wait([run])
@@ -211,3 +211,13 @@ class Process:
             handler.run_ended()
         if not run.cancelled():
             run.result()
+
+    def _taking(
+        self, filter_: str, subscription: Subscription, handler: Handler
+    ) -> Coroutine[Any, Any, None]:
+        program = self.program
+        way, concurrency = program.plan.way_of(filter_), program.plan.concurrency
+        if way == "run":
+            return subscription.run(handler.handle, concurrency=concurrency)
+        taking = Taking(subscription, way, concurrency, program.chance, lambda: self._retires)
+        return take(taking, handler)

@@ -1,4 +1,4 @@
-"""A program under one client id that consumes with `run`: its processes, one after the other.
+"""A program under one client id that consumes with the library: its processes, one after the other.
 
 A process that was killed, that retired or that its session failed is followed by another one a
 while later, as a supervisor does it. A twin begins while the one before lives, and takes over.
@@ -14,6 +14,7 @@ from zlib import crc32
 from dss_api.v1 import sessions_pb2
 from dss_client.subscription import SubscriptionOptions
 from dss_core.limits import CREDIT_RECORDS
+from dss_sim.groups.history import Key
 from dss_sim.sessions.client import BACK_US
 from dss_sim.sessions.connection import Surroundings
 from dss_sim.sessions.library_call import LibraryLink
@@ -38,8 +39,8 @@ class Town(Surroundings, Protocol):
     def disturb(self, what: str) -> None:
         """Something is done that may make records come twice."""
 
-    def run_began(self, handled: Handled, *, redelivered: bool) -> None:
-        """A handler of `run` is called."""
+    def run_began(self, handled: Handled, key: Key, *, redelivered: bool) -> None:
+        """A handler is called."""
 
     def fail(self, why: str) -> None:
         """Something raised that must not."""

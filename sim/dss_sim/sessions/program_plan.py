@@ -4,18 +4,20 @@ Drawn apart from all else, so that no other part of a plan depends on it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from dss_sim.groups.plan import Timed
 
 PROGRAMS_SHARE = 0.4
-"""The share of runs in which programs consume with `run`, beside the other clients."""
+"""The share of runs in which programs consume with the library, beside the other clients."""
 PROGRAMS_MAX = 3
 RUN_FILTER = "$share/r0/t0/#"
 """The group that only programs use."""
 EXPIRIES_S = (0, 5, 14)
 CONCURRENCIES = (1, 2, 3, 16)
+WAYS = ("run", "one by one", "batches", "fetch")
+"""How a program takes the records of groups that not only programs use."""
 
 OF_PROGRAMS: Mapping[str, int] = {
     "kill": 3,
@@ -46,12 +48,17 @@ class HandlerHabits:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
-    """A program that consumes with `run`, under a client id of its own."""
+    """A program that consumes with the library, under a client id of its own."""
 
     expiry_s: int
     filters: tuple[str, ...]
     concurrency: int
     habits: HandlerHabits
+    way: str = "run"
+
+    def way_of(self, filter_: str) -> str:
+        """How it takes the records of one of its filters."""
+        return "run" if filter_ == RUN_FILTER else self.way
 
 
 def programs_of(seed: int, *, calm: bool) -> tuple[ProgramPlan, ...]:
@@ -59,7 +66,9 @@ def programs_of(seed: int, *, calm: bool) -> tuple[ProgramPlan, ...]:
     chance = Random(f"{seed}/programs")
     if chance.random() >= PROGRAMS_SHARE:
         return ()
-    return tuple(_program(chance, calm=calm) for _ in range(chance.randint(1, PROGRAMS_MAX)))
+    programs = [_program(chance, calm=calm) for _ in range(chance.randint(1, PROGRAMS_MAX))]
+    ways = Random(f"{seed}/ways of programs")
+    return tuple(replace(program, way=ways.choice(WAYS)) for program in programs)
 
 
 def _program(chance: Random, *, calm: bool) -> ProgramPlan:

@@ -21,6 +21,7 @@ from dss_sim.groups.history import (
     Disturbed,
     Event,
     HandedOut,
+    Key,
     Led,
 )
 from dss_sim.ordering_keys import text_of
@@ -383,12 +384,12 @@ class World:
         self.turns.look(free, self.timeline.now_us)
         self.timeline.after(LOOK_AT_TURNS_US, self._look_at_turns)
 
-    def run_began(self, handled: Handled, *, redelivered: bool) -> None:
-        """A handler of `run` is called. It would take a violation for a failure of its own."""
+    def run_began(self, handled: Handled, key: Key, *, redelivered: bool) -> None:
+        """A handler is called. It would take a violation for a failure of its own."""
         line, now_us = handled.line, self.timeline.now_us
         place = (line.group, line.stream, handled.offset, line.member, line.grant_epoch)
         try:
-            self.tell(HandedOut(now_us, *place, handled.attempt, redelivered, line.key))
+            self.tell(HandedOut(now_us, *place, handled.attempt, redelivered, key))
             self.runs.begun(handled, now_us)
         except Violation as found:
             self._found = self._found or found

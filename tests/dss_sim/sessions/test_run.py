@@ -14,8 +14,9 @@ from dss_sim.groups.transcript import Transcript
 from dss_sim.seeds import outcomes
 from dss_sim.sessions.__main__ import SIMULATOR, described
 from dss_sim.sessions.plan import plan_of, plan_without_programs
-from dss_sim.sessions.program_plan import OF_PROGRAMS
+from dss_sim.sessions.program_plan import OF_PROGRAMS, WAYS, programs_of
 from dss_sim.sessions.run import Outcome, run, run_seed, shrunk
+from dss_sim.sessions.takers import WAYS as TAKEN
 from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
@@ -44,6 +45,7 @@ ONCE_FAILED = {
 ONCE_FAILED_WITH_PROGRAMS = {
     13: "`run` handed out what came again though the ack of before was durable by then",
     20: "a handler that refused what it had acknowledged left its key waiting for ever",
+    2194: "what cancelled handlers had waited for the ack wait, and their key did not",
     1257: "who left was told so before that was durable, and a full disk then kept the rest",
 }
 
@@ -110,6 +112,11 @@ def test_seeds_differ_in_what_happens() -> None:
     assert set(disturbed) == {True, False}
     handed = [sum(isinstance(event, HandedOut) for event in each) for each in histories]
     assert sum(count > 20 for count in handed) > share(2, 20)
+
+
+def test_programs_take_records_in_every_way() -> None:
+    drawn = {each.way for seed in range(50) for each in programs_of(seed, calm=False)}
+    assert drawn == set(WAYS) == {"run", *TAKEN}
 
 
 def judged_at(history: tuple[Event, ...]) -> Event:
