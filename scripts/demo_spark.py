@@ -150,7 +150,8 @@ async def drive(client: Client, folder: Path, job: str, text: str) -> None:
             await process.wait()
     if found.state != "done":
         raise DemoFailedError(f"the job {job} is {found.state}: {found.failure}")
-    say(f"{found.records:,} records, by {found.driver.partition(',')[0]}, epoch {found.epoch}")
+    size = f"{found.records:,} records" if found.records else "written"
+    say(f"{size}, by {found.driver.partition(',')[0]}, epoch {found.epoch}")
 
 
 async def compare(client: Client, lake: Path) -> None:
