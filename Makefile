@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install demo test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
+.PHONY: help install spark demo demo-spark test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -25,8 +25,18 @@ $(READY): requirements.lock pyproject.toml
 
 install: $(READY) ## make .venv with everything in it
 
+spark: $(VENV)/ready-spark ## add PySpark to .venv, for bulk jobs on Spark; it needs Java 17
+
+$(VENV)/ready-spark: $(READY) requirements-spark.lock
+	@echo "installing PySpark into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-spark.lock
+	@touch $@
+
 demo: $(READY) ## 336,776 flights to three consumers; one of them is killed, then the daemon
 	@$(BIN)/python scripts/demo.py
+
+demo-spark: spark ## the flights through Spark: in, through a function, out as Parquet; a driver is killed
+	@$(BIN)/python scripts/demo_spark.py
 
 test: $(READY) ## run the tests on all cores, with a sample of each kind of proof: five minutes
 	$(BIN)/python -m pytest --jobs $(TEST_JOBS)
@@ -86,7 +96,11 @@ lock: ## resolve pyproject.toml into requirements.lock anew
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
 	.cache/lock/bin/uv pip compile pyproject.toml --group dev --generate-hashes --universal \
 	    --python-version 3.11 --no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
+	printf 'pyspark==%s\n' "$$(sed -n 's/^spark = \["pyspark==\([^"]*\)"\].*/\1/p' pyproject.toml)" | \
+	    .cache/lock/bin/uv pip compile - --constraint requirements.lock --generate-hashes --universal \
+	    --python-version 3.11 --no-emit-index-url --no-annotate --no-header --quiet -o requirements-spark.lock
 	sed -i '1i # Every dependency with its hashes, for `pip install --require-hashes`. Made by `make lock` from pyproject.toml.' requirements.lock
+	sed -i '1i # PySpark on top of requirements.lock, for `make spark`. Made by `make lock` from pyproject.toml.' requirements-spark.lock
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -33,6 +33,7 @@ COLUMNS_RECORDS = 6_000_000
 NOWAIT_RECORDS = 1_500_000
 CONSUME_RECORDS = 6_000_000
 SYNC_RECORDS = 1_000_000
+AUDIT_RECORDS = 2_000_000
 SMALL_FRAMES = 120_000
 SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
@@ -45,6 +46,7 @@ ECHO = "bench/programs/echo_server.py, synced"
 UNWATCHED = "the same without"
 NOTHING = "python -c pass"
 ASYNC = "the same with asyncio"
+READ = "read as tables, as any job does"
 RESTS = "the same records, but for their rests"
 
 
@@ -101,6 +103,10 @@ def rows() -> dict[str, Row]:
         "painted_cpu": Row("  its processor time until then", "ms", "", NOTHING),
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
+        "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
+        "audited": Row("  audited", million, "", READ, ">= 0.40"),
+        "copies": Row("read as tables, copies of them", million, "baseline"),
+        "audited_copies": Row("  audited", million, "", READ, ">= 0.35"),
         "sync_nowait": Row("dss_client.sync, produce one by one", million, "", ASYNC, ">= 0.70"),
         "sync_batch": Row("  consume, by batch", million, "", ASYNC, ">= 0.70"),
         "sync_record": Row("  consume, by record", million, "", ASYNC, ">= 0.70"),
@@ -292,6 +298,20 @@ async def sync_round(table: dict[str, Row]) -> None:
             table[f"sync_{mode}"].add(ours, other)
 
 
+async def audits_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        await run_program("produce_prebuilt", daemon.endpoint, str(AUDIT_RECORDS), "1000")
+        await run_program("audit", daemon.endpoint, "copy", TOPIC)
+        for topic, read, audited in (
+            (TOPIC, "tables", "audited"),
+            (f"{TOPIC}-copies", "copies", "audited_copies"),
+        ):
+            rate = await throughput("audit", daemon.endpoint, "read", topic)
+            table[read].add(rate)
+            table[audited].add(await throughput("audit", daemon.endpoint, "audit", topic), rate)
+
+
 PARTS = {
     "produce": produce_round,
     "consume": consume_round,
@@ -305,6 +325,7 @@ PARTS = {
     "watched": watched_round,
     "top": top_round,
     "sync": sync_round,
+    "audits": audits_round,
 }
 
 

@@ -109,7 +109,7 @@ async def group_survives(flights: pa.Table, directory: Path, server: Daemon) -> 
     await dssctl(endpoint, "topics", *create, "-o", "name")
     start = ("--start", "earliest", "-o", "name")
     await dssctl(endpoint, "groups", "create", "delays@flights/#", *start)
-    held_after = {VICTIM: HOLD_AFTER_RECORDS}
+    held_after = {VICTIM: min(HOLD_AFTER_RECORDS, flights.num_rows // 8)}
     async with (
         members(MEMBERS, directory, endpoint, held_after) as group,
         asyncio.TaskGroup() as tasks,

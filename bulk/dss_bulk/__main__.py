@@ -1,17 +1,14 @@
 """``python -m dss_bulk JOB --endpoint ADDRESS``: drive one job in a process of its own.
 
-It says one line of JSON to stdout for each chunk that is published, one at the end. Exit code 0:
-the job is done; 1: it failed, with the sentence on stderr; 6: another driver has it.
+What it says and how it ends: `dss_bulk.telling`.
 """
 
 import argparse
-import asyncio
-import json
 import sys
 
 import dss_client
-from dss_bulk.driver import Progress, drive
-from dss_core.errors import DssError
+from dss_bulk.driver import LocalEngine, drive
+from dss_bulk.telling import progressed, run, tell
 
 
 def main() -> int:
@@ -19,30 +16,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dss_bulk", description=__doc__)
     parser.add_argument("job", help="its name or number")
     parser.add_argument("--endpoint", help="of the daemon")
+    parser.add_argument("--wire", action="store_true", help="read no files of the daemon")
     arguments = parser.parse_args()
-    try:
-        asyncio.run(_drive(arguments.job, arguments.endpoint))
-    except DssError as error:
-        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
-        return int(error.exit_code)
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    engine = LocalEngine(in_place=not arguments.wire)
+    return run(_drive(arguments.job, arguments.endpoint, engine))
 
 
-async def _drive(job: str, endpoint: str | None) -> None:
+async def _drive(job: str, endpoint: str | None, engine: LocalEngine) -> None:
     async with dss_client.connect(endpoint=endpoint) as client:
-        ended = await drive(client, job, _say)
-        _tell(job=ended.name, state=ended.state, records=ended.records)
-
-
-def _say(progress: Progress) -> None:
-    _tell(chunks=progress.chunks, published=progress.published, records=progress.records)
-
-
-def _tell(**said: object) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
-    sys.stdout.flush()
+        ended = await drive(client, job, progressed, engine=engine)
+        tell(job=ended.name, state=ended.state, records=ended.records)
 
 
 if __name__ == "__main__":

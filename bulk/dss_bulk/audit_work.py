@@ -5,6 +5,8 @@ gave, those of earlier drivers too.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from dss_bulk.audits.examining import RangeRead, Rule, Shape, examined
 from dss_bulk.audits.output import GroupLag, Output, output_of
@@ -18,34 +20,34 @@ from dss_client.job_values import Granted, JobChunk, SourceRange
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 
+Examine = Callable[[Sequence[SourceRange]], Awaitable[Partial]]
+"""Looks at ranges, wherever that is done."""
+
 
 class AuditWork:
     """Reads, examines, says."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
-        job = granted.job
+    def __init__(
+        self,
+        client: Client,
+        granted: Granted,
+        examine: Examine | None = None,
+        *,
+        in_place: bool = True,
+    ) -> None:
         self._client = client
-        self._job = job
-        params = AuditParams.from_json(job.name, job.params)
-        self._patterns = tuple(TopicFilter.parse(each) for each in params.patterns)
-        selection = Selection(subject=TopicFilter.parse(job.filter) if job.filter else None)
-        router = Router(params.router)
-        shapes = {
-            number: Shape(router, each.partitions, each.factor)
-            for number, each in params.shapes.items()
-        }
-        self._rule = Rule(self._patterns, shapes, selection)
+        self._job_id = granted.job.job_id
+        job = granted.job
+        rule = rule_of(job.name, job.params, job.filter)
+        self._patterns = rule.patterns
+        here = partial(examined_here, client, rule, in_place=in_place)
+        self._examine = examine or here
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Examine its ranges; with the last chunk, say what all of them gave."""
-        partial = Partial()
-        for each in chunk.ranges:
-            read = await self._read(each)
-            # The loop keeps the lease meanwhile.
-            found = await asyncio.to_thread(examined, read, self._rule)
-            partial = merged(partial, found)
-        output = await self._whole(partial) if last else Output(partial)
-        return ChunkDone(output=await asyncio.to_thread(output.to_json), records=partial.records)
+        found = await self._examine(chunk.ranges)
+        output = await self._whole(found) if last else Output(found)
+        return ChunkDone(output=await asyncio.to_thread(output.to_json), records=found.records)
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""
@@ -53,22 +55,9 @@ class AuditWork:
     def discard(self) -> None:
         """Nothing is left anywhere."""
 
-    async def _read(self, each: SourceRange) -> RangeRead:
-        read = await whole_range(self._client, each)
-        return RangeRead(
-            each.stream,
-            each.storage_topic_id,
-            each.partition,
-            each.start,
-            each.end,
-            read.table,
-            read.damaged,
-            read.lost,
-        )
-
-    async def _whole(self, partial: Partial) -> Output:
-        before = await output_of(self._client.jobs.chunks(str(self._job.job_id)))
-        whole = await asyncio.to_thread(merged, before.partial, partial)
+    async def _whole(self, found: Partial) -> Output:
+        before = await output_of(self._client.jobs.chunks(str(self._job_id)))
+        whole = await asyncio.to_thread(merged, before.partial, found)
         return Output(whole, is_whole=True, groups=await self._groups())
 
     async def _groups(self) -> tuple[GroupLag, ...]:
@@ -79,3 +68,58 @@ class AuditWork:
             for each in groups
             if any(TopicFilter.parse(each.filter).overlaps(own) for own in self._patterns)
         )
+
+
+def rule_of(job: str, params: str, filter: str) -> Rule:
+    """What the records of an audit ought to be, by what its job is told.
+
+    Raises:
+        IllegalJob: its parameters are none of an audit.
+    """
+    said = AuditParams.from_json(job, params)
+    router = Router(said.router)
+    return Rule(
+        patterns=tuple(TopicFilter.parse(each) for each in said.patterns),
+        shapes={
+            number: Shape(router, each.partitions, each.factor)
+            for number, each in said.shapes.items()
+        },
+        selection=Selection(subject=TopicFilter.parse(filter) if filter else None),
+    )
+
+
+async def examined_here(
+    client: Client, rule: Rule, ranges: Sequence[SourceRange], *, in_place: bool = True
+) -> Partial:
+    """What ranges give, one after the other, in this process.
+
+    Raises:
+        DssError: the daemon refuses, or the connection was lost.
+    """
+    whole = Partial()
+    before: RangeRead | None = None
+    for each in ranges:
+        # While a range is examined the next one comes, and the lease is kept.
+        read, found = await asyncio.gather(
+            _read(client, each, in_place=in_place), _examined(before, rule)
+        )
+        whole, before = merged(whole, found), read
+    return merged(whole, await _examined(before, rule))
+
+
+async def _examined(read: RangeRead | None, rule: Rule) -> Partial:
+    return Partial() if read is None else await asyncio.to_thread(examined, read, rule)
+
+
+async def _read(client: Client, each: SourceRange, *, in_place: bool) -> RangeRead:
+    read = await whole_range(client, each, in_place=in_place)
+    return RangeRead(
+        each.stream,
+        each.storage_topic_id,
+        each.partition,
+        each.start,
+        each.end,
+        read.table,
+        read.damaged,
+        read.lost,
+    )

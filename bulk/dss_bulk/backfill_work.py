@@ -85,10 +85,12 @@ def looked_through(
     return records, rejects
 
 
-def rows_refused(rejects: Sequence[Reject]) -> RowsRefused:
-    """The error for rows that make no record."""
+def rows_refused(rejects: Sequence[Reject], rows: int = 0) -> RowsRefused:
+    """The error for rows that make no record: those that are named, or so many."""
     first = rejects[0]
-    return RowsRefused(rows=len(rejects), file=first.file, row=first.row, reason=first.reason)
+    return RowsRefused(
+        rows=rows or len(rejects), file=first.file, row=first.row, reason=first.reason
+    )
 
 
 class BackfillWork:
@@ -126,7 +128,10 @@ class BackfillWork:
                 rejects += made.rejects
                 staging.add(made.records)
             records = staging.records
-            self._set_aside(chunk.number, rejects)
+            if rejects:
+                if self._params.rejects is None:
+                    raise rows_refused(rejects)
+                set_aside(Path(self._params.rejects), chunk.number, rejects)
             file = staging.finish()
         output = json.dumps({"records": records, "rejects": len(rejects)})
         return ChunkDone(() if file is None else (file,), output, records)
@@ -137,19 +142,16 @@ class BackfillWork:
     def discard(self) -> None:
         """Nothing is left: the daemon sweeps what was staged, and rejects are of use."""
 
-    def _set_aside(self, chunk: int, rejects: list[Reject]) -> None:
-        if not rejects:
-            return
-        if self._params.rejects is None:
-            raise rows_refused(rejects)
-        folder = Path(self._params.rejects)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"rejects-{chunk:08d}.jsonl"
-        unfinished = path.with_suffix(".part")
-        unfinished.write_text("".join(_lines(rejects)))
-        unfinished.rename(path)
+
+def set_aside(folder: Path, chunk: int, rejects: Sequence[Reject]) -> None:
+    """Write the rejects of a chunk to its side file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"rejects-{chunk:08d}.jsonl"
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text("".join(_lines(rejects)))
+    unfinished.rename(path)
 
 
-def _lines(rejects: list[Reject]) -> Iterator[str]:
+def _lines(rejects: Sequence[Reject]) -> Iterator[str]:
     for reject in rejects:
         yield json.dumps(reject._asdict()) + "\n"

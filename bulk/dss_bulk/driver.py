@@ -38,6 +38,7 @@ from dss_client.jobs import Lease
 from dss_core.errors import (
     DiskFull,
     DssError,
+    EngineLost,
     IllegalJob,
     JobFenced,
     JobNotFound,
@@ -49,8 +50,8 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, DiskFull)
-"""The daemon is away, or there is no room: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, EngineLost, DiskFull)
+"""The daemon or the engine is away, or there is no room: another driver may go on later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -106,6 +107,10 @@ class LocalEngine:
     name = "local engine"
     chunks_at_once = 1
 
+    def __init__(self, *, in_place: bool = True) -> None:
+        self._in_place = in_place
+        """Whether files of the daemon are read where they may be opened; else all is sent."""
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """It needs nothing."""
@@ -119,13 +124,13 @@ class LocalEngine:
         """
         match granted.job.kind:
             case "replay":
-                return ReplayWork(client, granted)
+                return ReplayWork(client, granted, in_place=self._in_place)
             case "export":
-                return ExportWork(client, granted)
+                return ExportWork(client, granted, in_place=self._in_place)
             case "backfill":
                 return BackfillWork(granted)
             case "audit":
-                return AuditWork(client, granted)
+                return AuditWork(client, granted, in_place=self._in_place)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 

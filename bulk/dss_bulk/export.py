@@ -18,6 +18,7 @@ anew under the same name, and the rename comes last, so a run is there whole or 
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ SCHEMA = pa.schema(
         pa.field("append_time", _TIME, nullable=False),
     ]
 )
-_HOUR_US = 3_600_000_000
+UNFINISHED = ".part"
+HOUR_US = 3_600_000_000
 _FORMAT = 1
 
 
@@ -95,11 +97,15 @@ def _header_lists(headers: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def by_hour(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Rows by the folder they belong to, ``date=…/hour=…``, each hour's in their order."""
-    hours = pc.divide(table["append_time"].cast(pa.int64()), _HOUR_US)
+    hours = pc.divide(table["append_time"].cast(pa.int64()), HOUR_US)
     for hour in sorted(pc.unique(hours).to_pylist()):
-        when = datetime.fromtimestamp(hour * 3_600, UTC)
-        folder = f"date={when:%Y-%m-%d}/hour={when:%H}"
-        yield folder, table.filter(pc.equal(hours, hour))
+        yield folder_of(hour), table.filter(pc.equal(hours, hour))
+
+
+def folder_of(hour: int) -> str:
+    """The folder of an hour, counted from 1970."""
+    when = datetime.fromtimestamp(hour * 3_600, UTC)
+    return f"date={when:%Y-%m-%d}/hour={when:%H}"
 
 
 class ExportRun:
@@ -119,7 +125,7 @@ class ExportRun:
         """Whether an earlier driver of the job came to its end, but for the last commit."""
         self.number = 1 if state is None else state.runs + 1
         self.folder = target / f"run={self.number:06d}"
-        self._unfinished = target / f".{self.folder.name}.{job}"
+        self.unfinished = target / f".{self.folder.name}.{job}"
 
     @property
     def ends_before(self) -> Mapping[str, int]:
@@ -136,9 +142,20 @@ class ExportRun:
         if not tables:
             return 0
         whole = pa.concat_tables(tables)
+        self.begin()
         for folder, rows in by_hour(whole):
-            self._write(self._unfinished / folder / f"part-{chunk:08d}.parquet", rows)
+            write_part(self.unfinished, folder, chunk, rows)
         return int(whole.num_rows)
+
+    def begin(self) -> None:
+        """Make the folder that parts are written to."""
+        self.unfinished.mkdir(parents=True, exist_ok=True)
+        _sync(self._target)
+
+    def discard_if_empty(self) -> None:
+        """Remove the folder where nothing was written to it: a run without records has none."""
+        if not any(self.unfinished.iterdir()):
+            self.unfinished.rmdir()
 
     def publish(self, ends: Mapping[str, int]) -> None:
         """Make the run readable, and note where the next one begins.
@@ -149,26 +166,18 @@ class ExportRun:
             ExportBroken: another export was quicker.
             OSError: the folder cannot be changed.
         """
-        if self._unfinished.exists():
+        if self.unfinished.exists():
             if self.folder.exists():
                 reason = f"another export has published {self.folder.name} meanwhile"
                 raise ExportBroken(folder=self._target, reason=reason)
-            self._unfinished.rename(self.folder)
+            for left in self.unfinished.rglob(f"*{UNFINISHED}"):
+                left.unlink()  # of an attempt that was given up
+            self.unfinished.rename(self.folder)
         self._note(ends)
 
     def discard(self) -> None:
         """Remove what was written and not published."""
-        shutil.rmtree(self._unfinished, ignore_errors=True)
-
-    def _write(self, path: Path, rows: pa.Table) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".part")
-        pq.write_table(rows, unfinished, compression="zstd", row_group_size=EXPORT_ROWS_PER_GROUP)
-        _sync(unfinished)
-        unfinished.rename(path)
-        # A chunk that is committed is not written again, so its file has to outlive the machine.
-        for folder in (path.parent, path.parent.parent, self._unfinished, self._target):
-            _sync(folder)
+        shutil.rmtree(self.unfinished, ignore_errors=True)
 
     def _note(self, ends: Mapping[str, int]) -> None:
         said = {
@@ -187,6 +196,31 @@ class ExportRun:
             os.fsync(file.fileno())
         unfinished.rename(self._target / MANIFEST)
         _sync(self._target)
+
+
+def write_part(run: Path, folder: str, chunk: int, rows: pa.Table) -> None:
+    """Write the rows of a chunk that belong to a folder, ``date=…/hour=…``, of a run.
+
+    Attempts may write the same rows at once, and the last one counts. The folder of the run is
+    not made here: an attempt that comes when the run is published fails, and leaves nothing.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    path = run / folder / f"part-{chunk:08d}.parquet"
+    for missing in (path.parent.parent, path.parent):
+        missing.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(f".{secrets.token_hex(4)}{UNFINISHED}")
+    try:
+        pq.write_table(rows, unfinished, compression="zstd", row_group_size=EXPORT_ROWS_PER_GROUP)
+        _sync(unfinished)
+        unfinished.rename(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    # A chunk that is committed is not written again, so its file has to outlive the machine.
+    for changed in (path.parent, path.parent.parent, run):
+        _sync(changed)
 
 
 def state_of(target: Path) -> ExportState | None:

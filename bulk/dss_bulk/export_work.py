@@ -38,17 +38,28 @@ class ExportParams:
         return json.dumps(asdict(self))
 
 
+def selection_of(granted: Granted) -> Selection:
+    """Which records an export takes."""
+    filter = granted.job.filter
+    return Selection(subject=TopicFilter.parse(filter) if filter else None)
+
+
+def run_of(granted: Granted, params: ExportParams) -> ExportRun:
+    """The run that a job writes."""
+    job = granted.job
+    # Names are used again once a job was removed; its number is not.
+    return ExportRun(Path(params.folder), job.source, params.topic_id, f"{job.name}.{job.job_id}")
+
+
 class ExportWork:
     """Reads, selects, writes a file an hour."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
-        job = granted.job
+    def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         self._client = client
-        self._params = ExportParams.from_json(job.params)
-        self._selection = Selection(subject=TopicFilter.parse(job.filter) if job.filter else None)
-        folder = Path(self._params.folder)
-        # Names are used again once a job was removed; its number is not.
-        self._run = ExportRun(folder, job.source, self._params.topic_id, f"{job.name}.{job.job_id}")
+        self._in_place = in_place
+        self._params = ExportParams.from_json(granted.job.params)
+        self._selection = selection_of(granted)
+        self._run = run_of(granted, self._params)
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
@@ -56,7 +67,9 @@ class ExportWork:
         if not self._run.published:
             parts = [
                 (stream, self._selection.of(table))
-                async for stream, table in tables_of(self._client, chunk.ranges)
+                async for stream, table in tables_of(
+                    self._client, chunk.ranges, in_place=self._in_place
+                )
             ]
             # The loop keeps the lease while a slow disk is written to.
             records = await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))

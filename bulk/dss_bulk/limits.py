@@ -16,6 +16,9 @@ BACKFILL_ROWS_PER_CHUNK = 65_536
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
 
+FUNCTION_BYTES_MAX = 32 << 10
+"""Text of a transform's file: it is kept in the job's params, which have 64 KiB of JSON."""
+
 FULL_DISK_S = 600.0
 """How long a driver waits for room. Then it ends, and the job waits for the next driver."""
 
@@ -52,3 +55,17 @@ AUDIT_GROUPS_MAX = 64
 
 AUDIT_CHUNK_SOURCES_MAX = 1_024
 """Streams that the origins of one range name and that are told apart: each costs a look at all."""
+
+IN_PLACE_SPAN_BYTES = 4 << 20
+"""Read at once from a segment file: few calls, and little memory. A run may be larger."""
+
+IN_PLACE_BATCH_BYTES = 2 << 20
+"""Frames that are made into one table: where they are small, the work a table costs more than they
+do, and larger ones gain nothing."""
+
+IN_PLACE_GAP_BYTES = 64 << 10
+"""Bytes of other streams that are read along: they cost less than another call."""
+
+IN_PLACE_HOLES_MAX = 64
+"""Parts of a range that files did not give and that the daemon is asked for one by one: where there
+are more, all of it is asked for at once."""

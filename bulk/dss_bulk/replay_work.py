@@ -44,30 +44,45 @@ class ReplayParams:
         return json.dumps(asdict(self))
 
 
+def copy_rule_of(granted: Granted, params: ReplayParams) -> CopyRule:
+    """How the records of a replay are copied."""
+    assert granted.target is not None, "a replay writes to a topic"
+    job = granted.job
+    return CopyRule(job.source, granted.target.topic, job.name, job.hops_max, params.subject)
+
+
+def selection_of(granted: Granted, params: ReplayParams) -> Selection:
+    """Which records a replay takes."""
+    job = granted.job
+    return Selection(
+        subject=TopicFilter.parse(job.filter) if job.filter else None,
+        key=None if params.key is None else bytes.fromhex(params.key),
+        headers=tuple((name, value.encode()) for name, value in params.headers),
+    )
+
+
 class ReplayWork:
     """Reads, selects, copies, stages."""
 
-    def __init__(self, client: Client, granted: Granted) -> None:
+    def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         assert granted.target is not None, "a replay writes to a topic"
-        job, target = granted.job, granted.target
-        params = ReplayParams.from_json(job.params)
+        target = granted.target
+        params = ReplayParams.from_json(granted.job.params)
         self._client = client
+        self._in_place = in_place
         self._granted = granted
         self._storage_topic_id = target.storage_topic_id
         self._target = Target(target.router, target.partitions, target.factor)
-        self._rule = CopyRule(job.source, target.topic, job.name, job.hops_max, params.subject)
-        self._selection = Selection(
-            subject=TopicFilter.parse(job.filter) if job.filter else None,
-            key=None if params.key is None else bytes.fromhex(params.key),
-            headers=tuple((name, value.encode()) for name, value in params.headers),
-        )
+        self._rule = copy_rule_of(granted, params)
+        self._selection = selection_of(granted, params)
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Stage the copies of its records."""
         staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
         # The loop reads on and keeps the lease while a table is copied, routed and written.
         with Staging(self._granted.staging, staged_for, self._target) as staging:
-            async for stream, table in tables_of(self._client, chunk.ranges):
+            tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+            async for stream, table in tables:
                 await asyncio.to_thread(self._stage, staging, stream, table)
             records = staging.records
             file = await asyncio.to_thread(staging.finish)

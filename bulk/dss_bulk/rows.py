@@ -31,6 +31,7 @@ NULL_KEYS = ("refuse", "keyless")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
+_TIMES = "it takes timestamps, ISO 8601 as text, or microseconds since 1970"
 _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
@@ -105,10 +106,12 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
     keys = _keys(plain, rows.num_rows, rule)
     subjects = _subjects(plain, rows.num_rows, rule)
     payloads = _payloads(rows, rule)
-    times_us = [now_us] * rows.num_rows
-    if rule.time is not None:
-        times_us = [now_us if v is None else _time_us(v, rule.time) for v in plain[rule.time]]
+    times = [None] * rows.num_rows if rule.time is None else plain[rule.time]
+    times_us = [now_us if value is None else _time_us(value) for value in times]
     reasons = _reasons(keys, subjects, payloads, rule)
+    for at, time_us in enumerate(times_us):
+        if time_us is None:
+            reasons.setdefault(at, f"its {rule.time} is no time: {str(times[at])[:40]}; {_TIMES}")
     kept = [row for row in range(rows.num_rows) if row not in reasons]
     numbers = zip(rows["__file"].to_pylist(), rows["__row"].to_pylist(), strict=True)
     rejects = [
@@ -126,7 +129,10 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
 
 
 def _table(
-    subjects: list[str], keys: list[bytes | None], payloads: list[bytes], times_us: list[int]
+    subjects: list[str],
+    keys: list[bytes | None],
+    payloads: list[bytes],
+    times_us: Sequence[int | None],
 ) -> pa.Table:
     return pa.table(
         {
@@ -198,18 +204,18 @@ def _key(value: object) -> bytes | None:
     return str(value).encode()
 
 
-def _time_us(value: object, column: str) -> int:
+def _time_us(value: object) -> int | None:
+    """Microseconds since 1970; none where it is no time."""
     if isinstance(value, datetime):
         return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _US
     if isinstance(value, int):
-        return value
+        return value if abs(value) < 1 << 63 else None
     if isinstance(value, str):
         try:
-            return _time_us(datetime.fromisoformat(value), column)
+            return _time_us(datetime.fromisoformat(value))
         except ValueError:
-            pass
-    rule = "it has timestamps, ISO 8601 as text, or microseconds since 1970"
-    raise IllegalArgument(argument=f"time column {column}", rule=rule)
+            return None
+    return None
 
 
 def _reasons(

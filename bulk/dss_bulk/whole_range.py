@@ -1,20 +1,26 @@
 """One range of a stream at once, with what cannot be read of it: for who looks at that.
 
+What the daemon's files have is read there, where this process may; for all that they have not, the
+daemon is asked, which gives records or says why there are none.
+
 Invariant: what is in no table and told neither as damaged nor as lost did not come, and nobody said
 why. Jobs that copy records read by `dss_bulk.source`, which ends at damage.
 """
 
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dss_bulk.in_place import tables_in_place
+from dss_bulk.limits import IN_PLACE_HOLES_MAX
+from dss_bulk.offset_runs import runs_of
 from dss_bulk.tables import RECORDS
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_core.errors import StreamDamaged
-from dss_core.progress import Range, Ranges, clipped, normalised
+from dss_core.progress import Range, Ranges, clipped, complement, normalised
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,37 +35,67 @@ class WholeRange:
     """Offsets that never had a record, or lost it with the power."""
 
 
-async def whole_range(client: Client, wanted: SourceRange) -> WholeRange:
-    """All of a range, in memory.
+async def whole_range(client: Client, wanted: SourceRange, *, in_place: bool = True) -> WholeRange:
+    """All of a range, in memory; files are read where that is wanted and they may be opened.
 
     Raises:
         DssError: the daemon refuses, or the connection was lost.
     """
-    damaged: list[Range] = []
-    lost: list[Range] = []
-    found: list[pa.Table] = []
-    reader = client.read(
-        stream=wanted.stream,
-        start=wanted.start,
-        records_max=wanted.end - wanted.start,
-        on_damage=lambda told: damaged.append(_offsets(told)),
-        on_lost=lambda _stream, start, end: lost.append((start, end)),
+    told = _Told()
+    tables = await _in_place(client, wanted) if in_place else []
+    holes = _holes(tables, wanted)
+    if len(holes) > IN_PLACE_HOLES_MAX:
+        tables, holes = [], ((wanted.start, wanted.end),)
+    for start, end in holes:
+        tables += await _over_the_wire(client, wanted.stream, start, end, told)
+    tables.sort(key=lambda table: int(table["offset"][0].as_py()))
+    return WholeRange(
+        pa.concat_tables(tables) if tables else RECORDS.empty_table(),
+        clipped(normalised(told.damaged), wanted.start, wanted.end),
+        clipped(normalised(told.lost), wanted.start, wanted.end),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a daemon says of offsets that it has no records of."""
+
+    damaged: list[Range] = field(default_factory=list)
+    lost: list[Range] = field(default_factory=list)
+
+    def take_damage(self, told: StreamDamaged) -> None:
+        self.damaged.append((int(told.fields["offset"]), int(told.fields["last"]) + 1))
+
+    def take_loss(self, _stream: str, start: int, end: int) -> None:
+        self.lost.append((start, end))
+
+
+async def _in_place(client: Client, wanted: SourceRange) -> list[pa.Table]:
+    async with aclosing(tables_in_place(client, wanted)) as read:
+        return [table async for table, _ in read if table.num_rows]
+
+
+def _holes(tables: list[pa.Table], wanted: SourceRange) -> Ranges:
+    """What the files did not give."""
+    there = normalised(run for table in tables for run in runs_of(table["offset"]))
+    return complement(there, wanted.start, wanted.end)
+
+
+async def _over_the_wire(
+    client: Client, stream: str, start: int, end: int, told: _Told
+) -> list[pa.Table]:
+    reader = client.read(
+        stream=stream, start=start, end=end, on_damage=told.take_damage, on_lost=told.take_loss
+    )
+    found: list[pa.Table] = []
     # What can be read comes all the same, and each damage is told before one of them is raised.
     with suppress(StreamDamaged):
         async with aclosing(reader.batches()) as batches:
             async for batch in batches:
                 table = batch.to_arrow(key_hashes=True)
-                found.append(table.filter(pc.less(table["offset"], wanted.end)))
-                # Offsets may be left out, so fewer records than offsets lie before the end.
-                if found[-1].num_rows < table.num_rows:
+                # A daemon that knows no end offset goes on.
+                table = table.filter(pc.less(table["offset"], end))
+                if not table.num_rows:
                     break
-    return WholeRange(
-        pa.concat_tables(found) if found else RECORDS.empty_table(),
-        clipped(normalised(damaged), wanted.start, wanted.end),
-        clipped(normalised(lost), wanted.start, wanted.end),
-    )
-
-
-def _offsets(told: StreamDamaged) -> Range:
-    return int(told.fields["offset"]), int(told.fields["last"]) + 1
+                found.append(table)
+    return found

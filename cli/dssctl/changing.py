@@ -6,6 +6,7 @@ dry run, or nothing to do) or one operation; everything else goes to stderr.
 """
 
 import json
+import sys
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +19,7 @@ from dssctl.connection import ask
 from dssctl.impact import Impact, require_reason
 from dssctl.operation_items import (
     APPLIED_KIND,
+    AS_PLANNED_KIND,
     PLAN_KIND,
     operation_item,
     operation_sections,
@@ -25,7 +27,7 @@ from dssctl.operation_items import (
     plan_sections,
 )
 from dssctl.output import note, show_one, tell_one
-from dssctl.settings import Settings
+from dssctl.settings import Format, Settings
 from dssctl.tree import Command, SettingsOption, settings_of
 from dssctl.waiting import require_done, wait_for_end
 
@@ -73,8 +75,11 @@ class Removing(Changing):
 
 def show_operation(settings: Settings, operation: "Operation") -> None:
     """Print what was applied, and say how it is taken back."""
-    sections = list(operation_sections(operation))
-    show_one(settings, APPLIED_KIND, operation_item(operation), sections)
+    if settings.change.plan_seen and operation.state == "done":
+        show_one(settings, AS_PLANNED_KIND, operation_item(operation))
+    else:
+        sections = list(operation_sections(operation))
+        show_one(settings, APPLIED_KIND, operation_item(operation), sections)
     if not operation.ended:
         number = operation.number
         how = f"wait for it: dssctl ops wait {number}; stop the rest: dssctl ops cancel {number}"
@@ -164,8 +169,15 @@ def _agreed(context: typer.Context, change: "Change", *, tells_plan: bool) -> "O
         return None
     if tells_plan:
         tell_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
+        settings.change.plan_seen = _is_seen(settings)
     confirm(settings, plan.summary, plan.subject, confirmed=settings.change.confirmed)
     return _applied(settings, plan)
+
+
+def _is_seen(settings: Settings) -> bool:
+    """Whether a plan on stderr stands right above the outcome on stdout."""
+    seen = sys.stderr.isatty() and sys.stdout.isatty() and not settings.quiet
+    return seen and settings.format is Format.TABLE
 
 
 def _planned(settings: Settings, change: "Change") -> "OperationPlan":

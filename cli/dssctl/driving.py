@@ -6,21 +6,22 @@ started for a job that was made, never before; one that dies leaves a job that a
 """
 
 import os
-import sys
 import time
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dssctl.changing import carry_out
 from dssctl.connection import ask
+from dssctl.engines import LOCAL_ENGINE, Engine
+from dssctl.job_logs import begin_log, log_path
 from dssctl.output import note
-from dssctl.quantities import size_bytes
+from dssctl.quantities import moment_us, size_bytes
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Operation
+    from dss_client import Client, Operation
     from dss_client.changes import CreateJob
 
 JobName = Annotated[
@@ -50,7 +51,12 @@ Drive = Annotated[
 
 
 def make_job(
-    context: typer.Context, change: "CreateJob", *, drive: bool, tells: bool = True
+    context: typer.Context,
+    change: "CreateJob",
+    engine: Engine = LOCAL_ENGINE,
+    *,
+    drive: bool,
+    tells: bool = True,
 ) -> None:
     """Plan, ask, make; then start the driver. Where something else is told, only that is data.
 
@@ -66,23 +72,22 @@ def make_job(
         if tells:
             show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
-            start_driver(settings, change.name)
+            start_driver(settings, change.name, engine)
         else:
             note(settings, f"drive it: dssctl jobs drive {change.name}")
 
-    carry_out(context, change, show)
+    carry_out(context, replace(change, engine=engine.name), show)
 
 
-def start_driver(settings: Settings, job: str) -> None:
+def start_driver(settings: Settings, job: str, engine: Engine) -> None:
     """Start a process that works off the job, unless it has ended."""
-    if ask(settings, lambda client: client.jobs.get(job)).has_ended:
+    found = ask(settings, lambda client: client.jobs.get(job))
+    if found.has_ended:
         note(settings, f"job {job} has nothing to do")
         return
     log = log_path(job)
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "dss_bulk", job]
-    if settings.endpoint is not None:
-        command += ["--endpoint", settings.endpoint]
+    begin_log(log, found)
+    command = engine.command(job, settings.endpoint, log.parent)
     pid = os.posix_spawn(
         command[0],
         command,
@@ -94,15 +99,18 @@ def start_driver(settings: Settings, job: str) -> None:
         ],
         setsid=True,
     )
-    note(settings, f"its driver is process {pid}; it says what it does in {log}")
+    note(settings, f"its driver is process {pid}; what it says: dssctl jobs logs {job}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
 
 
-def log_path(job: str) -> Path:
-    """Where the driver of a job that was started on this machine says what it does."""
-    from platformdirs import user_state_path
+def source_bytes(settings: Settings, change: "CreateJob") -> int:
+    """About what a job reads: all that its source keeps, where it does not read all of it."""
 
-    return user_state_path("dssctl", appauthor=False) / "jobs" / f"{job}.log"
+    async def asked(client: "Client") -> int:
+        found = await client.topics.list()
+        return sum(each.bytes for each in found if each.topic.name == change.source)
+
+    return ask(settings, asked)
 
 
 def time_us(text: str | None) -> int | None:
@@ -111,14 +119,7 @@ def time_us(text: str | None) -> int | None:
     Raises:
         IllegalTime: it is no time.
     """
-    from dss_core.times import parse_time
-
-    if text is None:
-        return None
-    found = parse_time(text, now_us=time.time_ns() // 1_000)
-    if not isinstance(found, int):
-        raise typer.BadParameter(f"'{text}' is no moment here; write -1h, a date or RFC 3339.")
-    return found
+    return None if text is None else moment_us(text, now_us=time.time_ns() // 1_000)
 
 
 def size_or_usual(text: str | None) -> int:

@@ -36,6 +36,18 @@ def run(arguments: Sequence[str]) -> int:
     return exit_code
 
 
+def _report_broken(unexpected: Exception, settings: Settings) -> int:
+    """Tell of an error of ours without a traceback, wherever one can be kept."""
+    from dssctl.broken import condition_of
+
+    try:
+        failure = condition_of(unexpected)
+    except OSError:
+        raise unexpected from None
+    report(failure, settings)
+    return failure.exit_code
+
+
 def _invoked(arguments: Sequence[str], settings: Settings) -> int:
     try:
         _require_text(arguments)
@@ -48,12 +60,14 @@ def _invoked(arguments: Sequence[str], settings: Settings) -> int:
 
         sys.stdout.write(help_json(wanted.words) + "\n")
         return ExitCode.OK
-    except OutputUnwritable:
+    except (OutputUnwritable, BrokenPipeError):
         raise
     except (DssError, typer.TyperException, KeyboardInterrupt) as failure:
         sys.stdout.flush()
         report(failure, settings)
         return exit_code_for(failure)
+    except Exception as unexpected:  # noqa: BLE001 - told, with its traceback in a file
+        return _report_broken(unexpected, settings)
     assert returned is None, f"a command returned {returned!r}; it must raise instead"
     return ExitCode.OK
 

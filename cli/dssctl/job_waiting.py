@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from dss_core.errors import JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
+from dssctl.job_logs import JOB_LOG_KIND, follow
 from dssctl.limits import DRIVER_LOOK_S, DRIVER_LOOKS_MAX
-from dssctl.output import note
+from dssctl.output import growing, note
+from dssctl.output.writer import Growing
 from dssctl.progress import settling
 from dssctl.settings import Settings
 
@@ -56,6 +58,18 @@ async def taken_soon(client: "Client", name: str) -> "Job":
             return job
         await asyncio.sleep(DRIVER_LOOK_S)
     return await client.jobs.get(name)
+
+
+def follow_job(settings: Settings, job: "Job") -> None:
+    """Print what is told of a job until it has ended."""
+
+    async def told(listing: Growing) -> None:
+        async with connected(settings) as client:
+            await require_daemon(client, settings)
+            await follow(client, job, listing.add)
+
+    with growing(settings, JOB_LOG_KIND) as listing, outages_noted(settings):
+        asyncio.run(told(listing))
 
 
 class Waiting:

@@ -231,6 +231,22 @@ BENCH_SHOWN_EVERY_S = 0.2
 SCHEDULE_LATE_MS = 10 * 60_000
 """A run that is due begins within its jitter, minutes at most."""
 
+JOB_UNDRIVEN_MS = 5 * 60_000
+"""A driver that is replaced is there again within its lease, seconds."""
+
+JOB_LOG_BYTES_MAX = 1 << 20
+"""Of what the drivers of a job said. Where it is more when another one is started, it becomes the
+older half; so there are two of these at most, and what one driver says: a line a chunk."""
+
+JOB_LOG_LINE_BYTES_MAX = 64 << 10
+"""Of a line that is printed."""
+
+JOB_LOG_LOOK_S = 0.5
+"""How soon `jobs logs -f` tells what a driver said."""
+
 STREAMS_AT_ONCE = 16
 """Streams of a topic that are looked at together; one after the other the way to the daemon and
 back would count a thousand times."""
+
+FAILURES_KEPT = 20
+"""Files with tracebacks of errors that nobody expected; the oldest go first."""

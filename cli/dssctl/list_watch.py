@@ -5,8 +5,6 @@ printed. Invariant: a daemon that is away ends nothing; it is told once, and onc
 """
 
 import asyncio
-import io
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
@@ -14,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import Stopping, TimedOut, Unreachable
 from dssctl.connection import connected, in_time, require_daemon
-from dssctl.limits import WATCH_SCREEN_MARGIN
-from dssctl.output import Column, Instant, Item, Kind, growing, note
+from dssctl.output import Column, Item, Kind, growing, note
 from dssctl.output.table import Table
 from dssctl.output.writer import Growing
+from dssctl.screen import Drawn, Screen
 from dssctl.selection import Selection, Wanted
 from dssctl.settings import Format, Settings
 
@@ -29,7 +27,6 @@ Show = Callable[[list[Item]], None]
 
 ADDED, CHANGED, GONE = "ADDED", "CHANGED", "GONE"
 _AWAY = (Unreachable, TimedOut, Stopping)
-_HOME, _CLEAR, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[2J", "\x1b[K", "\x1b[J"
 
 
 def watch_list(
@@ -43,8 +40,12 @@ def watch_list(
         DssError: the daemon was never there, or refuses the question.
     """
     if sys.stdout.isatty() and settings.format in {Format.TABLE, Format.WIDE}:
-        screen = _Screen(settings, selection.kind, interval_s)
-        asyncio.run(_look(settings, selection, question, interval_s, screen.show))
+        screen = Screen(settings, interval_s)
+
+        def draw(items: list[Item]) -> None:
+            screen.draw(_rows(settings, selection.kind, items), f"{len(items)} shown")
+
+        asyncio.run(_look(settings, selection, question, interval_s, draw))
         return
     with growing(settings, change_kind(selection.kind)) as listing:
         changes = Changes(selection.kind)
@@ -117,46 +118,11 @@ async def _look(
             await asyncio.sleep(interval_s)
 
 
-class _Screen:
-    """A terminal that shows the newest look, and nothing else."""
-
-    def __init__(self, settings: Settings, kind: Kind, interval_s: float) -> None:
-        self._settings = settings
-        self._kind = kind
-        self._interval_s = interval_s
-        self._drawn = False
-
-    def show(self, items: list[Item]) -> None:
-        """Draw over what was there."""
-        lines = [self._heading(len(items)), *self._rows(items)]
-        room = shutil.get_terminal_size().lines - WATCH_SCREEN_MARGIN
-        if len(lines) > room:
-            lines = [*lines[: room - 1], f"... {len(lines) - room + 1} more lines"]
-        body = "".join(f"{line}{_REST_OF_LINE}\n" for line in lines)
-        begin = _HOME if self._drawn else _CLEAR + _HOME
-        sys.stdout.write(f"{begin}{body}{_REST_OF_SCREEN}")
-        sys.stdout.flush()
-        self._drawn = True
-
-    def _heading(self, count: int) -> str:
-        at = Instant(self._settings.clock_us() // 1_000_000 * 1_000_000).rfc3339()
-        context = self._settings.context
-        where = f"  context {context.name}" if context else ""
-        return f"{at}  every {self._interval_s:g} s  {count} shown{where}  Ctrl-C ends"
-
-    def _rows(self, items: list[Item]) -> list[str]:
-        drawn = _Drawn()
-        table = Table(self._settings, self._kind, drawn, grows=False)
-        table.begin()
-        for item in items:
-            table.add(item)
-        table.end()
-        return drawn.getvalue().splitlines()
-
-
-class _Drawn(io.StringIO):
-    """Text on its way to a terminal."""
-
-    def isatty(self) -> bool:
-        """Lines are fitted to its width, and coloured as there."""
-        return True
+def _rows(settings: Settings, kind: Kind, items: list[Item]) -> list[str]:
+    drawn = Drawn()
+    table = Table(settings, kind, drawn, grows=False)
+    table.begin()
+    for item in items:
+        table.add(item)
+    table.end()
+    return drawn.getvalue().splitlines()

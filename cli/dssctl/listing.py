@@ -33,11 +33,8 @@ class Listing(Command):
         super().__init__(name, **attributes)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- Typer's private types
-        """Let --watch stand alone: the parser knows no option whose value may be absent."""
-        end = args.index("--") if "--" in args else len(args)
-        bare = {"-w", "--watch"}
-        args[:end] = [f"--watch={WATCH_INTERVAL_S:g}s" if a in bare else a for a in args[:end]]
-        return super().parse_args(ctx, args)
+        """Let --watch stand alone."""
+        return super().parse_args(ctx, with_bare_watch(args))
 
 
 def listing(kind: Kind, rules: ListRules | None = None) -> type[Listing]:
@@ -113,11 +110,23 @@ def _options(rules: ListRules) -> list[Any]:
             help="name,lag for these alone; +oldest for one more.",
         ),
         _ListOption(["-n", "--limit"], "limit", metavar="N", help=limit),
-        _ListOption(
-            ["-w", "--watch"],
-            "watch",
-            metavar="[=SPAN]",
-            help=f"Look again every {WATCH_INTERVAL_S:g} s, or as often as said, until Ctrl-C: "
-            "a terminal is drawn anew, else each change is printed.",
-        ),
+        watch_option(),
     ]
+
+
+def watch_option() -> KeyOption:
+    """Of what can be looked at again and again."""
+    return _ListOption(
+        ["-w", "--watch"],
+        "watch",
+        metavar="[=SPAN]",
+        help=f"Look again every {WATCH_INTERVAL_S:g} s, or as often as said, until Ctrl-C: "
+        "a terminal is drawn anew, else each change is printed.",
+    )
+
+
+def with_bare_watch(args: list[str]) -> list[str]:
+    """With a value where --watch has none: the parser knows no option whose value may be absent."""
+    end = args.index("--") if "--" in args else len(args)
+    bare, usual = {"-w", "--watch"}, f"--watch={WATCH_INTERVAL_S:g}s"
+    return [*(usual if each in bare else each for each in args[:end]), *args[end:]]

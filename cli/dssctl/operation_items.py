@@ -176,6 +176,9 @@ APPLIED_KIND = Kind(
 )
 """What a command that changed something shows of it."""
 
+AS_PLANNED_KIND = Kind("Operation", (_NUMBER, _STATE, _STREAMS), OPERATION_KIND.identity)
+"""What is shown of one that did what a person at the terminal has just read."""
+
 SHOWN_KIND = Kind(
     "Operation",
     (

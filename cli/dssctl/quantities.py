@@ -14,15 +14,15 @@ from dss_core.times import parse_span_ms, parse_time
 
 _UNITS_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _COUNT = re.compile(r"[0-9]{1,18}")
-_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])")
+_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])", re.IGNORECASE)
 
 
 def size_bytes(text: str) -> int:
-    """An amount like ``10G`` or ``512M``, in bytes."""
+    """An amount like ``10G`` or ``512m``, in bytes; of either case, for nobody means millibytes."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a size; write 512M, 10G or 4096B.")
-    return int(found[1]) * _UNITS_BYTES[found[2]]
+    return int(found[1]) * _UNITS_BYTES[found[2].upper()]
 
 
 def distance(text: str) -> int | timedelta:
@@ -39,7 +39,12 @@ def distance(text: str) -> int | timedelta:
 
 
 def moment_ms(text: str, *, now_us: int) -> int:
-    """A moment of the shared grammar, in milliseconds since 1970.
+    """As `moment_us`, in milliseconds."""
+    return moment_us(text, now_us=now_us) // 1_000
+
+
+def moment_us(text: str, *, now_us: int) -> int:
+    """A moment of the shared grammar, in microseconds since 1970.
 
     Raises:
         IllegalTime: it is none.
@@ -48,4 +53,4 @@ def moment_ms(text: str, *, now_us: int) -> int:
     time_us = parse_time(text, now_us=now_us)
     if not isinstance(time_us, int):
         raise typer.BadParameter(f"'{text}' is no moment here; write +30m, a date or RFC 3339.")
-    return time_us // 1_000
+    return time_us

@@ -31,6 +31,13 @@ class Format(StrEnum):
     """Which fields the items have, in place of items; no daemon is asked."""
 
 
+ENGINES = ("local", "spark", "auto")
+"""Of bulk jobs."""
+
+SPARK_MASTER = "local[*]"
+"""All cores of this machine."""
+
+
 class TimeStyle(StrEnum):
     """How tables show moments."""
 
@@ -61,6 +68,8 @@ class ChangeOptions:
     wait: bool = True
     """For the end of the operation, for at most `Settings.wait_s`."""
     detailed_exit_code: bool = False
+    plan_seen: bool = False
+    """The plan stands above the outcome, in one terminal."""
     confirm_name: str | None = None
     """Of what is changed, typed beforehand, where a protected context asks for it."""
 
@@ -116,6 +125,9 @@ class Settings:
     """Of commands that change something."""
     listing: ListOptions = field(default_factory=ListOptions)
     """Of commands that list."""
+    engine: str = ENGINES[0]
+    """That drives bulk jobs where no flag says so."""
+    spark_master: str = SPARK_MASTER
     flags: dict[str, str] = field(default_factory=dict)
     """What options gave for keys of the configuration."""
     clock_us: Callable[[], int] = lambda: time.time_ns() // 1_000

@@ -49,6 +49,7 @@ COMMANDS = {
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
+    "transforms": "A function of yours between two topics, as a bulk job: create.",
     "backfills": "Rows of files as records of a topic, as a bulk job: create.",
     "audits": "Whether a topic has its records, each once and in order: create, show.",
     "daemon": "How the daemon is.",
@@ -156,6 +157,10 @@ class Command(TyperCommand):
             _tell_elsewhere(settings, changes=changes)
         if changes:
             require_may_change(settings, ctx.command_path)
+        return self.carry_out(ctx)
+
+    def carry_out(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+        """Do what it does, with all settings known."""
         return super().invoke(ctx)
 
     def changes(self, _ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
+    from dss_client.job_values import SourceRange
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
     from dss_client.producer import Producer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dss_client.schedules import Schedules
     from dss_client.session import Session
     from dss_client.sessions import Sessions
+    from dss_client.stored_runs import StoredRuns
     from dss_client.subscription import GrantNotice, Subscription
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
@@ -263,6 +265,12 @@ class Client:
         from dss_client.watch import watch
 
         return watch(self._connection, topics, groups, all=all)
+
+    def stored_runs(self, wanted: "SourceRange") -> "AsyncGenerator[StoredRuns, None]":
+        """Where the daemon keeps the records of a range; for readers that see its files."""
+        from dss_client.stored_runs import stored_runs
+
+        return stored_runs(self._connection, wanted)
 
     async def opened_session(self) -> "Session":
         """The one of this client, which begins here; for its subscriptions."""

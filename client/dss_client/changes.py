@@ -271,7 +271,7 @@ class CreateJob:
 
     name: str
     kind: str
-    """``replay``, ``export``, ``backfill`` or ``audit``."""
+    """``replay``, ``export``, ``backfill``, ``audit`` or ``transform``."""
     engine: str = "local"
     source: str = ""
     """A topic; empty where it reads none."""

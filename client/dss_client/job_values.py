@@ -36,7 +36,7 @@ class Job:
     job_id: int
     name: str
     kind: str
-    """``replay``, ``export``, ``backfill`` or ``audit``."""
+    """``replay``, ``export``, ``backfill``, ``audit`` or ``transform``."""
     engine: str
     state: str
     """``active``, ``paused``, ``done``, ``failed`` or ``cancelled``."""

@@ -53,7 +53,8 @@ _COLUMN_OF = {"payloads": _PAYLOAD, "keys": _KEY, "headers": _HEADERS, "timestam
 _COLUMNS_OF_BYTES = 4
 """Keys, payloads, header names, header values. In a forged batch they may be the same bytes."""
 _NO_ENTRIES = pa.StructArray.from_arrays(
-    [pa.array([], pa.utf8()), pa.array([], pa.binary())],
+    # `pa.array` would load pandas where that is installed, also for who only reads.
+    [pa.nulls(0, pa.utf8()), pa.nulls(0, pa.binary())],
     fields=[HEADERS_TYPE.key_field, HEADERS_TYPE.item_field],
 )
 

@@ -152,8 +152,9 @@ def check(
 ) -> None:
     """Say whether a data directory is whole, while no daemon runs on it. Nothing is changed."""
     from dss_core.default_paths import default_data_dir
-    from dssd.check.command import check as checked
 
+    with loading():
+        from dssd.check.command import check as checked
     as_json = output is FindingsFormat.JSON
     raise typer.Exit(checked(data_dir or default_data_dir(), deep=deep, as_json=as_json))
 

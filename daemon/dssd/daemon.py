@@ -225,7 +225,9 @@ class Daemon:
         await stack.enter_async_context(events)
         self._note_quarantined(events, directory, log)
         groups = await Groups.open(store, catalogue, log, self._clock)
-        registry = Registry(store, groups, catalogue, log, self._clock, boot_id=self._boot_id)
+        registry = Registry(
+            store, groups, catalogue, log, self._clock, boot_id=self._boot_id, note=events.note
+        )
         await stack.enter_async_context(registry)
         sessions = await Sessions.open(
             store, catalogue, log, groups, registry, self._clock, events=events

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 LINE_BYTES_MAX = 16 << 20
 STRING_BYTES_MAX = 64 << 10
 """How much of a buffer is shown; more than one answer of the daemon holds."""

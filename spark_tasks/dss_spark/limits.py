@@ -30,3 +30,18 @@ MASTER_CONNECT_S = 3.0
 AUTO_BYTES = 8 << 30
 """What `--engine auto` gives to Spark: below that one process without a shuffle is quicker on one
 machine (measured: three times at half a gigabyte)."""
+
+SPOOL_ROW_GROUP_BYTES = 16 << 20
+"""Of sorted records that wait for their chunk: a chunk reads few of them besides its own."""
+
+REASON_CHARACTERS_MAX = 500
+"""Of what a job says of its failure: Spark repeats a trace for each attempt."""
+
+TERM_S = 10.0
+"""What processes of a driver have to end by themselves, before they are killed."""
+
+GROUP_LOOK_S = 0.05
+"""How often it is looked whether they have ended."""
+
+AUDIT_TEXT_BYTES_MAX = 16 << 20
+"""What a task tells of its share of a chunk: all origins that one range may remember, and more."""

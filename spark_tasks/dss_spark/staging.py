@@ -26,12 +26,13 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from dss_bulk.copies import CopyRule, copied
+from dss_bulk.rows import Reject
 from dss_bulk.staging import Target
 from dss_bulk.tables import columns_of
 from dss_core.errors import DssError
-from dss_core.errors.condition import from_wire
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
+from dss_spark.answers import read_answer, write_answer
 from dss_spark.limits import STAGED_BATCH_BYTES, STAGING_TASKS_MAX
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 FORMAT = "dss_stage"
 PARTITION = "__partition"
 RECORD_COLUMNS = ("subject", "key", "payload", "headers", "timestamp_us")
+REJECT_COLUMNS = ("file", "row", "reject")
 COPY_COLUMNS = ("stream", "offset", "append_time_us")
 """What copies are made of besides."""
 
@@ -58,12 +60,29 @@ class Stage:
     """Where the driver reads which files there are."""
     copy: CopyRule | None = None
     """The records are copies by this rule, and get their origin headers."""
+    paths: tuple[str, ...] = ()
+    """Of the files whose rows the records are made of; rows with a ``reject`` make none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """What was staged."""
+
+    files: Sequence[StagedFile]
+    """In the order in which a commit names them."""
+    rejects: Sequence[Reject]
+    """In the order of files and rows."""
+
+    @property
+    def records(self) -> int:
+        """Of all files."""
+        return sum(file.records for file in self.files)
 
 
 def stage(
     frame: "DataFrame", plan: Stage, *, number: str, order: Sequence[str], at_once: int
-) -> list[StagedFile]:
-    """Stage the records of a frame; the files, in the order in which a commit names them.
+) -> StagedChunk:
+    """Stage the records of a frame.
 
     Args:
         frame: records, and the columns that the next two name.
@@ -80,9 +99,11 @@ def stage(
     target = plan.target
     tasks = min(target.partitions, STAGING_TASKS_MAX, 2 * at_once)
     each = -(-target.partitions // tasks)
-    columns = (*RECORD_COLUMNS, *(() if plan.copy is None else COPY_COLUMNS))
+    copy_columns = () if plan.copy is None else COPY_COLUMNS
+    columns = (*RECORD_COLUMNS, *copy_columns, *(REJECT_COLUMNS if plan.paths else ()))
     keep = dict.fromkeys((*columns, *order))
-    routed = frame.withColumn(HASH, f.expr(HASH_SQL)).withColumn(
+    hashed = "key_hash" if "key_hash" in frame.columns else HASH_SQL
+    routed = frame.withColumn(HASH, f.expr(hashed)).withColumn(
         PARTITION, f.expr(partition_sql(target, HASH, number))
     )
     (
@@ -98,12 +119,10 @@ def stage(
     return _answer(plan.answer)
 
 
-def _answer(path: Path) -> list[StagedFile]:
-    said = json.loads(path.read_text())
-    path.unlink()
-    for refusal in said["refusals"]:
-        raise from_wire(**refusal)
-    return [StagedFile(**each) for each in said["files"]]
+def _answer(path: Path) -> StagedChunk:
+    said = read_answer(path)
+    rejects = sorted(Reject(*each) for each in said["rejects"])
+    return StagedChunk([StagedFile(**each) for each in said["files"]], rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +131,7 @@ class _Staged(WriterCommitMessage):
 
     file: StagedFile | None
     """None where it had no record."""
+    rejects: Sequence[Reject] = ()
     refusal: DssError | None = None
 
 
@@ -135,25 +155,26 @@ class _StageWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Staged:
         """Write the file of one attempt of one task."""
         plan = self._plan
+        rejects: list[Reject] = []
         try:
             with StagedWriter(plan.directory, plan.staged_for) as staged:
                 for partition, table in by_partition(iterator):
-                    for part in _copies(as_records(table), plan.copy):
+                    records = as_records(_without_rejects(table, plan.paths, rejects))
+                    for part in _copies(records, plan.copy) if records.num_rows else ():
                         staged.add(columns_of(part), partition)
-                return _Staged(staged.finish() if staged.records else None)
+                return _Staged(staged.finish() if staged.records else None, rejects)
         except DssError as refusal:
-            return _Staged(None, refusal)
+            return _Staged(None, refusal=refusal)
 
     def commit(self, messages: Sequence[_Staged | None]) -> None:
         """Tell the driver which files there are; this is not its process."""
         done = [message for message in messages if message is not None]
         said = {
             "files": [asdict(each.file) for each in done if each.file is not None],
-            "refusals": [_refusal(each.refusal) for each in done if each.refusal is not None],
+            "rejects": [reject for each in done for reject in each.rejects],
         }
-        unfinished = self._plan.answer.with_suffix(".part")
-        unfinished.write_text(json.dumps(said))
-        unfinished.rename(self._plan.answer)
+        refusals = [each.refusal for each in done if each.refusal is not None]
+        write_answer(self._plan.answer, said, refusals)
 
     def abort(self, messages: Sequence[_Staged | None]) -> None:
         """Remove what was written for nothing; the daemon sweeps what is missed here."""
@@ -167,7 +188,7 @@ def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Ta
     held: list[pa.RecordBatch] = []
     held_bytes, of = 0, -1
     for batch in batches:
-        for partition, part in _runs(batch, PARTITION):
+        for partition, part in runs(batch, PARTITION):
             if held and (partition != of or held_bytes >= STAGED_BATCH_BYTES):
                 yield of, pa.Table.from_batches(held)
                 held, held_bytes = [], 0
@@ -178,16 +199,26 @@ def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Ta
         yield of, pa.Table.from_batches(held)
 
 
+def _without_rejects(table: pa.Table, paths: Sequence[str], rejects: list[Reject]) -> pa.Table:
+    """The rows that are records; the others are added to the rejects."""
+    if not paths or table["reject"].null_count == table.num_rows:
+        return table
+    is_record = table["reject"].is_null()
+    others = table.filter(pc.invert(is_record)).select(REJECT_COLUMNS).to_pylist()
+    rejects += [Reject(paths[each["file"]], each["row"], each["reject"]) for each in others]
+    return table.filter(is_record)
+
+
 def _copies(table: pa.Table, rule: CopyRule | None) -> Iterator[pa.Table]:
     """The records as they are, or copies of them: those of one stream at a time."""
     if rule is None:
         yield table
         return
-    for stream, part in _runs(table.combine_chunks().to_batches()[0], "stream"):
+    for stream, part in runs(table.combine_chunks().to_batches()[0], "stream"):
         yield copied(pa.Table.from_batches([part]), stream, rule)
 
 
-def _runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
+def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
     """Consecutive rows with the same value of a column."""
     if not batch.num_rows:
         return
@@ -196,10 +227,6 @@ def _runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatc
     for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield value, batch.slice(start, end - start)
         start = end
-
-
-def _refusal(error: DssError) -> dict[str, object]:
-    return {"code": error.code, "fields": error.fields, "message": error.message}
 
 
 def _encoded(plan: Stage) -> str:
@@ -215,4 +242,5 @@ def _decoded(text: str) -> Stage:
         target=Target(**{**target, "router": Router(target["router"])}),
         answer=Path(said["answer"]),
         copy=None if copy is None else CopyRule(**copy),
+        paths=tuple(said["paths"]),
     )

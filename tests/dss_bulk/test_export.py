@@ -64,7 +64,7 @@ def test_a_driver_that_was_killed_at_any_step_is_gone_on_from(tmp_path: Path) ->
     again = run_of(tmp_path)
     write(again, 0, [0, 1])
     write(again, 1, [2], base=2)
-    again._unfinished.rename(again.folder)  # killed before it was noted
+    again.unfinished.rename(again.folder)  # killed before it was noted
     last = run_of(tmp_path)
     last.publish({STREAM: 3})
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 3

@@ -3,10 +3,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
-import pytest
 
 from dss_bulk.rows import Reject, RowRule, records_of
-from dss_core.errors import IllegalArgument
 from dss_core.limits import RECORD_BYTES_MAX
 from dss_core.routing import key_hash
 
@@ -70,9 +68,15 @@ def test_a_row_that_makes_no_record_is_rejected_with_its_number_and_its_reason()
     assert "bytes" in made.rejects[2].reason
 
 
-def test_a_time_column_of_text_is_refused() -> None:
-    with pytest.raises(IllegalArgument, match="time column"):
-        records_of(rows_of(at=["yesterday"]), FILES, RowRule("t", time="at"), 0)
+def test_a_row_whose_time_is_none_is_rejected_with_what_it_says() -> None:
+    rows = rows_of(at=["2013-01-01T05:00:00Z", "yesterday", None])
+    made = records_of(rows, FILES, RowRule("t", time="at"), NOW_US)
+    assert made.records["timestamp_us"].to_pylist() == [1_357_016_400_000_000, NOW_US]
+    [reject] = made.rejects
+    assert reject.row == rows["__row"].to_pylist()[1]
+    assert reject.reason.startswith("its at is no time: yesterday")
+    [reject] = records_of(rows_of(at=[1.5]), FILES, RowRule("t", time="at"), 0).rejects
+    assert "microseconds" in reject.reason
 
 
 def test_a_rule_survives_the_manifest() -> None:

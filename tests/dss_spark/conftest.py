@@ -21,6 +21,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.python.daemon.module": "dss_spark.worker_parent",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",

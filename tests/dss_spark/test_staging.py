@@ -43,7 +43,7 @@ def records(spark: "SparkSession", header: str = "") -> "DataFrame":
 
 def staged(frame: "DataFrame", folder: Path, target: Target = TARGET) -> list[StagedFile]:
     plan = Stage(folder, STAGED_FOR, target, folder / "answer.json", RULE)
-    return stage(frame, plan, number="offset", order=("offset",), at_once=2)
+    return list(stage(frame, plan, number="offset", order=("offset",), at_once=2).files)
 
 
 def test_tasks_stage_copies_each_once_where_their_key_belongs_and_in_order(

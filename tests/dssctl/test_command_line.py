@@ -147,8 +147,8 @@ def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
         (("errors", "explain", "DSS9999"), 2),
         (("groups", "create", "/billing/orders/#"), 2),
         (("consume", "$share/g/t/#", "--group", "g"), 2),
-        ((*NOBODY, "topics", "rm", "t"), 2),
-        ((*NOBODY, "groups", "rm", "g"), 2),
+        ((*NOBODY, "topics", "rm", "t"), 3),
+        ((*NOBODY, "groups", "rm", "g"), 3),
         (("offsets", "rewind", "g"), 2),
         (("offsets", "rewind", "g", "--to", "earliest", "--by", "5"), 2),
         (("offsets", "skip", "g", "--by", "-5"), 2),
@@ -165,7 +165,7 @@ def test_of_two_formats_the_later_counts(dssctl: Run) -> None:
         (("topics", "edit", "t", "--retention", "7d", "--no-retention", "-y"), 2),
         (("records", "skip", "g", "t/0/0", "-1", "-y"), 2),
         (("grants", "transfer", "g", "t/0/0", "-y"), 2),
-        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest"), 2),
+        ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest"), 3),
         ((*NOBODY, "ops", "cancel", "7"), 2),
         ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest", "--if-revision", "x"), 2),
         ((*NOBODY, "offsets", "rewind", "g", "--to", "earliest", "-y"), 3),
@@ -206,13 +206,6 @@ def test_a_daemon_that_does_not_answer_is_a_timeout(
     done = dssctl("--endpoint", mute_daemon, "--timeout", "0.3s", *arguments)
     assert done.returncode == 4, done.stderr.decode()
     assert b"DSS5004" in done.stderr
-
-
-def test_without_a_terminal_nothing_is_asked_and_the_flag_is_named(dssctl: Run) -> None:
-    done = dssctl(*NOBODY, "topics", "rm", "flights", stdin=b"y\n")
-    assert done.returncode == 2
-    assert b"DSS1102" in done.stderr
-    assert b"--yes" in done.stderr
 
 
 def test_an_error_is_json_on_stderr_where_json_was_asked_for(dssctl: Run) -> None:

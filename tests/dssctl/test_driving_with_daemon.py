@@ -48,6 +48,11 @@ def test_rows_go_in_are_copied_and_come_out_again(
         dssctl("topics", "create", topic, "--partitions", "2")
     dssctl("backfills", "create", "in", str(rows), "--to", "rows", "--key", "k", "--yes")
     assert job(dssctl, "in")["records"] == 50
+    said = dssctl("jobs", "logs", "in", "-f", "-o", "jsonl").stdout
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {"driver", "daemon"} == {line["by"] for line in lines}
+    assert any("published 1" in line["text"] for line in lines)
+    assert sum(line["text"].startswith("job.taken") for line in lines) == 1
     dssctl("replays", "create", "over", "--from", "rows", "--to", "rows2", "--yes")
     assert job(dssctl, "over")["records"] == 50
     out = tmp_path / "out"
@@ -64,7 +69,7 @@ def test_rows_go_in_are_copied_and_come_out_again(
         (("--key", "none"), b"it has no column none, but k, n", 2),
         (("--key", "k", "--null-key", "perhaps"), b"refuse, keyless", 2),
         (("--key", "k", "--subject", "other/{n}"), b"outside the patterns", 2),
-        (("--time-column", "k"), b"ISO 8601", 2),
+        (("--time-column", "k"), b"its k is no time: a", 1),
     ],
 )
 def test_a_backfill_that_cannot_be_makes_no_job(

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from dssctl.list_watch import Changes, _Screen, change_kind
+from dssctl.list_watch import Changes, change_kind
 from dssctl.output import Column, Item, Kind
+from dssctl.screen import Screen
 from dssctl.settings import Settings
 
 KIND = Kind(
@@ -57,11 +58,11 @@ def test_a_screen_is_cut_to_the_terminal_and_says_so(
     monkeypatch.setenv("LINES", "8")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    screen = _Screen(Settings(clock_us=lambda: 1_795_000_000_000_000), KIND, 2)
-    screen.show([grant(f"a/0/{number}", number) for number in range(20)])
+    screen = Screen(Settings(clock_us=lambda: 1_795_000_000_000_000), 2)
+    screen.draw(["STREAM  LAG", *(f"a/0/{number}" for number in range(20))], "20 shown")
     first = capsys.readouterr().out
     assert first.startswith("\x1b[2J\x1b[H2026-11-18T11:06:40Z  every 2 s  20 shown  Ctrl-C ends")
     assert first.count("\n") == 6
     assert "... 17 more lines" in first
-    screen.show([])
+    screen.draw([])
     assert capsys.readouterr().out.startswith("\x1b[H2026")

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -13,6 +14,8 @@ from support.dssctl_call import Completed
 from support.started_program import ProgramProcess
 
 STREAMS = 4
+LOST_TOLD_S_MAX = 60.0
+"""Far above what it takes."""
 _numbers = count(1)
 
 
@@ -119,6 +122,20 @@ def test_a_member_is_evicted_and_kept_out_until_that_is_undone(daemon: Daemon, g
     undone = daemon.dssctl("ops", "undo", str(evicted["number"]), "-y", "-o", "json")
     assert item(undone)["undoes"] == evicted["number"]
     refused(daemon.dssctl("borrowers", "evict", group, client, "-y"), 5, "DSS2026")
+
+
+@pytest.mark.slow("two members come")
+def test_who_took_over_from_a_killed_member_is_an_event(daemon: Daemon, group: str) -> None:
+    with member(daemon, group) as first:
+        (killed,) = {each["client_id"] for each in described(daemon, group)["members"]}
+        with member(daemon, group):
+            (other,) = set(held(daemon, group).values()) - {killed}
+            first.kill()
+            events = ("events", "--subject", f"{group}@", "-o", "jsonl")
+            deadline = time.monotonic() + LOST_TOLD_S_MAX
+            while b"member.lost" not in (told := ok(daemon.dssctl(*events))):
+                assert time.monotonic() < deadline
+            assert f"{killed} went without leaving; of 2 streams, {other} took 2" in told.decode()
 
 
 def test_a_sessions_page_names_its_groups_and_what_it_holds(daemon: Daemon, group: str) -> None:

@@ -328,7 +328,9 @@ def test_a_group_that_is_not_there_is_told_before_the_flag_that_is_missing(daemo
     group = consumed(daemon, records=1, acked=1)
     rewind = ("offsets", "rewind", "nosuch", "--to", "earliest")
     refused(daemon.dssctl(*rewind), 5, "DSS2004")
-    refused(daemon.dssctl("offsets", "rewind", group, "--to", "earliest"), 2, "DSS1102")
+    asked = daemon.dssctl("offsets", "rewind", group, "--to", "earliest", stdin=b"y\n")
+    assert "--yes" in refused(asked, 2, "DSS1102")
+    assert floor(daemon, group) == 1
 
 
 @contextmanager

@@ -1,11 +1,17 @@
 """The pages of ``describe`` against a daemon process."""
 
 import json
+import shlex
+import subprocess
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from support.dssctl_call import Completed
+from support.started_program import ProgramProcess
+
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 class Daemon(Protocol):
@@ -69,3 +75,45 @@ def test_a_page_of_a_session_that_is_not_there_is_refused(read: Daemon) -> None:
     absent = read.dssctl("sessions", "describe", "nobody")
     assert absent.returncode == 5
     assert b"error DSS6003: " in absent.stderr
+
+
+def test_a_page_that_is_watched_is_printed_at_each_change_and_ends_with_what_it_is_of(
+    daemon: Daemon,
+) -> None:
+    ok(daemon.dssctl("topics", "create", "watched"))
+    describe = ("topics", "describe", "watched", "--watch=0.2s", "-o", "jsonl")
+    with ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *describe],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as watcher:
+        assert watcher.stdout is not None
+        before = json.loads(watcher.stdout.readline())
+        ok(daemon.dssctl("topics", "edit", "watched", "--retention", "1d", "-y"))
+        after = json.loads(watcher.stdout.readline())
+        ok(daemon.dssctl("topics", "rm", "watched", "-y"))
+        assert watcher.wait() == 5
+    assert (before["retention_ms"], after["retention_ms"]) == (None, 86_400_000)
+
+
+def test_the_readmes_three_commands_lead_from_a_stuck_group_past_a_record(daemon: Daemon) -> None:
+    section = README.read_text().partition("### A consumer is stuck")[2].partition("\n#")[0]
+    typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    ok(daemon.dssctl("topics", "create", "bills", "--partitions", "4"))
+    ok(daemon.dssctl("groups", "create", "team@bills/#", "--start", "earliest"))
+    line = b'{"customer": "ida", "total": "eight"}\n'
+    fields = ("--input", "jsonl", "--key-field", "customer", "--payload-field", ".")
+    ok(daemon.dssctl("produce", "bills", *fields, stdin=line))
+    commands = [
+        shlex.split(each.replace("orders", "bills").replace("billing", "team"), comments=True)[1:]
+        for each in typed
+    ]
+    assert [command[:2] for command in commands] == [
+        ["groups", "stuck"],
+        ["records", "get"],
+        ["records", "skip"],
+    ]
+    stuck, get, skip = commands
+    ok(daemon.dssctl(*stuck))
+    assert b'"eight"' in ok(daemon.dssctl(*get))
+    assert b"1 passed over" in ok(daemon.dssctl(*skip, "-y"))

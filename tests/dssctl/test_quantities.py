@@ -8,7 +8,7 @@ from dssctl.quantities import distance, moment_ms, size_bytes
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4096B", 4096), ("512M", 512 << 20), ("10G", 10 << 30)]
+    ("text", "size"), [("4096B", 4096), ("512M", 512 << 20), ("10G", 10 << 30), ("500k", 500 << 10)]
 )
 def test_a_size_has_a_unit(text: str, size: int) -> None:
     assert size_bytes(text) == size

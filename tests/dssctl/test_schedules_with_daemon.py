@@ -174,7 +174,7 @@ def test_tasks_are_listed_with_what_they_take(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     ("task", "arguments", "said"),
     [
-        ("scrub", ("--arg", "rate=1G"), "all of it is as it was written."),
+        ("scrub", ("--arg", "rate=1G"), "nothing was read: no segment is sealed yet."),
         ("retention", (), "0 segments went."),
         ("sessions", (), "0 expired sessions went, "),
         ("rebalance", (), ""),

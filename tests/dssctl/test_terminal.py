@@ -4,13 +4,14 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Protocol
 
 import pexpect
 import pytest
 
-from support.terminal import AtTerminal
+from support.terminal import TIMEOUT_S, AtTerminal
 
 
 class Daemon(Protocol):
@@ -81,8 +82,11 @@ def test_a_protected_context_wants_the_name_typed(
 
 
 @pytest.mark.parametrize("option", [("--no-input",), ("-o", "json")])
-def test_a_terminal_is_not_asked_either_when_told_so(option: tuple[str, ...]) -> None:
-    child = AtTerminal("--endpoint", "unix:/nowhere/s", "groups", "rm", "g", *option)
+def test_a_terminal_is_not_asked_either_when_told_so(
+    option: tuple[str, ...], daemon: Daemon
+) -> None:
+    daemon.dssctl("topics", "create", "unasked", "--if-not-exists")
+    child = AtTerminal("--endpoint", daemon.endpoint, "topics", "rm", "unasked", *option)
     child.expect_exact("DSS1102")
     assert exit_code(child) == 2
 
@@ -198,6 +202,41 @@ def test_ctrl_c_ends_the_waiting_and_not_the_operation(daemon: Daemon) -> None:
         holder.close()
     waited = daemon.dssctl("ops", "wait", number, "-o", "json")
     assert json.loads(waited.stdout)["item"]["state"] == "done"
+
+
+def test_an_outcome_does_not_repeat_the_plan_above_it(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "terse", "--if-not-exists")
+    daemon.dssctl("groups", "create", "terse@terse/#", "--start", "earliest")
+    daemon.dssctl("produce", "terse", stdin=b"one\n")
+    skip = ("offsets", "skip", "terse", "--to", "now", "-y", "--color", "never")
+    child = AtTerminal("--endpoint", daemon.endpoint, *skip)
+    child.expect_exact("1 record is passed over")
+    child.expect_exact("undo with")
+    assert re.search("STATE +done", printed(child))
+    assert "SUMMARY" not in printed(child)
+    assert "FLOOR-AFTER" not in printed(child)
+    assert exit_code(child) == 0
+
+
+def test_a_page_that_is_watched_is_drawn_anew_until_ctrl_c(daemon: Daemon) -> None:
+    daemon.dssctl("topics", "create", "seen", "--if-not-exists")
+    describe = ("topics", "describe", "seen", "--watch=0.2s")
+    child = AtTerminal("--endpoint", daemon.endpoint, *describe)
+    child.expect_exact("every 0.2 s")
+    child.expect_exact("seen")
+    child.expect_exact("\x1b[H")
+    child.sendintr()
+    assert exit_code(child) == 130
+
+
+def test_a_dashboard_that_goes_to_a_file_is_refused_with_what_to_say(daemon: Daemon) -> None:
+    program = f"{sys.executable} -m dssctl --endpoint {daemon.endpoint} top"
+    line = f"{program} > /dev/null; {program} -o table > /dev/null && echo shown"
+    child = pexpect.spawn("/bin/sh", ["-c", line], timeout=TIMEOUT_S, encoding="utf-8")
+    child.expect_exact("for one look in text say -o table")
+    child.expect_exact("shown")
+    child.expect(pexpect.EOF)
+    child.close()
 
 
 def test_a_wait_shows_how_it_stands_and_ends_quietly_at_ctrl_c(daemon: Daemon) -> None:

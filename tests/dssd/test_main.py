@@ -95,13 +95,15 @@ def test_help_goes_to_standard_output(words: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith("Usage: dssd")
 
 
-def test_a_daemon_looks_for_dead_cycles_once_it_is_loaded_and_not_before() -> None:
+def test_a_daemon_looks_for_dead_cycles_once_it_is_loaded_and_loads_no_pandas() -> None:
     program = (
-        "import gc; from dssd.__main__ import main; looks = [];"
+        "import gc, sys; from dssd.__main__ import main; looks = [];"
         "gc.callbacks.append(lambda phase, info: looks.append(phase));"
-        "main(['serve', '--config', '/nowhere']); print(len(looks), gc.isenabled())"
+        "main(['serve', '--config', '/nowhere']); print(len(looks), gc.isenabled());"
+        "print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    looks, enabled = done.stdout.split()
+    looks, enabled, arrow, pandas = done.stdout.split()
     assert int(looks) < 20
     assert enabled == b"True"
+    assert (arrow, pandas) == (b"True", b"False")

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import dss_client
+from dss_bulk import whole_range
 from dss_bulk.audit_work import AuditWork
 from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.audits.partial import Check
 from dss_bulk.audits.report import Report, report_of
-from dss_bulk.driver import drive
+from dss_bulk.driver import LocalEngine, drive
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.daemon_process import DaemonProcess, running, short_directory
@@ -74,6 +75,7 @@ async def replay(client: Client, name: str) -> None:
     await drive(client, name)
 
 
+@pytest.mark.slow("seven jobs, one after the other")
 async def test_copies_are_clean_until_they_are_made_again(directory: Path) -> None:
     async with served(directory) as (client, _):
         await client.topics.create("orders", partitions=2)
@@ -124,7 +126,9 @@ async def gone_on_with(client: Client) -> None:
     assert report == (await told(client, "doubled"))[0]
 
 
-async def test_damage_and_what_a_kill_left_are_told_apart(directory: Path) -> None:
+async def test_damage_and_what_a_kill_left_are_told_apart(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with served(directory) as (client, daemon):
         await client.topics.create("t", partitions=1)
         async with client.producer("t") as producer:
@@ -147,6 +151,11 @@ async def test_damage_and_what_a_kill_left_are_told_apart(directory: Path) -> No
         assert (damage.check, damage.count) == (Check.DAMAGE, 100)
         assert damage.examples == ("t/0/0 200..299",)
         assert (report.records, report.keyless) == (300, 300)
+        await make_audit(client, "over-the-wire", "t")
+        await drive(client, "over-the-wire", engine=LocalEngine(in_place=False))
+        assert (await told(client, "over-the-wire"))[0] == report
+        monkeypatch.setattr(whole_range, "IN_PLACE_HOLES_MAX", 0)
+        assert (await audited(client, "holes", "t"))[0] == report
         report, _ = await audited(client, "killed", "fast")
         [lost] = report.findings
         assert (lost.check, lost.count) == (Check.LOST, receipt.offset - 5)

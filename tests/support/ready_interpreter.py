@@ -19,19 +19,23 @@ import termios
 from pathlib import Path
 from typing import Any
 
+from dssd.loading import loading
+
 START_BYTES_MAX = 1 << 17
 STREAMS = 3
 
-# What is loaded stays: to look for dead cycles in it takes a twelfth of the time.
-gc.disable()
-import dss_client  # noqa: E402, F401
-import dssctl.invocation  # noqa: E402, F401
-import dssd.check.command  # noqa: E402
-import dssd.config  # noqa: E402
-import dssd.process  # noqa: E402, F401
+with loading():
+    import uvloop  # noqa: F401 - a daemon loads it with its loop
 
+    import dss_bulk.driver  # noqa: F401 - and with it what reads and writes files
+    import dss_client  # noqa: F401
+    import dssctl.invocation  # noqa: F401
+    import dssd.check.command
+    import dssd.config
+    import dssd.process  # noqa: F401
+
+# What is loaded stays: to look for dead cycles in it takes a twelfth of the time.
 gc.freeze()
-gc.enable()
 
 
 def next_start(starts: socket.socket) -> dict[str, Any]:

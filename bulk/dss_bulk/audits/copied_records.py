@@ -4,13 +4,14 @@ Invariant: a record whose header names no origin counts as one that is no copy; 
 up, and nothing can be said of it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.audits import origins
-from dss_bulk.audits.origins import PAGE_BITS, PAGE_OFFSETS, Origins
+from dss_bulk.audits.origins import PAGE_BITS, PAGE_OFFSETS, Origin, Origins
 from dss_bulk.audits.partial import Copied
 from dss_bulk.audits.stepping_back import steps_back
 from dss_bulk.limits import (
@@ -20,8 +21,10 @@ from dss_bulk.limits import (
 )
 from dss_core.origin import ORIGIN
 
-_ORIGIN = rf"^[^@]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}@[0-9]{{1,18}}$"
-_NUMBERS = pa.array(range(PAGE_OFFSETS), pa.int64())
+_ORIGIN = rf"^[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}@[0-9]{{1,18}}$"
+"""A stream as `dss_core.ids` writes it, and an offset that fits 63 bits."""
+
+_PAGE_NUMBERS = pa.array(range(PAGE_OFFSETS), pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def origins_of(table: pa.Table, stream: str) -> Copies:
         seen = origins.merged(seen, _seen(name, own), AUDIT_CHUNK_PAGES_MAX)
         low_high = pc.min_max(own).as_py()
         orders[stream, name] = (low_high["min"], low_high["max"])
-        ordered = ordered and _rises(own)
+        ordered = ordered and _rises(own, pc.greater_equal)
     falling = None
     if len(names) > AUDIT_CHUNK_SOURCES_MAX:
         beyond = pc.sum(pc.greater_equal(sources.indices, AUDIT_CHUNK_SOURCES_MAX)).as_py()
@@ -72,16 +75,19 @@ def _parsed(headers: pa.ChunkedArray) -> tuple[pa.Array, pa.DictionaryArray, pa.
         once = pa.concat_arrays([pa.array([True]), pc.invert(again)])
         rows, values = rows.filter(once), values.filter(once)
     parts = pc.split_pattern(values, "@").flatten()
-    evens = pa.array(range(0, 2 * len(values), 2), pa.int64())
-    sources = parts.take(evens).dictionary_encode()
-    return rows, sources, parts.take(pc.add(evens, 1)).cast(pa.int64())
+    at = pc.multiply(_numbers(len(values)), pa.scalar(2, pa.int64()))
+    sources = parts.take(at).dictionary_encode()
+    return rows, sources, parts.take(pc.add(at, pa.scalar(1, pa.int64()))).cast(pa.int64())
 
 
 def _seen(stream: str, offsets: pa.Array) -> Origins:
-    counts = pc.value_counts(offsets)
-    doubled = counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist()
-    first = origins.lowest({(stream, offset) for offset in doubled})
-    once = counts.field("values")
+    once: pa.Array = offsets
+    first: tuple[Origin, ...] = ()
+    if not _rises(offsets, pc.greater):
+        counts = pc.value_counts(offsets)
+        once = counts.field("values")
+        doubled = once.filter(pc.greater(counts.field("counts"), 1)).to_pylist()
+        first = origins.lowest({(stream, offset) for offset in doubled})
     numbers = pc.shift_right(once, PAGE_BITS)
     kept = pc.unique(numbers).sort()[:AUDIT_CHUNK_PAGES_MAX]
     fits = pc.is_in(numbers, value_set=kept)
@@ -95,13 +101,24 @@ def _seen(stream: str, offsets: pa.Array) -> Origins:
 
 
 def _bits(offsets: pa.Array, numbers: pa.Array, page: int) -> int:
-    own = pc.subtract(offsets.filter(pc.equal(numbers, page)), page << PAGE_BITS)
-    mask = pc.is_in(_NUMBERS, value_set=own)
-    return int.from_bytes(mask.buffers()[1].to_pybytes(), "little")
+    own = offsets.filter(pc.equal(numbers, page))
+    span = pc.min_max(own).as_py()
+    low = int(span["min"])
+    mask = pc.is_in(_numbers(span["max"] - low + 1), value_set=pc.subtract(own, low))
+    # Behind the last one a buffer has bits of no meaning.
+    bits = int.from_bytes(mask.buffers()[1].to_pybytes(), "little") & ((1 << len(mask)) - 1)
+    return bits << low - (page << PAGE_BITS)
 
 
-def _rises(values: pa.Array) -> bool:
-    return bool(pc.all(pc.greater_equal(values[1:], values[:-1]), min_count=0).as_py())
+def _rises(values: pa.Array, than: Callable[[pa.Array, pa.Array], pa.Array]) -> bool:
+    return bool(pc.all(than(values[1:], values[:-1]), min_count=0).as_py())
+
+
+def _numbers(count: int) -> pa.Int64Array:
+    """From 0 up; those of a page are kept."""
+    if count <= PAGE_OFFSETS:
+        return _PAGE_NUMBERS[:count]
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
 
 
 def _in_table(
@@ -110,6 +127,4 @@ def _in_table(
     """Marks of some rows of a table as marks of all of them."""
     if marked is None:
         return None
-    return pc.is_in(
-        pa.array(range(records), pa.int64()), value_set=rows.filter(marked).cast(pa.int64())
-    )
+    return pc.is_in(_numbers(records), value_set=rows.filter(marked).cast(pa.int64()))

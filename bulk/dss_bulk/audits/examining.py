@@ -16,6 +16,7 @@ from dss_bulk.audits.partial import Amount, Check, Found, Partial, first
 from dss_bulk.audits.stepping_back import steps_back
 from dss_bulk.audits.top_keys import TopKeys, kept
 from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_KEY_SHOWN_BYTES_MAX
+from dss_bulk.offset_runs import runs_of
 from dss_bulk.selection import Selection
 from dss_core.arrow_routing import partitions_of
 from dss_core.filters import TopicFilter
@@ -63,7 +64,7 @@ def examined(read: RangeRead, rule: Rule) -> Partial:
     """All that is found in a range."""
     table = read.table.combine_chunks()
     found = {Check.DAMAGE: _told(read, read.damaged), Check.LOST: _told(read, read.lost)}
-    seen = _runs(table["offset"])
+    seen = runs_of(table["offset"])
     found[Check.GAPS] = _ranges_found(read, _missing(read, seen))
     doubled = _doubled_offsets(read, seen, table)
     table = rule.selection.of(table).combine_chunks()
@@ -84,20 +85,6 @@ def examined(read: RangeRead, rule: Rule) -> Partial:
 
 
 # Offsets
-
-
-def _runs(offsets: pa.ChunkedArray) -> Ranges:
-    """The offsets as ranges; one that is there twice is there once."""
-    values = _whole(offsets)
-    if not len(values):
-        return ()
-    if not _all(pc.greater(values[1:], values[:-1])):
-        values = pc.unique(values).sort()
-    ends = pc.indices_nonzero(pc.not_equal(pc.subtract(values[1:], values[:-1]), _ONE))
-    starts = pa.concat_arrays([pa.array([0], pa.uint64()), pc.add(ends, _ONE)])
-    lasts = pa.concat_arrays([ends, pa.array([len(values) - 1], pa.uint64())])
-    firsts, behind = values.take(starts).to_pylist(), values.take(lasts).to_pylist()
-    return tuple((low, high + 1) for low, high in zip(firsts, behind, strict=True))
 
 
 def _missing(read: RangeRead, seen: Ranges) -> Ranges:
@@ -183,13 +170,6 @@ def _top_keys(table: pa.Table) -> TopKeys:
     return TopKeys(largest.counts, dict(zip(largest.counts, names, strict=True)), largest.short)
 
 
-_ONE = pa.scalar(1, pa.uint64())
-
-
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-
-def _all(values: pa.BooleanArray) -> bool:
-    return bool(pc.all(values, min_count=0).as_py())

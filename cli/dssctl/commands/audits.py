@@ -16,8 +16,10 @@ from dssctl.driving import (
     Start,
     make_job,
     size_or_usual,
+    source_bytes,
     time_us,
 )
+from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
 from dssctl.job_waiting import taken_soon, wait_for_job
 from dssctl.pages.audit_page import AUDIT_KIND, show_audit
 from dssctl.settings import Settings
@@ -60,6 +62,9 @@ def create(
     end: End = None,
     only: Only = None,
     chunk: Chunk = None,
+    engine: EngineName = None,
+    master: Master = None,
+    conf: Conf = None,
     drive: Drive = True,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for its end, and print the report.")
@@ -86,7 +91,9 @@ def create(
         chunk_bytes=size_or_usual(chunk),
         params=AuditParams.of(topic).to_json(),
     )
-    make_job(context, change, drive=drive, tells=not wait)
+    size = source_bytes(settings, change) if asks_size(settings, engine) else None
+    driver = chosen(settings, engine, master, conf, size, starts=drive)
+    make_job(context, change, driver, drive=drive, tells=not wait)
     if wait and not settings.change.dry_run:
         _wait(settings, name, checks, drives=drive)
 

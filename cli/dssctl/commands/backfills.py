@@ -8,6 +8,7 @@ import typer
 from dssctl.changing import Changing
 from dssctl.connection import ask
 from dssctl.driving import Drive, JobName, Rate, make_job, size_or_usual
+from dssctl.engines import LOCAL, Conf, EngineName, Master, chosen
 from dssctl.output import note
 from dssctl.tree import noun, settings_of
 
@@ -47,6 +48,9 @@ def create(
     ] = None,
     rate: Rate = None,
     drive: Drive = True,
+    engine: EngineName = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Make records of the rows of files, each exactly once, in the order of their keys."""
     from dss_bulk.backfill_work import BackfillParams, chunks_of, looked_through, rows_refused
@@ -56,22 +60,29 @@ def create(
 
     if null_key not in NULL_KEYS:
         raise typer.BadParameter(f"--null-key is one of {', '.join(NULL_KEYS)}.")
+    rate_bytes_s = size_or_usual(rate)
     settings = settings_of(context)
     columns = tuple(order.split(",")) if order else ()
     rule = RowRule(target, key, null_key, subject, time_column, payload, columns)
     topic = ask(settings, lambda client: client.topics.describe(target))
     inputs = Inputs.looked_at(files, rule)
-    records, refused = looked_through(inputs, rule, topic.patterns)
-    if refused and rejects is None:
-        raise rows_refused(refused)
-    note(settings, f"{inputs.rows:,} rows make {records:,} records, {len(refused):,} are rejected")
+    size = sum(file.bytes for file in inputs.files)
+    driver = chosen(settings, engine, master, conf, size, starts=drive)
+    if driver.name == LOCAL:
+        records, refused = looked_through(inputs, rule, topic.patterns)
+        if refused and rejects is None:
+            raise rows_refused(refused)
+        made = f"{records:,} records, {len(refused):,} are rejected"
+        note(settings, f"{inputs.rows:,} rows make {made}")
+    else:
+        note(settings, f"{inputs.rows:,} rows; the driver looks through them before it publishes")
     folder = None if rejects is None else str(rejects.resolve())
     change = CreateJob(
         name,
         "backfill",
         target=target,
-        rate_bytes_s=size_or_usual(rate),
+        rate_bytes_s=rate_bytes_s,
         params=BackfillParams(rule, inputs.files, folder).to_json(),
         inputs=chunks_of(inputs),
     )
-    make_job(context, change, drive=drive)
+    make_job(context, change, driver, drive=drive)

@@ -15,8 +15,9 @@ from dssctl.connection import ask
 from dssctl.limits import GROUPS_DESCRIBED_AT_ONCE
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Item, Kind, Section, show_one
+from dssctl.page import page
 from dssctl.selection import ListRules, Wanted
-from dssctl.tree import noun, settings_of, showing
+from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, GroupDescription
@@ -53,7 +54,7 @@ def list_borrowers(
     list_items(context, borrowers, whole=group is None)
 
 
-@app.command(cls=showing(MEMBER_KIND))
+@app.command(cls=page(MEMBER_KIND))
 def describe(context: typer.Context, group: GroupName, borrower: BorrowerName) -> None:
     """Show a member, and the streams that it holds."""
     settings = settings_of(context)

@@ -43,6 +43,10 @@ DefaultOutput = Annotated[
     str | None,
     typer.Option(metavar="FORMAT", help="Where no -o is given; '' for none."),
 ]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(metavar="MASTER", help="Of bulk jobs on Spark; '' for none."),
+]
 
 _COLUMNS = (
     Column("name", "NAME"),
@@ -52,6 +56,7 @@ _COLUMNS = (
     Column("read_only", "READ-ONLY"),
     Column("protected", "PROTECTED"),
     Column("default_output", "OUTPUT"),
+    Column("spark_master", "SPARK", wide=True),
 )
 CONTEXT_KIND = Kind("Context", _COLUMNS, lambda item: str(item["name"]))
 VALIDATED_KIND = Kind(
@@ -123,12 +128,13 @@ def add(
     colour: Colour = None,
     protected: Protected = None,
     default_output: DefaultOutput = None,
+    spark_master: SparkMaster = None,
 ) -> None:
     """Add a context: its --endpoint, and whether it is --read-only."""
     configuration = read_configuration(config_path())
     if name in configuration.contexts:
         raise ContextExists(context=name, path=configuration.path)
-    _write(context, name, _given(context, colour, protected, default_output))
+    _write(context, name, _given(context, colour, protected, default_output, spark_master))
     note(settings_of(context), f"use it: dssctl contexts use {name}, or -c {name} for one command")
 
 
@@ -139,10 +145,11 @@ def edit(
     colour: Colour = None,
     protected: Protected = None,
     default_output: DefaultOutput = None,
+    spark_master: SparkMaster = None,
 ) -> None:
     """Change fields of a context, --endpoint and --read-only/--write too; the others stay."""
     found_context(read_configuration(config_path()), name)
-    fields = _given(context, colour, protected, default_output)
+    fields = _given(context, colour, protected, default_output, spark_master)
     if not fields:
         raise typer.BadParameter("name what to change; see --help.", ctx=context)
     _write(context, name, fields)
@@ -231,7 +238,11 @@ def _use(context: typer.Context, name: str) -> None:
 
 
 def _given(
-    context: typer.Context, colour: str | None, protected: bool | None, default_output: str | None
+    context: typer.Context,
+    colour: str | None,
+    protected: bool | None,
+    default_output: str | None,
+    spark_master: str | None,
 ) -> dict[str, str]:
     """The fields that options name; of two that every command takes, too."""
     flags = settings_of(context).flags
@@ -242,6 +253,7 @@ def _given(
         "colour": colour,
         "protected": None if protected is None else ("yes" if protected else "no"),
         "default_output": default_output,
+        "spark_master": spark_master,
     }
     return {field: text for field, text in said.items() if text is not None}
 

@@ -8,7 +8,8 @@ import typer
 from dssctl.connection import ask
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.output.model import Cell, size
-from dssctl.tree import noun, settings_of, showing
+from dssctl.page import page
+from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import DaemonStatus, UnreadLoss
@@ -92,7 +93,7 @@ PEER_KIND = Kind(
 )
 
 
-@app.command(cls=showing(STATUS_KIND))
+@app.command(cls=page(STATUS_KIND))
 def status(context: typer.Context) -> None:
     """Show how the daemon is: state, address, counts, who holds what, disk, losses."""
     settings = settings_of(context)

@@ -17,8 +17,10 @@ from dssctl.driving import (
     Start,
     make_job,
     size_or_usual,
+    source_bytes,
     time_us,
 )
+from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
 from dssctl.output import note
 from dssctl.tree import noun, settings_of
 
@@ -39,6 +41,9 @@ def create(
     only: Only = None,
     chunk: Chunk = None,
     drive: Drive = True,
+    engine: EngineName = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Write records as Parquet, by date and hour; a second export takes only what is new.
 
@@ -55,11 +60,14 @@ def create(
         filter=only or "",
         chunk_bytes=size_or_usual(chunk),
     )
+    settings = settings_of(context)
+    size = source_bytes(settings, change) if asks_size(settings, engine) else None
+    driver = chosen(settings, engine, master, conf, size, starts=drive)
     resolved = _resolved(context, change, folder.resolve())
     if resolved is None:
-        note(settings_of(context), f"nothing of {source} is new since the last export to {folder}")
+        note(settings, f"nothing of {source} is new since the last export to {folder}")
         return
-    make_job(context, resolved, drive=drive)
+    make_job(context, resolved, driver, drive=drive)
 
 
 def _resolved(context: typer.Context, change: "CreateJob", folder: Path) -> "CreateJob | None":

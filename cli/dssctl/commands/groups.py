@@ -24,6 +24,7 @@ from dssctl.group_questions import (
 )
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.page import page
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -181,7 +182,7 @@ def create(
     show_created(settings, GROUP_KIND, item, _sentence(item), _next_command(item))
 
 
-@app.command(cls=showing(GROUP_KIND))
+@app.command(cls=page(GROUP_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
     """Show whether a group is healthy, what it is doing, and what to do next."""
     from dssctl.pages.group_page import group_look, show_group

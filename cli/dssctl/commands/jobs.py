@@ -9,12 +9,16 @@ from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.driving import start_driver
+from dssctl.engines import Conf, EngineName, Master, chosen
 from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
-from dssctl.job_waiting import wait_for_job
+from dssctl.job_logs import JOB_LOG_KIND, told
+from dssctl.job_waiting import follow_job, taken_soon, wait_for_job
 from dssctl.listing import list_items, listing
-from dssctl.output import Item, Section, show_one
+from dssctl.output import Item, Section, show_list, show_one
+from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
+from dssctl.settings import ENGINES
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ def list_jobs(context: typer.Context) -> None:
     list_items(context, jobs)
 
 
-@app.command(cls=showing(JOB_KIND, CHUNK_KIND))
+@app.command(cls=page(JOB_KIND, CHUNK_KIND))
 def describe(
     context: typer.Context,
     name: Name,
@@ -76,11 +80,35 @@ def wait(context: typer.Context, name: Name) -> None:
         raise JobNotDone(job=job.name, state=job.state, reason=reason)
 
 
+@app.command(cls=showing(JOB_LOG_KIND))
+def logs(
+    context: typer.Context,
+    name: Name,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Print what comes, too, until the job has ended.")
+    ] = False,
+) -> None:
+    """Print what its drivers said on this machine, and what the daemon told of it, by time."""
+    settings = settings_of(context)
+    job = ask(settings, lambda client: client.jobs.get(name))
+    if follow:
+        follow_job(settings, job)
+    else:
+        show_list(settings, JOB_LOG_KIND, ask(settings, lambda client: told(client, job)))
+
+
 @app.command(cls=showing(JOB_KIND, command=Writing))
-def drive(context: typer.Context, name: Name) -> None:
+def drive(
+    context: typer.Context,
+    name: Name,
+    engine: EngineName = None,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
     """Start a driver of the job on this machine, or another one where the last one fell silent.
 
-    It goes on behind the last chunk that is published, and outlives this command.
+    It goes on behind the last chunk that is published, and outlives this command. Without
+    --engine it is of the engine that the job was made for; the other one may go on, too.
     """
     settings = settings_of(context)
     confirm_name_if_protected(settings, "drive a job", name)
@@ -89,7 +117,9 @@ def drive(context: typer.Context, name: Name) -> None:
         # The daemon would refuse the driver, which nobody listens to.
         state = job.state if job.has_ended else f"driven by {job.driver}"
         raise JobNotInState(job=job.name, state=state, asked="be driven")
-    start_driver(settings, job.name)
+    wanted = engine or (job.engine if job.engine in ENGINES else None)
+    start_driver(settings, job.name, chosen(settings, wanted, master, conf))
+    job = ask(settings, lambda client: taken_soon(client, str(job.job_id)))
     show_one(settings, JOB_KIND, job_item(job))
 
 

@@ -8,10 +8,11 @@ from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
+from dssctl.page import page
 from dssctl.pages.verdict import named
 from dssctl.selection import Wanted
 from dssctl.settings import Format
-from dssctl.tree import noun, settings_of, showing
+from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, DaemonStatus, Grant, Group
@@ -71,7 +72,7 @@ def list_leaders(
         note(settings_of(context), told)
 
 
-@app.command(cls=showing(LEADER_KIND))
+@app.command(cls=page(LEADER_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
     """Show a group's leader: its epoch, and each stream with its grant."""
     settings = settings_of(context)

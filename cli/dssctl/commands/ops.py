@@ -22,6 +22,7 @@ from dssctl.operation_items import (
     operation_sections,
 )
 from dssctl.output import Item, note, show_one
+from dssctl.page import page
 from dssctl.selection import ListRules, Wanted
 from dssctl.tree import noun, settings_of, showing
 from dssctl.waiting import require_done, wait_for_end
@@ -67,7 +68,7 @@ def list_operations(
         note(settings, "no operation matches" if narrowed else "no operation is kept")
 
 
-@app.command(cls=showing(SHOWN_KIND))
+@app.command(cls=page(SHOWN_KIND))
 def show(context: typer.Context, number: OperationNumber) -> None:
     """Show an operation: who, why, what it was before and is now, and its streams."""
     settings = settings_of(context)

@@ -15,9 +15,11 @@ from dssctl.driving import (
     Start,
     make_job,
     size_or_usual,
+    source_bytes,
     time_us,
 )
-from dssctl.tree import noun
+from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
+from dssctl.tree import noun, settings_of
 
 app = noun("replays")
 
@@ -53,6 +55,9 @@ def create(
         bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
     ] = False,
     drive: Drive = True,
+    engine: EngineName = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Copy records of a topic to another, each exactly once, in the order of their keys."""
     from dss_bulk.copies import CopyRule
@@ -79,7 +84,10 @@ def create(
         allow_loop=allow_loop,
         params=params.to_json(),
     )
-    make_job(context, change, drive=drive)
+    settings = settings_of(context)
+    size = source_bytes(settings, change) if asks_size(settings, engine) else None
+    driver = chosen(settings, engine, master, conf, size, starts=drive)
+    make_job(context, change, driver, drive=drive)
 
 
 def _header(text: str) -> tuple[str, str]:

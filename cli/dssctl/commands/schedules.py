@@ -12,6 +12,7 @@ from dssctl.impact import require_reason
 from dssctl.limits import RUNS_DESCRIBED
 from dssctl.listing import list_items, listing
 from dssctl.output import Instant, Item, Section, note, show_list, show_one
+from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
 from dssctl.schedule_items import (
     DUE_KIND,
@@ -132,7 +133,7 @@ def create(
     )
 
 
-@app.command(cls=showing(SCHEDULE_KIND, RUN_KIND))
+@app.command(cls=page(SCHEDULE_KIND, RUN_KIND))
 def describe(context: typer.Context, name: Name) -> None:
     """Show a schedule, when it is due, and its latest runs."""
     settings = settings_of(context)

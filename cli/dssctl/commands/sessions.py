@@ -9,8 +9,9 @@ from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind
+from dssctl.page import page
 from dssctl.selection import ListRules, Wanted
-from dssctl.tree import noun, settings_of, showing
+from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, SessionSummary
@@ -50,7 +51,7 @@ def list_sessions(context: typer.Context) -> None:
     list_items(context, sessions)
 
 
-@app.command(cls=showing(SESSION_KIND))
+@app.command(cls=page(SESSION_KIND))
 def describe(
     context: typer.Context,
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],

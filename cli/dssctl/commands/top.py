@@ -60,6 +60,7 @@ def top(
     if not _at_terminal(settings):
         if record is not None or replay is not None:
             raise typer.BadParameter("a recording needs a terminal.", ctx=context)
+        _require_meant(context, settings)
         _print_look(settings, private=every)
         return
     from dssctl.top.run import Options, show
@@ -74,6 +75,17 @@ def _at_terminal(settings: Settings) -> bool:
     """Whether a person looks; a program that wants a format is given one look."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return settings.format is Format.TABLE and all(stream.isatty() for stream in streams)
+
+
+def _require_meant(context: typer.Context, settings: Settings) -> None:
+    """Somebody at a terminal whose stdout goes elsewhere wants the dashboard, or says that not.
+
+    Raises:
+        typer.BadParameter: nobody said so.
+    """
+    if sys.stdin.isatty() and not sys.stdout.isatty() and "output" not in settings.flags:
+        reason = "the dashboard needs a terminal at stdout; for one look in text say -o table."
+        raise typer.BadParameter(reason, ctx=context)
 
 
 def _print_look(settings: Settings, *, private: bool) -> None:

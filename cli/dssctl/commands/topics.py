@@ -15,6 +15,7 @@ from dssctl.creation import show_created
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.output.model import size
+from dssctl.page import page
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Wanted
@@ -128,7 +129,7 @@ def create(
     show_created(settings, CREATED_KIND, _item(topic), _sentence(topic), told)
 
 
-@app.command(cls=showing(TOPIC_KIND))
+@app.command(cls=page(TOPIC_KIND))
 def describe(context: typer.Context, name: TopicName) -> None:
     """Show whether a topic is healthy, who reads it, and what it keeps."""
     from dssctl.pages.topic_page import show_topic, topic_look

@@ -11,6 +11,7 @@
     read_only = true              # commands that change something are refused
     protected = true              # they ask for a reason and for a name
     default_output = "wide"
+    spark_master = "spark://head:7077"
 
     [defaults."groups ls"]
     sort = "lag"
@@ -52,6 +53,7 @@ class Context:
     read_only: bool = False
     protected: bool = False
     default_output: str = ""
+    spark_master: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ CONTEXT_FIELDS: dict[str, Callable[[str], str | bool]] = {
     "read_only": truth,
     "protected": truth,
     "default_output": _output_of,
+    "spark_master": str,
 }
 
 

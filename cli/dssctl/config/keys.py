@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dss_core.times import parse_span_ms
 from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S, WATCH_INTERVAL_S_MIN
-from dssctl.settings import Colour, Format, Settings, TimeStyle
+from dssctl.settings import ENGINES, SPARK_MASTER, Colour, Format, Settings, TimeStyle
 
 YES = frozenset({"yes", "true", "on", "1"})
 NO = frozenset({"no", "false", "off", "0"})
@@ -144,6 +144,16 @@ def _put_read_only(settings: Settings, text: str) -> None:
     settings.read_only = truth(text)
 
 
+def _put_engine(settings: Settings, text: str) -> None:
+    if text not in ENGINES:
+        raise ValueError(f"'{text}' is none of {', '.join(ENGINES)}.")
+    settings.engine = text
+
+
+def _put_spark_master(settings: Settings, text: str) -> None:
+    settings.spark_master = text or SPARK_MASTER
+
+
 def _put_filter(settings: Settings, text: str) -> None:
     settings.listing.filter = text
 
@@ -181,6 +191,8 @@ _ALL = (
     Key("input", _put_input, "Whether anything may be asked at a terminal.", "yes"),
     Key("quiet", _put_quiet, "No notes on stderr.", "no"),
     Key("read_only", _put_read_only, "Refuse what changes something.", "no"),
+    Key("engine", _put_engine, f"Of bulk jobs: {', '.join(ENGINES)}.", ENGINES[0]),
+    Key("spark_master", _put_spark_master, "Of bulk jobs on Spark.", SPARK_MASTER),
     Key("filter", _put_filter, "Which items a listing shows.", of_lists=True),
     Key("sort", _put_sort, "The order of a listing.", of_lists=True),
     Key("columns", _put_columns, "The columns of a listing.", of_lists=True),

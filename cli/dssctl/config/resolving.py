@@ -114,7 +114,11 @@ def _named(settings: Settings, configuration: Configuration) -> Resolved:
 def _of_context(context: Context | None) -> Mapping[str, str]:
     if context is None:
         return {}
-    said = {"endpoint": context.endpoint, "output": context.default_output}
+    said = {
+        "endpoint": context.endpoint,
+        "output": context.default_output,
+        "spark_master": context.spark_master,
+    }
     return {name: text for name, text in said.items() if text}
 
 

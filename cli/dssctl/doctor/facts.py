@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DaemonStatus,
         Event,
         Group,
+        Job,
         Operation,
         Schedule,
         SessionSummary,
@@ -57,6 +58,7 @@ class Facts:
     """Warnings and errors of the last day, the oldest first."""
     running: "tuple[Operation, ...]" = ()
     schedules: "tuple[Schedule, ...]" = ()
+    jobs: "tuple[Job, ...]" = ()
     failed: dict[str, DssError] = field(default_factory=dict)
     """By question."""
 
@@ -115,11 +117,16 @@ async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> N
         asked("stuck", client.groups.stuck),
         asked("sessions", client.sessions.list),
     )
-    facts.running, facts.schedules, facts.events = await asyncio.gather(
+    facts.running, facts.schedules, facts.jobs, facts.events = await asyncio.gather(
         asked("operations", lambda: client.operations.list(state="running")),
         asked("schedules", client.schedules.list),
+        asked("jobs", lambda: _jobs(client)),
         asked("events", lambda: _events(client)),
     )
+
+
+async def _jobs(client: "Client") -> "tuple[Job, ...]":
+    return tuple(await client.jobs.list())
 
 
 async def _events(client: "Client") -> "tuple[Event, ...]":

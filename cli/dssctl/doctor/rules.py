@@ -16,6 +16,7 @@ from dssctl.limits import (
     CLOCK_SKEW_MS_MAX,
     DISK_FREE_PART_FEW,
     DISK_FREE_PART_LEAST,
+    JOB_UNDRIVEN_MS,
     NEAR_BOUND_PART,
     OPEN_FILES_MIN,
     OPERATION_RUNS_MS,
@@ -294,6 +295,23 @@ def _schedules(facts: Facts) -> Iterator[Finding]:
         yield fine("schedules.last-run", f"{counted(len(facts.schedules), 'schedule')} went well")
 
 
+def _jobs(facts: Facts) -> Iterator[Finding]:
+    started_ms, now_ms = _status(facts).started_at_ms, facts.now_us // 1_000
+    goes_on = [job for job in facts.jobs if not job.has_ended]
+    bad = False
+    for job in goes_on:
+        # The daemon knows nothing of a driver that it did not hear since it started.
+        heard_ms = max(job.created_at_ms, job.said_at_ms or 0, started_ms)
+        if job.state != "active" or job.driver_lives or now_ms - heard_ms <= JOB_UNDRIVEN_MS:
+            continue
+        bad = True
+        chunks = f"{job.published} of {job.chunks} chunks are published"
+        text = f"Nobody drives {job.name} for {text_of_span(now_ms - heard_ms)}; {chunks}."
+        yield problem("jobs.driver", text, f"dssctl jobs drive {shlex.quote(job.name)}")
+    if goes_on and not bad:
+        yield fine("jobs.driver", f"{counted(len(goes_on), 'job')} under way, none left alone")
+
+
 def _errors(facts: Facts) -> Iterator[Finding]:
     errors = [
         each for each in facts.events if each.severity == "error" and each.code not in _DAMAGE
@@ -330,4 +348,5 @@ _RULES: tuple[Rule, ...] = (
     _sessions,
     _operations,
     _schedules,
+    _jobs,
 )

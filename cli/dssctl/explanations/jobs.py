@@ -37,6 +37,21 @@ JOBS = {
     "DSS7016": """A row makes no record where its key is missing though one is needed, its subject
         breaks a rule, or it is too large. Without a side file for such rows the job ends at the
         first chunk that has one, and nothing of this chunk is published.""",
+    "DSS7040": """Bulk jobs on Spark need PySpark, which the extra `spark` of the install has
+        (pip install 'dss[spark]'), and a Java runtime of version 17 or newer, which the system's
+        packages have. Everything else works without them.""",
+    "DSS7041": """A job is made only for a master that takes a connection. A master is written
+        as Spark writes it: local[2] is this machine with two tasks at once, spark://HOST:PORT a
+        standalone cluster, yarn and k8s://https://HOST:PORT those of their managers.""",
+    "DSS7042": """A task, or what runs it, failed for a reason that another attempt did not mend:
+        a full disk, a function that raises, a cluster that refuses. The job is failed; what it
+        had published by then stays.""",
+    "DSS7043": """The process of the engine was killed, or its session was stopped. No record is
+        lost or doubled by it: the job waits, and another driver goes on behind the last chunk
+        that was published.""",
+    "DSS7044": """A transform is a function of a file, FILE.py:NAME, which takes a DataFrame of
+        records and returns one. Its file has to be readable and has to define it; what it
+        returns needs the columns of records.""",
     "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
         something. The report has each finding with its first places; the topic was not changed.""",
 }

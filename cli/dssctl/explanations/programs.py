@@ -17,4 +17,7 @@ PROGRAMS = {
         client in a with block, and join your threads before the program ends.""",
     "DSS1155": """A part of the client that few programs use needs a library that is not installed
         with it. Everything else works without. Install the library beside the client.""",
+    "DSS1156": """The tool met an error that it has no words for: a mistake in the tool, not in what
+        was asked. What it had begun may be done or not: look before it is repeated. Its traceback
+        is in the file that the hint names, without arguments and without records.""",
 }

@@ -63,6 +63,7 @@ FIELDS_OF_KINDS: Mapping[str, Fields] = {
     "TaskArgument": schedules.TASK_ARGUMENT,
     "Job": jobs.JOB,
     "JobChunk": jobs.JOB_CHUNK,
+    "JobLogLine": jobs.JOB_LOG_LINE,
     "JobRange": jobs.JOB_RANGE,
     "JobOffsets": jobs.JOB_OFFSETS,
     "Audit": audits.AUDIT,

@@ -5,7 +5,7 @@ from dssctl.fields.model import Fields, items, moment, number, size, text, texts
 JOB: Fields = (
     text("name", "Its name."),
     number("job_id", "Its number, which no other job gets."),
-    text("kind", "replay, export, backfill or audit."),
+    text("kind", "replay, export, backfill, audit or transform."),
     text("engine", "What is to drive it."),
     text("state", "active, paused, done, failed or cancelled."),
     text("source", "The topic that it reads.", optional=True),
@@ -41,6 +41,12 @@ JOB_CHUNK: Fields = (
     items("wrote", "JobOffsets", "Where its records are in the target."),
     text("output", "What is kept of a chunk that was written elsewhere.", optional=True),
     moment("published_at", "When it was published.", optional=True),
+)
+
+JOB_LOG_LINE: Fields = (
+    moment("at", "When; a line without a time of its own has that of the line before."),
+    text("by", "driver or daemon."),
+    text("text", "What was said."),
 )
 
 JOB_RANGE: Fields = (

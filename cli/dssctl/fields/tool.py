@@ -23,6 +23,7 @@ CONTEXT: Fields = (
     truth("read_only", "Whether commands that change something are refused."),
     truth("protected", "Whether they ask for a reason and for a name."),
     text("default_output", "Where no -o is given.", optional=True),
+    text("spark_master", "Of bulk jobs on Spark.", optional=True),
 )
 
 VALIDATED_CONTEXT: Fields = (

@@ -117,7 +117,11 @@ def journal() -> list[str]:
     """
     command = ["journalctl", "--no-pager", "-o", "short-iso", "-n", str(LOG_LINES), "-u", "dssd"]
     done = subprocess.run(command, capture_output=True, timeout=LOG_S_MAX, check=True)
-    return done.stdout.decode(errors="backslashreplace").splitlines()
+    lines = done.stdout.decode(errors="backslashreplace").splitlines()
+    # What systemd itself says stands between dashes: "-- No entries --", "-- Boot 1f... --".
+    if all(line.startswith("-- ") for line in lines):
+        raise OSError("the journal has nothing of the unit dssd; name its log with --log")
+    return lines
 
 
 def tail_of(path: Path) -> list[str]:

@@ -48,6 +48,7 @@ def show(settings: Settings, options: Options) -> int:
         WrongUsage: there is no such screen.
         InputUnreadable, DocumentUnreadable: there is no such recording.
         OutputUnwritable: the recording cannot be made.
+        Exception: a mistake of the dashboard, which ended it.
     """
     _quiet(settings)
     from dssctl.top.terminal.app import Dashboard
@@ -66,6 +67,8 @@ def show(settings: Settings, options: Options) -> int:
             recorder.close()
     for line in dashboard.lines_noted:
         sys.stdout.write(f"{line}\n")
+    if dashboard.failure is not None:
+        raise dashboard.failure
     if recorder is not None:
         note(settings, recorder.failure or f"see it again: dssctl top --replay {options.record}")
     return dashboard.return_code or 0

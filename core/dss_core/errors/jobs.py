@@ -191,3 +191,58 @@ class RowsRefused(DssError):
     hint = "Mend the input, or let such rows go to a side file: --rejects FILE"
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class EngineMissing(DssError):
+    """What an engine runs on is not installed. Fields: engine, what, package."""
+
+    code = "DSS7040"
+    sentence = "The engine {engine} needs {what}, which is not here."
+    hint = "Install {package}, or take --engine local. Nothing was made."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class MasterUnreachable(DssError):
+    """Fields: master, reason."""
+
+    code = "DSS7041"
+    sentence = "The master {master} cannot be used: {reason}."
+    hint = "Write local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT. Nothing was made."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.UNREACHABLE
+
+
+@registered
+class WorkFailed(DssError):
+    """An engine could not do the work of a job. Fields: job, reason."""
+
+    code = "DSS7042"
+    sentence = "The work of job {job} failed: {reason}."
+    hint = "The log of the driver tells more: dssctl jobs describe {job} says where it ran."
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class EngineLost(DssError):
+    """An engine ended under its driver; the job is as it was. Fields: job, reason."""
+
+    code = "DSS7043"
+    sentence = "The engine of job {job} has ended: {reason}."
+    hint = "Nothing is lost: another driver goes on, with dssctl jobs drive {job}"
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class FunctionRefused(DssError):
+    """A user's own function cannot be used. Fields: function, reason."""
+
+    code = "DSS7044"
+    sentence = "The function {function} cannot be used: {reason}."
+    hint = "It takes a DataFrame of records, and returns one with their columns."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE

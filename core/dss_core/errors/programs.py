@@ -59,3 +59,14 @@ class LibraryMissing(DssError):
     hint = "Install it: pip install {library}"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class ToolFailed(DssError):
+    """An error of the tool itself, which nobody expected. Fields: error, reason, path."""
+
+    code = "DSS1156"
+    sentence = "dssctl failed where it should not: {error}: {reason}."
+    hint = "Its traceback is in {path}; please report it with dssctl version."
+    grpc_status = "INTERNAL"
+    exit_code = ExitCode.FAILED

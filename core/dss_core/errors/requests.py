@@ -158,7 +158,10 @@ class IllegalTime(DssError):
 
     code = "DSS1013"
     sentence = "The time {text} is not understood."
-    hint = "Use -15m, +15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest."
+    hint = (
+        "Use -15m, +15m, 2026-11-20, 2026-11-20T08:00:00Z, @1795000000, now or earliest; for a "
+        "place in a stream latest or =OFFSET too."
+    )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 

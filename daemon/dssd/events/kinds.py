@@ -48,6 +48,11 @@ PEER_REFUSED = EventKind(
     Severity.WARNING,
     "A peer held more connections, calls or memory than its part, and lost some or got no more.",
 )
+MEMBER_LOST = EventKind(
+    "member.lost",
+    Severity.WARNING,
+    "A member of a group went without leaving, and others took its streams.",
+)
 STREAM_STALLED = EventKind(
     "stream.stalled",
     Severity.WARNING,
@@ -143,6 +148,7 @@ KINDS = (
     RETENTION_LOST,
     CONSUMER_SLOW,
     PEER_REFUSED,
+    MEMBER_LOST,
     STREAM_STALLED,
     FILE_QUARANTINED,
     OPERATION_APPLIED,

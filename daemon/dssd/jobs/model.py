@@ -18,6 +18,8 @@ class JobKind(StrEnum):
     EXPORT = "export"
     BACKFILL = "backfill"
     AUDIT = "audit"
+    TRANSFORM = "transform"
+    """A replay whose copies a function has changed."""
 
     @property
     def reads_topic(self) -> bool:
@@ -27,7 +29,7 @@ class JobKind(StrEnum):
     @property
     def writes_topic(self) -> bool:
         """Else what it writes is its driver's affair."""
-        return self in (JobKind.REPLAY, JobKind.BACKFILL)
+        return self in (JobKind.REPLAY, JobKind.BACKFILL, JobKind.TRANSFORM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
+from dssd.events.model import Note, unheard
 from dssd.leaders.bans import stored_bans
+from dssd.leaders.take_overs import TakeOvers
 from dssd.leaders.takeover import (
     Takeover,
     claim,
@@ -77,6 +79,7 @@ class LeaderActor:
         send: Callable[[ToBorrower], None],
         concluded: Callable[[int], None],
         timing: LeaderTiming,
+        note: Note = unheard,
     ) -> None:
         self.group = group
         self._filter = TopicFilter.parse(group.filter)
@@ -88,6 +91,9 @@ class LeaderActor:
         self._send = send
         self._concluded = concluded
         self._timing = timing
+        # A private group ends with its session, and nobody else may have its streams.
+        heard = note if group.session_id is None else unheard
+        self._take_overs = TakeOvers(f"{group.name}@{group.filter}", heard)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -128,6 +134,11 @@ class LeaderActor:
             self.lost += 1
             return
         self._put(Received(message, self._clock.now_ms()))
+
+    def miss_session(self, session_id: bytes) -> None:
+        """The session's client is gone without a word; its borrowers end next."""
+        if self._leader is not None:
+            self._take_overs.miss(session_id, self._leader, self._clock.now_ms())
 
     def close_session(self, session_id: bytes) -> None:
         """The session's client is gone."""
@@ -234,8 +245,10 @@ class LeaderActor:
                     if self._stopped:
                         break
                     self._glance = None
-                    for effect in step(leader, self._mailbox.popleft())[1]:
+                    given = self._mailbox.popleft()
+                    for effect in step(leader, given)[1]:
                         self._carry_out(effect, claimed, tasks)
+                    self._take_overs.look(leader, given.now_ms)
                 await asyncio.sleep(0)
 
     def _carry_out(self, effect: LeaderEffect, claimed: Takeover, tasks: asyncio.TaskGroup) -> None:

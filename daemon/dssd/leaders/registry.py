@@ -16,6 +16,7 @@ from dss_core.errors import DssError
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
+from dssd.events.model import Note, unheard
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.borrower_mailboxes import BorrowerMailboxes
 from dssd.leaders.filtered_lag import CountBudget
@@ -59,6 +60,7 @@ class Registry:
         *,
         boot_id: bytes | None = None,
         timing: LeaderTiming | None = None,
+        note: Note = unheard,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -67,6 +69,7 @@ class Registry:
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
+        self._note = note
         self._borrower_mailboxes = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
@@ -131,6 +134,13 @@ class Registry:
             actor = self._started(group_id, message)
         if actor is not None:
             actor.receive(message)
+
+    def session_missed(self, session_id: bytes, group_ids: Collection[int]) -> None:
+        """A client is gone without a word. Call it before its borrowers say how they stand."""
+        for group_id in group_ids:
+            actor = self._actors.get(group_id)
+            if actor is not None:
+                actor.miss_session(session_id)
 
     def session_closed(self, session_id: bytes, group_ids: Collection[int]) -> None:
         """A client's connection closed: its borrowers end at once, in each of the groups.
@@ -274,6 +284,7 @@ class Registry:
             send=self._borrower_mailboxes.put,
             concluded=self._note_concluded,
             timing=self._timing,
+            note=self._note,
         )
         self._actors[group_id] = actor
         self._leader_changes[group_id] += 1

@@ -30,4 +30,8 @@ PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 """A producer's sequences are forgotten this long after its last append."""
 
 ADOPT_WRITE_BYTES = 4 << 20
-"""Frames that are adopted are written in pieces of about this size."""
+"""Frames that are adopted are written and synced in pieces of about this size: a sync of all at
+once would keep the disk from the commits of producers meanwhile."""
+
+ADOPT_READ_BYTES = 1 << 20
+"""They are read again in pieces of this size, which stay in the processor's cache."""

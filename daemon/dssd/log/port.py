@@ -8,12 +8,14 @@ on that (`Log.count` says how many records lie between two offsets). Every call 
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range, Ranges
 from dssd.log.producer_room import NOBODY
+from dssd.log.segment.run_index import Run
 from dssd.store.port import Precondition, Write
 
 Answered = Callable[[list["Appended | BaseException"]], None]
@@ -96,6 +98,14 @@ class Expiring(NamedTuple):
     """Of whole files."""
     held_bytes: int = 0
     """Of those that stay for now, because somebody holds records in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRuns:
+    """Runs of one file, in their order, without a missing offset."""
+
+    path: Path
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +237,12 @@ class BulkLog(Log, Protocol):
 
     def holders(self, storage_topic_id: int) -> set[int]:
         """Who holds records of a storage topic."""
+
+    async def run_places(
+        self, stream: StreamId, start: int, end: int, *, runs_max: int
+    ) -> list[FileRuns]:
+        """Where the bytes of a range lie; fewer runs where there are many, or one is missing.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """

@@ -34,12 +34,14 @@ from dssd.log.port import (
     Bounds,
     Chunk,
     Expiring,
+    FileRuns,
     Frames,
     Publish,
 )
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
 from dssd.log.read.run_finder import RunFinder
+from dssd.log.read.run_places import RunPlaces
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.recovery.index_rebuild import IndexRebuilder
 from dssd.log.recovery.open_log import recover
@@ -125,6 +127,7 @@ class SegmentLog:
         )
         blocks_max = settings.index_blocks_max
         self._finder = RunFinder(paths, self._files, self._rebuilder.rebuild, blocks_max)
+        self._places = RunPlaces(paths, self._finder)
         self._rebuilder.index_changed = self._finder.forget
         self._trimmer = Trimmer(
             paths=paths,
@@ -330,6 +333,17 @@ class SegmentLog:
         """
         state = self._state(stream)
         return self._reader.read_in_memory(state, stream.partition, offset, bytes_max, matching)
+
+    async def run_places(
+        self, stream: StreamId, start: int, end: int, *, runs_max: int
+    ) -> list[FileRuns]:
+        """Where the bytes of a range lie; fewer runs where there are many, or one is missing.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        state = self._state(stream)
+        return await self._places.of(state, stream.partition, start, end, runs_max)
 
     def bounds(self, stream: StreamId) -> Bounds:
         """Start, end and bytes of a stream, now.

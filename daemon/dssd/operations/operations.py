@@ -38,6 +38,7 @@ from dss_core.errors import (
     OperationEnded,
     OperationIdReused,
     OperationInProgress,
+    OperationNotFound,
     RevisionMoved,
 )
 from dss_core.ids import StreamId
@@ -187,6 +188,13 @@ class Operations:
             OperationNotFound: there is none.
         """
         return self._history.get(number)
+
+    def kind_of(self, number: int) -> str:
+        """What kind it is; empty where it is not kept any more."""
+        try:
+            return self._history.get(number).kind
+        except OperationNotFound:
+            return ""
 
     async def whole(self, number: int) -> OperationRow:
         """One operation, with what was asked and changed.

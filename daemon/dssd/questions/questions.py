@@ -37,7 +37,9 @@ class Questions:
         self.clock = clock
         self.sampler = Sampler(groups, registry, catalogue, log, clock)
         self.overviews = Overviews(groups, registry, catalogue, log, self.sampler, clock)
-        self.why = WhyQuestions(groups, registry, catalogue, log, sessions, clock)
+        self.why = WhyQuestions(
+            groups, registry, catalogue, log, sessions, clock, operations.kind_of
+        )
         self.stuck = StuckQuestions(groups, registry, operations, self.sampler, self.why, clock)
         self.verify = VerifyQuestions(groups, registry, catalogue, log, sessions)
 

@@ -16,6 +16,9 @@ from dssd.questions.answers import Reason
 from dssd.sessions.listing import HeldRecord
 from dssd.store.rows import GroupRow
 
+REWIND = "offsets.rewind"
+"""The kind of an operation that only lets records come again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Now:
@@ -73,8 +76,11 @@ def quoted(group: GroupRow) -> str:
 # What is done
 
 
-def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
-    """The group is done with the offset; kind: what the log says of it, None where it is gone."""
+def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int, moved_by: str) -> Reason:
+    """The group is done with the offset; kind: what the log says of it, None where it is gone.
+
+    ``moved_by`` is the kind of the operation that moved the cursor last.
+    """
     if kind == "damaged" or covers(view.fate.damaged, asked.offset):
         command = f"dssctl events --subject {asked.stream}"
         return Reason("damaged", "It is damaged, and the group passed over it.", command)
@@ -83,10 +89,12 @@ def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Re
         return Reason("filtered", f"The group's filter {wanted} does not match its subject.")
     if kind == "lost":
         return Reason("lost", "No record has this offset: a loss of power left a gap there.")
-    return _done_by_somebody(asked, view, kind is None, kept_from)
+    return _done_by_somebody(asked, view, kind is None, kept_from, moved_by)
 
 
-def _done_by_somebody(asked: Asked, view: StreamView, is_gone: bool, kept_from: int) -> Reason:
+def _done_by_somebody(
+    asked: Asked, view: StreamView, is_gone: bool, kept_from: int, moved_by: str
+) -> Reason:
     moved, began = view.cursor_generation, began_at(view)
     if not moved and asked.offset < began:
         told = f"It lies before {began}, where the group began to count in this stream."
@@ -96,8 +104,14 @@ def _done_by_somebody(asked: Asked, view: StreamView, is_gone: bool, kept_from: 
         told = f"Retention took it; the stream begins at {kept_from}. The group was done with it"
         return Reason("done", f"{told}: acknowledged, filtered or passed over is not kept.")
     if moved:
-        told = f"It was acknowledged, or an operator moved the group past it: operation {moved} "
-        return Reason("done", f"{told}was the last to move it.", f"dssctl ops show {moved}")
+        told = "It was acknowledged, or an operator moved the group past it"
+        # A rewind passes over nothing: nobody must take it for the reason.
+        rewound, other = (
+            f" before operation {moved}, a rewind.",
+            f": operation {moved} was the last",
+        )
+        told += rewound if moved_by == REWIND else f"{other} to move it."
+        return Reason("done", told, f"dssctl ops show {moved}")
     return Reason("acked", "The group acknowledged it.")
 
 

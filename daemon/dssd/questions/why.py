@@ -7,6 +7,7 @@ bounded, and the answer says where it ended.
 """
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dss_core.errors import KeyNotFound, LogUnreadable, OffsetNotWritten, StreamNotRead
@@ -53,7 +54,9 @@ class WhyQuestions:
         log: Log,
         sessions: Sessions,
         clock: Clock,
+        kind_of: Callable[[int], str],
     ) -> None:
+        self._kind_of = kind_of
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
@@ -159,7 +162,8 @@ class WhyQuestions:
 
     def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
         if view.progress.is_acked(asked.offset):
-            return reasons.done(asked, view, kind, kept_from)
+            moved_by = self._kind_of(view.cursor_generation)
+            return reasons.done(asked, view, kind, kept_from, moved_by)
         if kind is None:
             return reasons.gone(kept_from, StreamName.parse(asked.stream).topic)
         passed_by = reasons.not_wanted(kind, asked)

@@ -12,16 +12,17 @@ from typing import Any, Protocol
 import grpc.aio
 
 from dss_api.v1 import log_pb2, log_pb2_grpc, types_pb2
-from dss_core.errors import IllegalArgument, Stopping
+from dss_core.errors import IllegalArgument, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dssd.clock import Clock
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
-from dssd.log.port import Log
+from dssd.log.port import BulkLog
 from dssd.log.producer_room import owner_of
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
+from dssd.rpc.limits import RUNS_TOLD_MAX
 from dssd.rpc.principal import principal_of
 from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import Publisher
@@ -38,10 +39,10 @@ class _Call(Protocol):
 
 
 class LogServicer(log_pb2_grpc.LogServicer):
-    """Serves `Produce`, `Publish` and `Read`. Its tasks live in the daemon's task group."""
+    """Serves `Produce`, `Publish`, `Read` and `Runs`. Its tasks live in the daemon's task group."""
 
     def __init__(
-        self, catalogue: Catalogue, log: Log, clock: Clock, tasks: asyncio.TaskGroup
+        self, catalogue: Catalogue, log: BulkLog, clock: Clock, tasks: asyncio.TaskGroup
     ) -> None:
         self._catalogue = catalogue
         self._log = log
@@ -94,6 +95,32 @@ class LogServicer(log_pb2_grpc.LogServicer):
             async with aclosing(call.replies()) as replies:
                 async for reply in replies:
                     yield reply
+
+    async def Runs(self, request: log_pb2.RunsRequest, context: Context) -> log_pb2.RunsReply:
+        """Where in files a range lies.
+
+        Raises:
+            StreamNotFound: there is none of this name, or not in this storage topic.
+        """
+        stream = self._catalogue.id_of(StreamName.parse(request.stream))
+        if stream.storage_topic_id != request.storage_topic_id:
+            raise StreamNotFound(stream=request.stream)
+        found = await self._log.run_places(
+            stream, request.start, request.end, runs_max=RUNS_TOLD_MAX
+        )
+        return log_pb2.RunsReply(
+            files=[
+                log_pb2.FileRuns(
+                    path=str(each.path.absolute()),
+                    base=each.runs[0].base,
+                    ends=[run.end for run in each.runs],
+                    positions=[run.position for run in each.runs],
+                    lengths=[run.length for run in each.runs],
+                    checksums=[run.checksum for run in each.runs],
+                )
+                for each in found
+            ]
+        )
 
     @contextmanager
     def _running(self, call: _Call) -> Iterator[None]:

@@ -64,6 +64,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Log/Produce": Role.PRODUCE,
     "/dss_api.v1.Log/Publish": Role.PRODUCE,
     "/dss_api.v1.Log/Read": Role.CONSUME,
+    "/dss_api.v1.Log/Runs": Role.CONSUME,
     "/dss_api.v1.Sessions/Attach": Role.CONSUME,
     "/dss_api.v1.Sessions/List": Role.READ,
     "/grpc.health.v1.Health/Check": Role.READ,

@@ -94,6 +94,8 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             writing = tasks.create_task(_write_items(session, context), name=f"write {name}")
             ends = (running, reading, writing)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            # A client that is killed sends no last item: its call is cancelled, or breaks.
+            session.left = reading.done() and not reading.cancelled() and not reading.exception()
             self._sessions.detach(session)
             # Queued items, the reason of the end among them, are still sent to a live client.
             await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)

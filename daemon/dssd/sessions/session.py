@@ -86,6 +86,8 @@ class Session:
         self.account = services.budget.account()
         self.outgoing = Outgoing(self.account, self._refill)
         self.ended = asyncio.Event()
+        self.left = False
+        """The client has sent its last item: it goes of its own will."""
         self._services = services
         self._fence = fence
         """The precondition that no later connection of this client id has begun."""
@@ -201,8 +203,10 @@ class Session:
         if self.ended.is_set():
             return
         self.ended.set()
-        self._scheduler.close()
         groups = self._scheduler.handler.group_ids()
+        if error is None and not self.left:
+            self._services.registry.session_missed(self.session_id, groups)
+        self._scheduler.close()
         self._services.registry.session_closed(self.session_id, groups)
         if error is not None:
             self.outgoing.put(Refused(error, final=True))

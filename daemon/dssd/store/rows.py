@@ -111,7 +111,7 @@ class JobRow(Row):
     job_id: int
     name: str
     kind: str
-    """replay, export, backfill or audit."""
+    """replay, export, backfill, audit or transform."""
     engine: str
     """Which engine its driver is; the daemon does not look at it."""
     state: str

@@ -74,7 +74,7 @@ class Job(_message.Message):
     job_id: _builtins.int
     name: _builtins.str
     kind: _builtins.str
-    """replay, export, backfill or audit"""
+    """replay, export, backfill, audit or transform"""
     engine: _builtins.str
     state: Global___JobState.ValueType
     source: _builtins.str

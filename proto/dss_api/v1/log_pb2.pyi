@@ -324,3 +324,104 @@ class ReadReply(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadReply: _TypeAlias = ReadReply  # noqa: Y015
+
+@_typing.final
+class RunsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    storage_topic_id: _builtins.int
+    """as Topics.Locate told it: of another one nothing is told"""
+    start: _builtins.int
+    end: _builtins.int
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        storage_topic_id: _builtins.int = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunsRequest: _TypeAlias = RunsRequest  # noqa: Y015
+
+@_typing.final
+class RunsReply(_message.Message):
+    """Runs of frames that follow each other without a missing offset, from the one that holds the start
+    on. None, or fewer than the range has: ask on behind them, or read what comes next with Read.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileRuns]: ...
+    def __init__(
+        self,
+        *,
+        files: _abc.Iterable[Global___FileRuns] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunsReply: _TypeAlias = RunsReply  # noqa: Y015
+
+@_typing.final
+class FileRuns(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATH_FIELD_NUMBER: _builtins.int
+    BASE_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    LENGTHS_FIELD_NUMBER: _builtins.int
+    CHECKSUMS_FIELD_NUMBER: _builtins.int
+    path: _builtins.str
+    """on the daemon's machine"""
+    base: _builtins.int
+    """offset of the first record of the first run"""
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """of each run: the offset after its last record"""
+
+    @_builtins.property
+    def positions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """in the file"""
+
+    @_builtins.property
+    def lengths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """in bytes"""
+
+    @_builtins.property
+    def checksums(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """xxh3-64 of the bytes"""
+
+    def __init__(
+        self,
+        *,
+        path: _builtins.str = ...,
+        base: _builtins.int = ...,
+        ends: _abc.Iterable[_builtins.int] | None = ...,
+        positions: _abc.Iterable[_builtins.int] | None = ...,
+        lengths: _abc.Iterable[_builtins.int] | None = ...,
+        checksums: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "checksums", b"checksums", "ends", b"ends", "lengths", b"lengths", "path", b"path", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileRuns: _TypeAlias = FileRuns  # noqa: Y015

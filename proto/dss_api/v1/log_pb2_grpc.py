@@ -50,6 +50,11 @@ class LogStub:
                 request_serializer=dss__api_dot_v1_dot_log__pb2.ReadRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_log__pb2.ReadReply.FromString,
                 _registered_method=True)
+        self.Runs = channel.unary_unary(
+                '/dss_api.v1.Log/Runs',
+                request_serializer=dss__api_dot_v1_dot_log__pb2.RunsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_log__pb2.RunsReply.FromString,
+                _registered_method=True)
 
 
 class LogServicer:
@@ -78,6 +83,13 @@ class LogServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Runs(self, request, context):
+        """Where in the daemon's files the records of a range lie, for a caller that may read them itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LogServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +107,11 @@ def add_LogServicer_to_server(servicer, server):
                     servicer.Read,
                     request_deserializer=dss__api_dot_v1_dot_log__pb2.ReadRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_log__pb2.ReadReply.SerializeToString,
+            ),
+            'Runs': grpc.unary_unary_rpc_method_handler(
+                    servicer.Runs,
+                    request_deserializer=dss__api_dot_v1_dot_log__pb2.RunsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_log__pb2.RunsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +196,33 @@ class Log:
             '/dss_api.v1.Log/Read',
             dss__api_dot_v1_dot_log__pb2.ReadRequest.SerializeToString,
             dss__api_dot_v1_dot_log__pb2.ReadReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Runs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Log/Runs',
+            dss__api_dot_v1_dot_log__pb2.RunsRequest.SerializeToString,
+            dss__api_dot_v1_dot_log__pb2.RunsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -24,6 +24,8 @@ class LogStub:
     """Plain records; all or none of those that go to one stream."""
     Read: _aio.UnaryStreamMultiCallable[_log_pb2.ReadRequest, _log_pb2.ReadReply]
     """A range of a topic's streams, or their tail."""
+    Runs: _aio.UnaryUnaryMultiCallable[_log_pb2.RunsRequest, _log_pb2.RunsReply]
+    """Where in the daemon's files the records of a range lie, for a caller that may read them itself."""
 
 class LogServicer(metaclass=_abc_1.ABCMeta):
     """Appending to streams and reading them, without a group."""
@@ -53,5 +55,13 @@ class LogServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_log_pb2.ReadRequest, _abc.AsyncIterator[_log_pb2.ReadReply]],
     ) -> _abc.AsyncIterator[_log_pb2.ReadReply]:
         """A range of a topic's streams, or their tail."""
+
+    @_abc_1.abstractmethod
+    def Runs(
+        self,
+        request: _log_pb2.RunsRequest,
+        context: _aio.ServicerContext[_log_pb2.RunsRequest, _abc.Awaitable[_log_pb2.RunsReply]],
+    ) -> _abc.Awaitable[_log_pb2.RunsReply]:
+        """Where in the daemon's files the records of a range lie, for a caller that may read them itself."""
 
 def add_LogServicer_to_server(servicer: LogServicer, server: _aio.Server) -> None: ...

@@ -1030,7 +1030,7 @@ class CreateJob(_message.Message):
     RANGES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     kind: _builtins.str
-    """replay, export, backfill or audit"""
+    """replay, export, backfill, audit or transform"""
     engine: _builtins.str
     source: _builtins.str
     """a topic; empty where it reads none"""

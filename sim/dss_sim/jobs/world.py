@@ -44,7 +44,7 @@ KEYS = 7
 CHUNK_BYTES = 64 << 10
 PAYLOAD_BYTES = 4_400
 LIVES_MAX = 40
-EFFECTS_MAX = 50
+EFFECTS_MAX = 60
 """More than one life of the plan takes."""
 
 

@@ -288,7 +288,7 @@ IN_DISK = (
         "published before it is durable",
         "adopted frames are published while their stamps lie in the page cache",
         "stamp_copy",
-        "os.fdatasync(fd)",
+        "os.fdatasync(copy.fd)",
         "pass",
     ),
     OnDisk(

@@ -55,6 +55,14 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class SentTogether:
+    """These records, each sent too, come at once with the row of this number, or none does."""
+
+    number: int
+    payloads: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """They are, from this offset on, as durably as their topic says."""
 
@@ -143,6 +151,7 @@ Fact = (
     | RemovalAsked
     | TopicRemoved
     | Sent
+    | SentTogether
     | Stored
     | Synced
     | TrimAsked
@@ -156,7 +165,8 @@ Fact = (
 _KINDS: dict[str, type[Fact]] = {
     kind.__name__: kind
     for kind in (
-        *(TopicAsked, TopicMade, RemovalAsked, TopicRemoved, Sent, Stored, Synced),
+        *(TopicAsked, TopicMade, RemovalAsked, TopicRemoved, Sent, SentTogether),
+        *(Stored, Synced),
         *(TrimAsked, Trimmed, GroupMade, AckAsked, Acked, Granted, SessionMade),
     )
 }
@@ -184,6 +194,7 @@ class Promises:
     removed: set[str] = field(default_factory=set)
     """They do not exist."""
     sent: defaultdict[StreamId, set[str]] = field(default_factory=lambda: defaultdict(set))
+    together: dict[int, set[str]] = field(default_factory=dict)
     stored: defaultdict[StreamId, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     """They are there."""
     unsynced: set[int] = field(default_factory=set)
@@ -215,6 +226,8 @@ class Promises:
                 self._learn_topic(fact)
             case GroupMade(name, filter_):
                 self.groups.add((name, filter_))
+            case SentTogether(number, payloads):
+                self.together[number] = set(payloads)
             case SessionMade(client_id, session_epoch):
                 self.sessions[client_id] = session_epoch
             case AckAsked() | Acked() | Granted():

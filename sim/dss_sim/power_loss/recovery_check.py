@@ -19,15 +19,22 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Ranges
 from dss_sim.played_sessions import Attached, offsets_of
+from dss_sim.power_loss.adopted_rows import KEY
 from dss_sim.power_loss.daemon_parts import DATA, Parts, opened
 from dss_sim.power_loss.image import Image
 from dss_sim.power_loss.promises import Promises
 from dssd.log.port import Append, Appended
-from dssd.log.segment.file import HEADER_BYTES, QUARANTINE, SEGMENT_SUFFIX, parse_name
+from dssd.log.segment.file import (
+    ADOPTING_SUFFIX,
+    HEADER_BYTES,
+    QUARANTINE,
+    SEGMENT_SUFFIX,
+    parse_name,
+)
 from dssd.log.segment.frame_scan import BadBytes, FoundFrame, scan_bytes
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Granted, Opening
-from dssd.store.rows import GrantRow, ProgressRow, SessionRow
+from dssd.store.rows import ChunkRow, GrantRow, ProgressRow, SessionRow
 
 K = TypeVar("K")
 LOG = f"{DATA}/log/"
@@ -102,6 +109,7 @@ async def _look(
     ):
         checked.violations += violations
     checked.violations += await _store(parts, promises, found)
+    checked.violations += await _together(parts, promises, found)
     return found
 
 
@@ -170,14 +178,17 @@ def _offsets(ranges: list[tuple[int, int]] | Ranges) -> set[int]:
 
 
 def _whole_frames(found: dict[StreamId, StreamFound], image: Image, root: Path) -> Iterator[str]:
-    """Every whole frame on the disk can be read, or was given up, or its file is kept aside."""
+    """Every whole frame on the disk can be read, or was given up, or its file is kept aside.
+
+    A file beside a mark may be a copy that nobody published; what was published is promised.
+    """
     aside = {path.name.split(SEGMENT_SUFFIX)[0] for path in (root / LOG / QUARANTINE).glob("*")}
     for path, file in image.files.items():
         name = Path(path)
         segment = parse_name(name)
         if segment is None or name.suffix != SEGMENT_SUFFIX or QUARANTINE in name.parts:
             continue
-        if name.stem in aside:
+        if name.stem in aside or is_marked(image, path):
             continue
         for item in scan_bytes(bytes(file)[HEADER_BYTES:], segment.storage_topic_id):
             one = isinstance(item, FoundFrame) and found.get(
@@ -191,6 +202,26 @@ def _lost(frame: FoundFrame, one: StreamFound) -> Iterator[str]:
     for offset, payload in enumerate(decode(frame.frame).payloads, frame.header.base_offset):
         if offset >= one.start and one.records.get(offset) != bytes(payload).decode():
             yield f"record {offset} of partition {frame.header.partition} is lost, and"
+
+
+def is_marked(image: Image, path: str) -> bool:
+    """Whether a segment lies beside the mark of a copy."""
+    return str(Path(path).with_suffix(ADOPTING_SUFFIX)) in image.files
+
+
+async def _together(
+    parts: Parts, promises: Promises, found: dict[StreamId, StreamFound]
+) -> list[str]:
+    """Records that came at once are all there, with their row, or nothing of it is."""
+    every = {text for one in found.values() for text in one.records.values()}
+    violations = []
+    for number, texts in promises.together.items():
+        row = await parts.store.read(ChunkRow, (KEY, number))
+        there = len(texts & every)
+        if there not in (0, len(texts)) or (row is not None) != bool(there):
+            has = "with" if row is not None else "without"
+            violations.append(f"{there} of {len(texts)} records are there {has} their row")
+    return violations
 
 
 async def _store(parts: Parts, promises: Promises, found: dict[StreamId, StreamFound]) -> list[str]:
@@ -313,7 +344,7 @@ def vanished(before: Image, after: Image) -> Iterator[str]:
     kept = {(Path(path).name.split(SEGMENT_SUFFIX)[0], file) for path, file in after.files.items()}
     for path, file in before.files.items():
         segment = parse_name(Path(path))
-        if segment is None or not path.endswith(SEGMENT_SUFFIX):
+        if segment is None or not path.endswith(SEGMENT_SUFFIX) or is_marked(before, path):
             continue
         content = bytes(file)[HEADER_BYTES:]
         bad = any(

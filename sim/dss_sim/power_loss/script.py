@@ -20,7 +20,9 @@ from pathlib import Path
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.ids import StreamId
+from dss_core.producer_ids import NO_PRODUCER
 from dss_sim.played_sessions import Attached
+from dss_sim.power_loss.adopted_rows import published
 from dss_sim.power_loss.daemon_parts import Parts, opened
 from dss_sim.power_loss.promises import (
     AckAsked,
@@ -30,6 +32,7 @@ from dss_sim.power_loss.promises import (
     GroupMade,
     RemovalAsked,
     Sent,
+    SentTogether,
     SessionMade,
     Stored,
     Synced,
@@ -41,11 +44,12 @@ from dss_sim.power_loss.promises import (
     encode,
 )
 from dss_sim.power_loss.trace import TOLD_FD
-from dssd.log.port import Append, Appended
+from dssd.log.port import Append, Appended, Publication
 from dssd.log.settings import LogSettings
 from dssd.machines.start_point import Earliest
 from dssd.sessions.client_items import Granted as GrantDecided
 from dssd.sessions.client_items import Opening, Settled
+from dssd.store.port import Put
 from dssd.topics.catalogue import NewTopic, Topic
 
 SETTINGS = LogSettings(segment_bytes_max=16 << 10, watermark_bytes=4 << 10)
@@ -93,6 +97,22 @@ async def _send(parts: Parts, topic: Topic, sending: Sending) -> None:
     [result] = await parts.log.append([append])
     assert isinstance(result, Appended), result
     tell(Stored(*stream, result.base_offset, list(payloads)))
+
+
+async def adopt(parts: Parts, topic: Topic, number: int, *sendings: Sending) -> None:
+    """Take in frames of no producer all at once, one of a partition, with the row of a number."""
+    streams = topic.producing.streams()
+    for _, partition, _, payloads in sendings:
+        tell(Sent(*streams[partition], list(payloads)))
+    tell(SentTogether(number, [text for sending in sendings for text in sending[3]]))
+    adopted = await parts.log.adopt(
+        topic.producing.storage_topic_id,
+        lambda: [frame_of(topic, sending) for sending in sendings],
+        topic_epoch=topic.topic_epoch,
+        publish=lambda _: Publication([Put(published(number))]),
+    )
+    for _, partition, _, payloads in sendings:
+        tell(Stored(*streams[partition], adopted.ranges[partition][0], list(payloads)))
 
 
 async def make_topic(parts: Parts, name: str, partitions: int, durability: str = "sync") -> Topic:
@@ -170,6 +190,14 @@ UNANSWERED: tuple[Sending, ...] = tuple(
 """What the first life sends last and the second sends again."""
 
 
+def together(number: int, length: int = 0) -> list[Sending]:
+    """Frames of no producer, one for each of three partitions."""
+    return [
+        (NO_PRODUCER, partition, 0, texts(f"together {partition} {number}", 3, length))
+        for partition in range(3)
+    ]
+
+
 def round_of(number: int, length: int = 0) -> list[Sending]:
     """A frame of each producer for each partition."""
     return [
@@ -199,8 +227,9 @@ async def first(root: Path) -> None:
             await give_up(parts, streams[:1], lambda: parts.log.trim(streams[0], 5))
             await give_up(parts, streams, lambda: parts.log.enforce_retention(number, None, 1, 0))
             await send(parts, orders, *round_of(3))
+            await adopt(parts, orders, 0, *together(0, LONG))
             await remove_topic(parts, "bills")
-            await consume(client, orders, 18)
+            await consume(client, orders, 27)
             await send(parts, orders, *UNANSWERED)
             os._exit(0)
 
@@ -221,6 +250,7 @@ async def third(root: Path) -> None:
     async with opened(root, SETTINGS, failed=die) as parts:
         orders, notes = parts.catalogue.get("orders"), parts.catalogue.get("notes")
         await send(parts, notes, (ONE, 1, 0, texts("note", 40)))
+        await adopt(parts, orders, 1, *together(1))
         await send(parts, orders, *round_of(6))
         streams = notes.streams()
         await give_up(parts, streams[1:], lambda: parts.log.trim(streams[1], 40))

@@ -87,12 +87,14 @@ STEPS: Sequence[Step] = (
     ),
     _tests(
         "many records",
-        3,
+        4,
+        f"{SCENARIOS}/test_audited_flights.py",
         f"{SCENARIOS}/test_demo.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
     ),
     _tests("faults of bulk jobs", 4, f"{SCENARIOS}/test_bulk_faults.py"),
+    _tests("faults of jobs on Spark", 4, f"{SCENARIOS}/test_spark_faults.py"),
     _tests("a crash at every effect", 5, f"{SIMULATORS}/groups/test_scenarios.py"),
     _tests(
         "the simulators",

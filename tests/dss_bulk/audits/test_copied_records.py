@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dss_bulk.audits import copied_records
 from dss_bulk.audits.copied_records import origins_of
@@ -7,7 +9,7 @@ from support.bulk_tables import table_of
 
 
 def copies(*origins: str) -> copied_records.Copies:
-    headers = [(("dss-origin", each.encode()),) for each in origins]
+    headers = [(("dss-origin", each.encode(errors="surrogateescape")),) for each in origins]
     return origins_of(table_of(subjects=["o"] * len(origins), headers=headers), "o/0/0")
 
 
@@ -19,7 +21,16 @@ def test_an_origin_that_comes_twice_is_counted_and_named() -> None:
 
 
 def test_a_header_that_was_made_up_is_no_origin() -> None:
-    made_up = ("@1", "s/0/0", "s/0/0@", "s/0/0@-1", "s@1@2", "s@99999999999999999999", "x" * 513)
+    made_up = (
+        "s\udcff@1",
+        "@1",
+        "s/0/0",
+        "s/0/0@",
+        "s/0/0@-1",
+        "s@1@2",
+        "s@99999999999999999999",
+        "x" * 513,
+    )
     assert copies(*made_up).origins.records == 0
 
 
@@ -45,3 +56,19 @@ def test_sources_without_number_are_counted_as_unexamined_and_their_order_is_kno
     assert (found.origins.records, found.origins.unexamined) == (2, 2)
     assert found.falling is not None
     assert found.falling.to_pylist() == [False, False, False, True]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["s/0/0", "s/0/1"]), st.integers(0, 3 * PAGE_OFFSETS)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_the_origins_that_were_seen_are_those_of_the_headers(all_: list[tuple[str, int]]) -> None:
+    seen = copies(*(f"{stream}@{offset}" for stream, offset in all_)).origins
+    for stream, offset in all_:
+        assert seen.pages[stream, offset // PAGE_OFFSETS] >> (offset % PAGE_OFFSETS) & 1
+    assert seen.records == len(set(all_))
+    assert seen.doubles == len(all_) - len(set(all_))

@@ -10,7 +10,7 @@ from dss_client import sync
 from dss_client.sync import administration
 
 INNER = {
-    "Client": {"opened_session", "spawn"},
+    "Client": {"opened_session", "spawn", "stored_runs"},
     "Producer": {"call", "into"},
     "Subscription": {
         *("deliver", "ended", "fail", "granted", "handed_below", "note_current", "number"),

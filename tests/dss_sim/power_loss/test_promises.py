@@ -8,6 +8,7 @@ from dss_sim.power_loss.promises import (
     Promises,
     RemovalAsked,
     Sent,
+    SentTogether,
     Stored,
     Synced,
     TopicAsked,
@@ -73,3 +74,8 @@ def test_starts_and_progress_lie_between_what_was_told_and_what_was_asked() -> N
     found = promises(TrimAsked(2, 0, 9), asked, Trimmed(2, 0, 6), told)
     assert (found.starts_min[STREAM], found.starts_max[STREAM]) == (6, 9)
     assert (found.floors_min["g", STREAM], found.floors_max["g", STREAM]) == (8, 8)
+
+
+def test_what_was_sent_together_is_known_by_its_number() -> None:
+    found = promises(Sent(2, 0, ["a"]), Sent(2, 1, ["b"]), SentTogether(4, ["a", "b"]))
+    assert found.together == {4: {"a", "b"}}

@@ -44,6 +44,7 @@ def test_a_context_is_added_used_and_shown(run: Run, path: Path) -> None:
         "read_only": False,
         "protected": False,
         "default_output": None,
+        "spark_master": None,
     }
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(run("contexts", "show", "-o", "json").stdout)["item"] == context
@@ -187,11 +188,10 @@ def test_a_protected_context_wants_a_reason_and_a_name(run: Run) -> None:
     run("contexts", "add", "prod", "--endpoint", "unix:/nowhere/s", "--protected")
     remove = ("-c", "prod", "topics", "rm", "t")
     assert b"DSS1122" in run(*remove, "-y").stderr
-    unnamed = run(*remove, "-y", "--reason", "T-1")
+    assert run(*remove, "--reason", "T-1", "--confirm", "t").returncode == 3
+    unnamed = run("-c", "prod", "topics", "create", "t")
     assert unnamed.returncode == 2
     assert b"--confirm" in unnamed.stderr
-    assert run(*remove, "--reason", "T-1", "--confirm", "t").returncode == 3
-    assert run("-c", "prod", "topics", "create", "t").returncode == 2
     wrong = run("-c", "prod", "topics", "create", "t", "--confirm", "other")
     assert wrong.returncode == 8
     assert b"nothing changed" in wrong.stderr

@@ -31,6 +31,10 @@ COMPLETED = [
     ("dssctl grants transfer audit orders/0/", "dssctl grants transfer audit orders/0/3"),
     ("dssctl grants transfer audit orders/0/3 --to ann", "... --to anna-1"),
     ("dssctl ops show 1", "dssctl ops show 12"),
+    ("dssctl jobs wait ", "dssctl jobs wait load-7"),
+    ("dssctl records skip aud", "dssctl records skip audit"),
+    ("dssctl records skip audit ", "dssctl records skip audit orders/0/3"),
+    ("dssctl records skip audit orders/0/3 --ke", "dssctl records skip audit orders/0/3 --key"),
     ("dssctl watch groups mem", "dssctl watch groups members"),
     ("dssctl errors explain DSS110", "dssctl errors explain DSS110"),
     ("dssctl ops apply /etc/passw", "dssctl ops apply /etc/passwd"),
@@ -61,6 +65,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "groups": ["audit", "billing", "billboard", "twice@orders/eu", "twice@orders/us", "$(x)"],
         "borrowers": ["anna-1"],
         "ops": ["12"],
+        "jobs": ["load-7"],
     }
     for kind, each in names.items():
         keep(folder_for((), environment), kind, ((name, "about it") for name in each))

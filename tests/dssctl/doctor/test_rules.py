@@ -22,6 +22,7 @@ from dssctl import VERSION
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, Level
 from dssctl.doctor.rules import findings_of
+from support.looked_at_job import JOB
 
 NOW_US = 1_800_000_000_000_000
 NOW_MS = NOW_US // 1_000
@@ -170,6 +171,30 @@ def test_a_question_that_failed_is_a_finding_of_its_own() -> None:
     (found,) = trouble(given)
     assert found.check == "daemon.answers"
     assert found.text.startswith("groups could not be asked for: DSS")
+
+
+def test_a_job_that_nobody_drives_for_long_is_named() -> None:
+    alone = replace(JOB, driver_lives=False, created_at_ms=NOW_MS - 3_600_000)
+    found = facts()
+    found.jobs = (
+        alone,
+        replace(alone, name="silent", said_at_ms=NOW_MS - 600_000),
+        replace(alone, name="just now", said_at_ms=NOW_MS - 20_000),
+        replace(alone, name="paused", state="paused"),
+        replace(alone, name="over", state="done", ended_at_ms=NOW_MS),
+        replace(alone, name="driven", driver_lives=True),
+    )
+    named = [each for each in findings_of(found) if each.check == "jobs.driver"]
+    assert [each.level for each in named] == [Level.PROBLEM] * 2
+    assert [each.remedy for each in named] == [
+        "dssctl jobs drive again",
+        "dssctl jobs drive silent",
+    ]
+    assert "3 of 8 chunks" in named[0].text
+    assert found.status is not None
+    found.status = replace(found.status, started_at_ms=NOW_MS - 1_000)
+    [fine] = [each for each in findings_of(found) if each.check == "jobs.driver"]
+    assert fine.level is Level.OK
 
 
 def test_a_schedule_whose_last_run_went_wrong_or_that_is_late_is_named() -> None:

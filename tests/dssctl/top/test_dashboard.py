@@ -196,6 +196,20 @@ async def test_ctrl_c_ends_it_with_130(source: Played) -> None:
     assert dashboard.return_code == 130
 
 
+def test_a_mistake_of_the_dashboard_ends_it_and_is_kept_for_a_condition(
+    source: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise KeyError("lag")
+
+    monkeypatch.setattr(Dashboard, "_frame", mistaken)
+    dashboard = Dashboard(View(Badge("unix:/s")), source)
+    dashboard.run(headless=True)
+    assert isinstance(dashboard.failure, KeyError)
+    assert dashboard.return_code == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
 async def test_only_the_cells_that_changed_are_drawn_again(source: Played) -> None:
     async with played(source) as (dashboard, pilot):
         before = dashboard.texts

@@ -42,7 +42,7 @@ async def fill(directory: Path, data: Path, *, kill: bool) -> None:
             assert await daemon.stop() == 0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def built() -> Iterator[Path]:
     """A directory with a data directory that was left cleanly, and one that was not."""
     with short_directory() as directory:

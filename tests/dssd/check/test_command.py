@@ -79,9 +79,9 @@ def insert(directory: Path, table: str, **row: object) -> None:
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
 @pytest.mark.parametrize("deep", [(), ("--deep",)])
 def test_what_a_daemon_leaves_is_whole_however_it_ended_and_a_check_changes_nothing(
-    request: pytest.FixtureRequest, ending: str, deep: tuple[str, ...], capsys: Capture
+    stopped: Path, killed: Path, ending: str, deep: tuple[str, ...], capsys: Capture
 ) -> None:
-    directory: Path = request.getfixturevalue(ending)
+    directory = {"stopped": stopped, "killed": killed}[ending]
     before = contents(directory)
     assert check(directory, *deep) == ExitCode.OK
     said = capsys.readouterr()

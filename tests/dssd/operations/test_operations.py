@@ -24,6 +24,7 @@ from dssd.machines.messages import Revoke
 from dssd.machines.start_point import Earliest
 from dssd.operations.changes import (
     ByRecords,
+    Change,
     Direction,
     ImportOffsets,
     MoveCursors,
@@ -208,6 +209,24 @@ async def test_a_record_is_skipped_by_hand_and_taken_back(works: Works) -> None:
     assert survey.counts.moved == 1
     await works.apply(Undo(done.number))
     assert await works.floors("billing") == [0]
+
+
+async def test_a_plan_shows_where_a_floor_comes_to_lie_also_where_nothing_moves(
+    works: Works,
+) -> None:
+    await made(works, 1)
+
+    async def planned(change: Change) -> tuple[int, int, bool]:
+        plan = await works.operations.plan(change)
+        return plan.streams[0].floor, plan.streams[0].target, plan.nothing_to_do
+
+    above = SkipRecords("billing", "orders/0/0", 7, 2)
+    assert await planned(above) == (0, 0, False)
+    await works.apply(above)
+    assert await planned(above) == (0, 0, True)
+    assert await planned(SkipRecords("billing", "orders/0/0", 0, 7)) == (0, 9, False)
+    await works.apply(MoveCursors("billing", Direction.SKIP, to=ToOffset(20)))
+    assert await planned(MoveCursors("billing", Direction.SKIP, to=ToOffset(5))) == (20, 20, True)
 
 
 async def test_exported_offsets_are_imported_into_another_group(works: Works) -> None:

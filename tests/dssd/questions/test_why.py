@@ -14,6 +14,7 @@ from dss_core.errors import (
     TopicNotFound,
 )
 from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dss_core.routing import key_hash, partition_of
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
@@ -21,6 +22,7 @@ from dssd.machines.start_point import Earliest
 from dssd.questions.answers import Reason, WhyAnswer
 from dssd.questions.limits import KEY_RECORDS_MAX
 from dssd.questions.questions import Questions
+from dssd.questions.reasons import Asked, done
 from dssd.questions.why import KeyAsked
 
 GROUP = "$share/g/orders/eu"
@@ -111,6 +113,23 @@ async def test_what_retention_took_is_gone_whether_or_not_it_was_done(
     assert (await reason(questions, 0)).code == "done"
     gone = await reason(questions, 1)
     assert (gone.code, gone.command) == ("gone", "dssctl topics describe orders")
+
+
+async def test_a_rewind_is_not_told_as_what_passed_a_record_over(
+    hall: Hall, questions: Questions
+) -> None:
+    await orders(hall, 3)
+    group = hall.plant.groups.find(NAME)
+    view = replace(
+        (await hall.plant.registry.survey(group)).streams[0].view,
+        progress=Progress(2),
+        cursor_generation=7,
+    )
+    asked = Asked(group, STREAM, 1)
+    rewound = done(asked, view, "kept", 0, "offsets.rewind").sentence
+    assert rewound.endswith("an operator moved the group past it before operation 7, a rewind.")
+    skipped = done(asked, view, "kept", 0, "offsets.skip").sentence
+    assert skipped.endswith("moved the group past it: operation 7 was the last to move it.")
 
 
 async def test_what_lies_before_a_groups_start_was_never_for_it(

@@ -47,6 +47,9 @@ class Servicer(log_pb2_grpc.LogServicer):
         finally:
             self.closed.set()
 
+    async def Runs(self, request: log_pb2.RunsRequest, context: Context) -> log_pb2.RunsReply:
+        return log_pb2.RunsReply()
+
     async def Produce(
         self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
     ) -> AsyncIterator[log_pb2.ProduceReply]:

@@ -295,7 +295,7 @@ async def test_retention_and_sessions_say_what_went() -> None:
 def test_a_size_has_a_unit() -> None:
     from dssd.schedules.tasks.parsing import size_bytes
 
-    assert size_bytes("16M") == 16 << 20
+    assert size_bytes("16M") == size_bytes("16m") == 16 << 20
     for wrong in ("16", "0M", "", "-1M", "1X"):
         with pytest.raises(IllegalArgument):
             size_bytes(wrong)

@@ -16,6 +16,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
+from textual.worker import WorkerFailed
 
 from dss_core.errors import ExitCode
 from dssctl.top.feed.source import Source
@@ -100,6 +101,8 @@ class Dashboard(App[None]):
         super().__init__()
         self.view = view
         self.theme = THEMES[theme]
+        self.failure: BaseException | None = None
+        """What ended it, where it was an error."""
         self.lines_noted: list[str] = []
         """Command lines that were asked for, or whose change was applied."""
         self._source = source
@@ -112,6 +115,15 @@ class Dashboard(App[None]):
         self._prompting = ""
         self._before_prompt = EVERYTHING
         self._asked_for = asyncio.Event()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keep it: whoever runs this raises it once the terminal is as it was."""
+        self.failure = error.error if isinstance(error, WorkerFailed) else error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """Leave, without the traceback that Textual would print."""
+        self._close_messages_no_wait()
 
     def compose(self) -> ComposeResult:
         """All of it is drawn on one canvas; the prompt lies over its last lines."""

@@ -3,13 +3,15 @@
 ::
 
     copy the frames            beside the segments; nobody waits
+    name the copy              as a segment that no row names yet
     make the next file         of the storage topic
     ── appends wait ──
     switch the writer          to that file, so all frames before are durable, and none is in it
-    stamp the copy             with the ends of the streams, and a time; sync; index
+    stamp the copy             with the ends of the streams, and a time; sync
     commit                     the segment's row, and what the caller publishes with it
     show it                    to readers; the writer goes on behind it
     ── appends go on ──
+    sum and index it           a start that finds no index makes it from the frames
     seal the file that was left
 
 So segments rise in the order of their frames, as ever: the file that was left, the adopted one, the
@@ -20,7 +22,7 @@ readers before an append is taken, whoever is cancelled. This module must not kn
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -31,8 +33,10 @@ from dssd.log.adopt.copied_frames import (
     Stamp,
     copy_frames,
     drop_copy,
+    name_copy,
     settle,
     stamp_copy,
+    summed_runs,
 )
 from dssd.log.appender import Appender
 from dssd.log.disk_errors import retry_reason
@@ -90,13 +94,11 @@ class Adopter:
         try:
             if adoption.copy.frames:
                 return await self._housekeeper.in_turn(partial(self._run, adoption))
-            adopted = await self._publish_nothing(publish)
-        except Exception:
+            return await self._publish_nothing(publish)
+        finally:
+            adoption.copy.close()
             if not adoption.may_be_published:
                 await self._drop(adoption)
-            raise
-        await self._drop(adoption)
-        return adopted
 
     async def _drop(self, adoption: "_Adoption") -> None:
         drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
@@ -124,6 +126,7 @@ class Adopter:
     async def _run(self, adoption: "_Adoption") -> Adopted:
         state = adoption.state
         adoption.segment = SegmentId(state.storage_topic_id, await self._store.next_id())
+        await asyncio.to_thread(name_copy, self._paths, adoption.copy, adoption.segment)
         made = await self._housekeeper.make_file(state)
         async with state.adopting:
             self._appender.hold(state)
@@ -132,11 +135,23 @@ class Adopter:
                 adopted, failure = await self._stored_or_refused(adoption, adoption.segment)
             finally:
                 self._appender.release(state)
+        if adopted is not None:
+            await self._indexed(adoption, adopted.append_time_us)
         await self._housekeeper.settle_left(state, left)
         if failure is not None:
             raise failure
         assert adopted is not None
         return adopted
+
+    async def _indexed(self, adoption: "_Adoption", time_us: int) -> None:
+        """Take care of what nobody has to wait for once the frames are shown."""
+        own, bytes_max = adoption.own, self._settings.run_bytes_max
+        assert own is not None
+        own.runs = await asyncio.to_thread(
+            summed_runs, adoption.copy, adoption.bases, time_us, bytes_max
+        )
+        await self._housekeeper.index_adopted(own)
+        await asyncio.to_thread(settle, self._paths, own.id)
 
     async def _stored_or_refused(
         self, adoption: "_Adoption", segment: SegmentId
@@ -152,18 +167,17 @@ class Adopter:
         ends, time_us = await self._writer.stand(segment.storage_topic_id)
         stamp = Stamp(segment, ends, time_us, adoption.topic_epoch)
         copy = adoption.copy
-        bytes_max = self._settings.run_bytes_max
-        stamped = await asyncio.to_thread(stamp_copy, self._paths, copy, stamp, bytes_max)
+        stamped = await asyncio.to_thread(stamp_copy, copy, stamp)
         own = Segment(
-            segment, time_us // 1_000, None, stamped.summary, copy.size, copy.size, copy.size
+            segment, time_us // 1_000, stamped.runs, None, copy.size, copy.size, copy.size
         )
         own.frames = len(copy.frames)
+        adoption.own, adoption.bases = own, stamped.bases
         adopted = Adopted(stamped.ranges, time_us, len(copy.frames), copy.records, copy.size)
         await self._commit(adoption, own, adopted)
         moved = {partition: end for partition, (_, end) in stamped.ranges.items()}
         await self._writer.advance(segment.storage_topic_id, moved)
         self._appender.show_adopted(adoption.state, own)
-        await asyncio.to_thread(settle, self._paths, segment)
         return adopted
 
     async def _commit(self, adoption: "_Adoption", own: Segment, adopted: Adopted) -> None:
@@ -185,5 +199,9 @@ class _Adoption:
     publish: Publish
     copy: Copy
     segment: SegmentId | None = None
+    own: Segment | None = None
+    """As readers know it."""
+    bases: Sequence[int] = ()
+    """Of its frames."""
     may_be_published: bool = False
     """Whether the store may have its row."""

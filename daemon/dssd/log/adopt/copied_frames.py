@@ -3,43 +3,43 @@
 ::
 
     copy:   copy-N.tmp           head and frames, not stamped, durable
-    stamp:  the same, stamped    ─▶ TOPIC-SEGMENT.seg, its index and a mark beside it, durable
-    settle: without the mark     once the store has its row
+    name:   TOPIC-SEGMENT.seg    with a mark beside it, durable
+    stamp:  the same, stamped    durable
+    sum:    its runs             once the store has its row, and it is shown
+    settle: without the mark
 
-The copy may take long, and holds nobody up. What comes after it is short: of a page of frames only
-the stamps are written again.
+All but the stamp may take long, and hold nobody up. The stamp is short: of the frames only the
+stamps are written, nothing is read, and one sync makes them durable.
 
 Invariant: a file whose row is committed is whole and durable. One that was not published has a
-temporary name, or the mark beside it, so a start removes it; if the power goes in between, it may
-find one without the mark, and sets it aside. Blocking; this module must not know why offsets and
-times are as they are.
+temporary name, or the mark beside it, so a start removes it. Blocking; this module must not know
+why offsets and times are as they are.
 """
 
+import errno
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.errors import FrameTooLarge
-from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_core.frame import STAMP_AT, read_header, stamped
-from dss_core.limits import CHUNK_BYTES_MAX, CHUNK_FRAMES_MAX
+from dss_core.limits import CHUNK_BYTES_MAX, CHUNK_FRAMES_MAX, FRAME_BYTES_MAX
 from dss_core.progress import Range
-from dssd.log.limits import ADOPT_WRITE_BYTES
-from dssd.log.recovery import judge_segment
+from dssd.log.limits import ADOPT_READ_BYTES, ADOPT_WRITE_BYTES
 from dssd.log.segment.file import (
     HEADER_BYTES,
     SegmentId,
     SegmentPaths,
     encode_header,
+    sync_directory,
     write_all,
 )
-from dssd.log.segment.index_file import Summary
-from dssd.log.segment.run_index import OpenRun, Run, Runs, StreamRuns
+from dssd.log.segment.run_index import NOT_SUMMED, OpenRun, Run, Runs, StreamRuns
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class _Copied(NamedTuple):
@@ -47,13 +47,16 @@ class _Copied(NamedTuple):
     records: int
     position: int
     length: int
+    head: bytes
+    """What a stamp is put behind."""
 
 
 @dataclass(slots=True)
 class Copy:
-    """Frames in a file of their own."""
+    """Frames in a file of their own, which is open until `close`."""
 
     path: Path
+    fd: int
     frames: list[_Copied] = field(default_factory=list)
     size: int = HEADER_BYTES
 
@@ -61,6 +64,10 @@ class Copy:
     def records(self) -> int:
         """Of all frames."""
         return sum(frame.records for frame in self.frames)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self.fd)
 
 
 class Stamp(NamedTuple):
@@ -77,9 +84,12 @@ class Stamp(NamedTuple):
 class Stamped:
     """A copy that only waits for its row."""
 
-    summary: Summary
+    runs: Runs
+    """One a frame, not summed: whoever reads them checks each frame by itself."""
     ranges: dict[int, Range]
     """By partition: the offsets of its records."""
+    bases: list[int]
+    """Of each frame."""
 
 
 def copy_frames(path: Path, frames: Callable[[], Iterable[bytes]]) -> Copy:
@@ -89,89 +99,116 @@ def copy_frames(path: Path, frames: Callable[[], Iterable[bytes]]) -> Copy:
         FrameTooLarge: there are too many, or too many bytes.
         OSError: the disk refused; no file remains.
     """
-    copy = Copy(path)
-    fd = os.open(path, _NEW_FILE, 0o600)
+    copy = Copy(path, os.open(path, _NEW_FILE, 0o600))
     try:
-        _write(fd, copy, frames())
-        os.fsync(fd)
+        _write(copy, frames())
+        os.fsync(copy.fd)
     except BaseException:
+        copy.close()
         path.unlink(missing_ok=True)
         raise
-    finally:
-        os.close(fd)
     return copy
 
 
-def _write(fd: int, copy: Copy, frames: Iterable[bytes]) -> None:
+def _write(copy: Copy, frames: Iterable[bytes]) -> None:
     waiting: list[bytes | memoryview] = []
     written = copy.size
     for frame in frames:
         header = read_header(frame)
-        copy.frames.append(_Copied(header.partition, header.records, copy.size, len(frame)))
+        head = bytes(frame[:STAMP_AT])
+        copy.frames.append(_Copied(header.partition, header.records, copy.size, len(frame), head))
         copy.size += len(frame)
         if copy.size > CHUNK_BYTES_MAX + HEADER_BYTES or len(copy.frames) > CHUNK_FRAMES_MAX:
             raise FrameTooLarge(size_bytes=copy.size, records=copy.records)
         waiting.append(frame)
         if copy.size - written >= ADOPT_WRITE_BYTES:
-            write_all(fd, waiting, written)
+            write_all(copy.fd, waiting, written)
+            os.fdatasync(copy.fd)
             written, waiting = copy.size, []
-    write_all(fd, waiting, written)
+    write_all(copy.fd, waiting, written)
 
 
-def stamp_copy(paths: SegmentPaths, copy: Copy, stamp: Stamp, run_bytes_max: int) -> Stamped:
-    """Stamp the frames, index them, and give the file its place beside the segments; durably.
+def name_copy(paths: SegmentPaths, copy: Copy, segment: SegmentId) -> None:
+    """Give the copy its place beside the segments, durably.
 
     Raises:
         OSError: the disk refused.
     """
-    fd = os.open(copy.path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        write_all(fd, [encode_header(stamp.segment, stamp.time_us)], 0)
-        runs = _stamped_runs(fd, copy, stamp, run_bytes_max)
-        os.fdatasync(fd)
-    finally:
-        os.close(fd)
-    os.close(os.open(paths.adopting(stamp.segment), _NEW_FILE, 0o600))
-    copy.path.rename(paths.segment(stamp.segment))
-    copy.path = paths.segment(stamp.segment)
-    # It syncs the directory for all three.
-    judge_segment.write_index(paths, stamp.segment, copy.size, runs, len(copy.frames))
-    summary = judge_segment.load_summary(paths, stamp.segment)
-    extents = {partition: entry.extent for partition, entry in summary.streams.items()}
-    return Stamped(summary, {number: (one.start, one.end) for number, one in extents.items()})
+    os.close(os.open(paths.adopting(segment), _NEW_FILE, 0o600))
+    # The mark first: a start has to know a segment that no row names for a copy.
+    sync_directory(paths.directory)
+    copy.path.rename(paths.segment(segment))
+    copy.path = paths.segment(segment)
+    sync_directory(paths.directory)
 
 
-def _stamped_runs(fd: int, copy: Copy, stamp: Stamp, run_bytes_max: int) -> Runs:
+def stamp_copy(copy: Copy, stamp: Stamp) -> Stamped:
+    """Stamp the frames where they lie, durably; nothing else of them is looked at.
+
+    Raises:
+        OSError: the disk refused.
+    """
     ends = list(stamp.ends)
-    runs: Runs = {}
-    open_runs: dict[int, OpenRun] = {}
-    for partition, records, position, length in copy.frames:
+    stamped_copy = Stamped({}, {}, [])
+    write_all(copy.fd, [encode_header(stamp.segment, stamp.time_us)], 0)
+    for partition, records, position, length, before in copy.frames:
         base, ends[partition] = ends[partition], ends[partition] + records
-        frame = os.pread(fd, length, position)
         head = stamped(
-            frame,
+            before,
             base_offset=base,
             append_time_us=stamp.time_us,
             topic_epoch=stamp.topic_epoch,
             storage_topic_id=stamp.segment.storage_topic_id,
         )
-        write_all(fd, [head[STAMP_AT:]], position + STAMP_AT)
-        new = Run(base, ends[partition], position, length, stamp.time_us, 0)
-        pieces = (head, memoryview(frame)[FRAME_HEADER_BYTES:])
-        run = open_runs.setdefault(partition, OpenRun()).add(new, pieces, run_bytes_max)
-        runs.setdefault(partition, StreamRuns()).put(run, stamp.time_us)
+        write_all(copy.fd, [head[STAMP_AT:]], position + STAMP_AT)
+        run = Run(base, ends[partition], position, length, stamp.time_us, NOT_SUMMED)
+        stamped_copy.runs.setdefault(partition, StreamRuns()).put(run, stamp.time_us)
+        stamped_copy.bases.append(base)
+    os.fdatasync(copy.fd)
+    for partition in stamped_copy.runs:
+        stamped_copy.ranges[partition] = (stamp.ends[partition], ends[partition])
+    return stamped_copy
+
+
+def summed_runs(copy: Copy, bases: Sequence[int], time_us: int, run_bytes_max: int) -> Runs:
+    """The runs of a stamped copy, joined, with the checksums of what is in the file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    runs: Runs = {}
+    open_runs: dict[int, OpenRun] = {}
+    for base, (frame, content) in zip(bases, _read_again(copy), strict=True):
+        partition = frame.partition
+        new = Run(base, base + frame.records, frame.position, frame.length, time_us, NOT_SUMMED)
+        run = open_runs.setdefault(partition, OpenRun()).add(new, (content,), run_bytes_max)
+        runs.setdefault(partition, StreamRuns()).put(run, time_us)
     return runs
 
 
+def _read_again(copy: Copy) -> Iterator[tuple[_Copied, memoryview]]:
+    """The frames of a copy as they lie in the file; each is of use until the next one."""
+    # One buffer for all, of which few calls fill much: fresh pages, and each call, cost more.
+    buffer = memoryview(bytearray(max(ADOPT_READ_BYTES, FRAME_BYTES_MAX)))
+    start = stop = 0
+    for frame in copy.frames:
+        end = frame.position + frame.length
+        if end > stop:
+            start = frame.position
+            stop = start + os.preadv(copy.fd, [buffer], start)
+            if end > stop:
+                raise OSError(errno.EIO, "the copy became shorter")
+        yield frame, buffer[frame.position - start : end - start]
+
+
 def drop_copy(paths: SegmentPaths, copy: Copy, segment: SegmentId | None) -> None:
-    """Remove a copy that was not published, and the index that it may have as this segment.
+    """Remove a copy that was not published, and the mark that it may have as this segment.
 
     What the disk does not remove, the next start does.
     """
     with suppress(OSError):
         copy.path.unlink(missing_ok=True)
         if segment is not None:
-            paths.index(segment).unlink(missing_ok=True)
             paths.adopting(segment).unlink(missing_ok=True)
 
 

@@ -38,7 +38,7 @@ from dssd.log.read.tail_cache import CachedFrames, TailCache
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.segment.frame_scan import FoundFrame, scan_bytes
 from dssd.log.segment.index_file import BadIndex
-from dssd.log.segment.run_index import Run
+from dssd.log.segment.run_index import NOT_SUMMED, Run
 from dssd.log.topic_state import Segment, StorageTopicState
 
 
@@ -263,7 +263,7 @@ class Reader:
             return
         if not reading.still_there(segment):
             return
-        if not _is_whole((run, data)):
+        if not _is_whole((run, data)) and run.checksum != NOT_SUMMED:
             data = memoryview(await self._files.read_anew(path, run.position, run.length))
             if not reading.still_there(segment):
                 return

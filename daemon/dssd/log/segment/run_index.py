@@ -36,8 +36,12 @@ class Run(NamedTuple):
     time_us: int
     """Append time of the first frame."""
     checksum: int
-    """xxh3-64 of its bytes."""
+    """xxh3-64 of its bytes; `NOT_SUMMED` as long as nobody has looked at them."""
 
+
+NOT_SUMMED = 0
+"""A run that happens to have this sum is read as one that has none: frame by frame, each of which
+has checksums of its own."""
 
 RUN_BYTES = 8 * len(Run._fields)
 """Of a run in a file."""

@@ -368,6 +368,25 @@ class Housekeeper:
 
     async def _seal(self, segment: Segment) -> None:
         """Store the index of a file that takes no more frames, then mark its row as sealed."""
+        await self._write_index(segment)
+        await self._store.commit([Put(segment.row("sealed", segment.size))])
+        self._paths.marks(segment.id).unlink(missing_ok=True)
+        segment.watermark = segment.size
+        await self._take_index(segment)
+
+    async def index_adopted(self, segment: Segment) -> None:
+        """Store the index of adopted frames, whose row is stored; if it has to wait, it is sealed
+        later as any other. Only for jobs."""
+        try:
+            await self._write_index(segment)
+            await self._take_index(segment)
+        except (BadIndex, OSError) as error:
+            reason = error if isinstance(error, BadIndex) else retry_reason(error)
+            if reason is None:
+                raise
+            self._tell_put_off(segment, reason)
+
+    async def _write_index(self, segment: Segment) -> None:
         assert segment.runs is not None
         await asyncio.to_thread(
             judge_segment.write_index,
@@ -377,9 +396,9 @@ class Housekeeper:
             segment.runs,
             segment.frames,
         )
-        await self._store.commit([Put(segment.row("sealed", segment.size))])
-        self._paths.marks(segment.id).unlink(missing_ok=True)
-        segment.watermark = segment.size
+
+    async def _take_index(self, segment: Segment) -> None:
+        """Look into the stored index from now on, no longer into memory."""
         segment.summary = await asyncio.to_thread(
             judge_segment.load_summary, self._paths, segment.id
         )

@@ -234,10 +234,7 @@ class CursorMoves:
         for span in spans:
             stream = _read(by_name, group, span.stream)
             added.setdefault(span.stream, []).append(self._within_log(span, stream))
-        return [
-            _Moving(by_name[name], (), normalised(ranges), max(end for _, end in ranges))
-            for name, ranges in added.items()
-        ]
+        return [_skipping(by_name[name], normalised(ranges)) for name, ranges in added.items()]
 
     def _within_log(self, span: RecordSpan, stream: StreamSurvey) -> tuple[int, int]:
         """The offsets of these records, the end not included.
@@ -317,7 +314,7 @@ class CursorMoves:
         return StreamPlan(
             stream=str(moving.stream.name),
             floor=view.progress.floor,
-            target=moving.target,
+            target=moving.target if moving.changes else view.progress.floor,
             again=again,
             passed=passed,
             exact=(again_exact and passed_exact and whole) or again + passed == 0,
@@ -371,6 +368,12 @@ def _moving_to(direction: Direction, stream: StreamSurvey, offset: int, clamped:
             return _Moving(stream, from_there_on, everything_below(offset), offset, clamped)
         case _:
             assert_never(direction)
+
+
+def _skipping(stream: StreamSurvey, ranges: Ranges) -> _Moving:
+    """Single records: where the floor comes to lie is what they make of it."""
+    floor = stream.view.progress.with_acked(ranges).floor
+    return _Moving(stream, (), ranges, floor)
 
 
 def _begun(group: GroupRow, moving: Iterable[_Moving], number: int) -> Begun:

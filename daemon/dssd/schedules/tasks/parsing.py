@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dss_core.errors import IllegalArgument
 from dss_core.times import parse_span_ms
 
-_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])")
+_SIZE = re.compile(r"([0-9]{1,12})([BKMGT])", re.IGNORECASE)
 _UNITS_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -27,7 +27,7 @@ def size_bytes(written: str) -> int:
     found = _SIZE.fullmatch(written)
     if found is None or int(found[1]) == 0:
         raise IllegalArgument(argument=f"the size '{written}'", rule="write 16M or 4096B")
-    return int(found[1]) * _UNITS_BYTES[found[2]]
+    return int(found[1]) * _UNITS_BYTES[found[2].upper()]
 
 
 def span_ms(written: str) -> int | None:

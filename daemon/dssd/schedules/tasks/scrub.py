@@ -68,7 +68,10 @@ class _Scrubbing:
         if sums.bad:
             why = f"damage in {counted(sums.bad, 'place')} of {read}."
             raise TaskFailed(task=NAME, why=why)
-        say(f"{read} were read: all of it is as it was written.")
+        if sums.segments:
+            say(f"{read} were read: all of it is as it was written.")
+        else:
+            say("nothing was read: no segment is sealed yet.")
 
     def _chosen(self, topic: str) -> Sequence[tuple[str, int]]:
         topics = [self._catalogue.get(topic)] if topic else self._catalogue.topics()

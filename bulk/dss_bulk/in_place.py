@@ -1,0 +1,110 @@
+"""Reading records out of the daemon's segment files, where this process may open them.
+
+The daemon tells where the frames of a range lie, and the checksum of each run; then they are read
+past it. This is safe beside a daemon that appends, rolls, trims, restarts or ingests, because the
+bytes of a visible run never change nor move within their file (`dssd.log.read.run_places` says
+why), and a file that goes can be read on by who has it open, or not be opened at all.
+
+Invariant: a record is given only if the bytes of its run have the checksum that the daemon told. So
+a file of another machine, a torn or flipped one, and a name that is taken by something else are
+never read for it. Whatever is not as told ends the reading without an error: the daemon is then
+asked for the rest, and says what is wrong. This module decides nothing about damage.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import BinaryIO
+
+import pyarrow as pa
+from xxhash import xxh3_64_intdigest
+
+from dss_bulk.limits import IN_PLACE_BATCH_BYTES, IN_PLACE_GAP_BYTES, IN_PLACE_SPAN_BYTES
+from dss_client import Client
+from dss_client.job_values import SourceRange
+from dss_client.stored_runs import StoredRun, StoredRuns
+from dss_core.decode import decode
+
+_OFFSET_END = 1 << 63
+
+Read = tuple[pa.Table, int]
+"""Records, and the offset behind them."""
+
+
+async def tables_in_place(client: Client, wanted: SourceRange) -> AsyncGenerator[Read, None]:
+    """The records of a range from its start on, as far as they can be read here.
+
+    Raises:
+        StreamNotFound: there is no such stream in this storage topic.
+        DssError: the daemon refuses, or the connection was lost.
+    """
+    async with aclosing(client.stored_runs(wanted)) as files:
+        async for each in files:
+            reading = _tables(each, wanted)
+            at = each.runs[0].base
+            # In a thread: a disk may take its time, and a lease is renewed meanwhile.
+            while (read := await asyncio.to_thread(next, reading, None)) is not None:
+                at = read[1]
+                yield read
+            if at < min(each.runs[-1].end, wanted.end):
+                return
+
+
+def _tables(stored: StoredRuns, wanted: SourceRange) -> Iterator[Read]:
+    """What one file gives, up to the first run that is not as told."""
+    mask = ((0, wanted.start), (wanted.end, _OFFSET_END))
+    for frames, behind in _gathered(stored):
+        table = decode(frames, mask, checksums=False).to_arrow(key_hashes=True)
+        yield table, min(behind, wanted.end)
+
+
+def _gathered(stored: StoredRuns) -> Iterator[tuple[bytes, int]]:
+    """Frames, end to end, and the offset behind them: many at once, for each table costs time."""
+    held: list[memoryview] = []
+    held_bytes = behind = 0
+    try:
+        with open(stored.path, "rb", buffering=0) as file:  # noqa: PTH123 - a path of the daemon
+            for runs in _spans(stored.runs):
+                pieces = _pieces(file, runs)
+                if pieces is None:
+                    break
+                held += pieces
+                held_bytes += sum(map(len, pieces))
+                behind = runs[-1].end
+                if held_bytes >= IN_PLACE_BATCH_BYTES:
+                    yield b"".join(held), behind
+                    held, held_bytes = [], 0
+    except OSError:
+        pass
+    if held:
+        yield b"".join(held), behind
+
+
+def _pieces(file: BinaryIO, runs: Sequence[StoredRun]) -> list[memoryview] | None:
+    """The bytes of neighbouring runs; None where they are not as told.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    start, end = runs[0].position, runs[-1].position + runs[-1].length
+    data = os.pread(file.fileno(), end - start, start)
+    if len(data) < end - start:
+        return None
+    view = memoryview(data)
+    pieces = [view[run.position - start :][: run.length] for run in runs]
+    told = zip(runs, pieces, strict=True)
+    return pieces if all(xxh3_64_intdigest(piece) == run.checksum for run, piece in told) else None
+
+
+def _spans(runs: Sequence[StoredRun]) -> Iterator[Sequence[StoredRun]]:
+    """Runs that are read at once, because they lie near to each other."""
+    first = 0
+    for number in range(1, len(runs)):
+        before, run = runs[number - 1], runs[number]
+        gap = run.position - before.position - before.length
+        whole = run.position + run.length - runs[first].position
+        if not 0 <= gap <= IN_PLACE_GAP_BYTES or whole > IN_PLACE_SPAN_BYTES:
+            yield runs[first:number]
+            first = number
+    yield runs[first:]

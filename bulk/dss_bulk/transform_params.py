@@ -1,0 +1,61 @@
+"""What a transform is told: a function of the user's own, by its text.
+
+The text is kept in the manifest, so each driver runs the function that was planned, whatever
+becomes of the file. This module reads the text and runs nothing of it; who drives the job runs it.
+
+Invariant: what is kept defines the function that is named.
+"""
+
+import ast
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from dss_bulk.limits import FUNCTION_BYTES_MAX
+from dss_core.errors import FunctionRefused
+
+
+@dataclass(frozen=True, slots=True)
+class TransformParams:
+    """A function ``DataFrame -> DataFrame``."""
+
+    function: str
+    """Its name in the text."""
+    text: str
+    """Of its file."""
+    file: str
+    """For people."""
+
+    @classmethod
+    def of_file(cls, given: str) -> Self:
+        """Read ``FILE.py:NAME``.
+
+        Raises:
+            FunctionRefused: there is no such function, or its file is too long.
+        """
+        path, colon, name = given.rpartition(":")
+        if not (colon and path and name.isidentifier()):
+            raise FunctionRefused(function=given, reason="it is written FILE.py:NAME")
+        try:
+            text = Path(path).read_text()
+            defined = ast.parse(text, path).body
+        except OSError as error:
+            raise FunctionRefused(function=given, reason=f"{path}: {error.strerror}") from error
+        except (SyntaxError, ValueError) as error:
+            raise FunctionRefused(function=given, reason=f"{path} is no Python: {error}") from error
+        if len(text.encode()) > FUNCTION_BYTES_MAX:
+            reason = f"{path} has more than {FUNCTION_BYTES_MAX:,} bytes"
+            raise FunctionRefused(function=given, reason=reason)
+        if not any(isinstance(each, ast.FunctionDef) and each.name == name for each in defined):
+            raise FunctionRefused(function=given, reason=f"{path} defines no function {name}")
+        return cls(name, text, path)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote."""
+        return cls(**json.loads(text))
+
+    def to_json(self) -> str:
+        """For the manifest."""
+        return json.dumps(asdict(self))

@@ -1,0 +1,75 @@
+"""``dssctl transforms``: a user's own function between a range of a topic and another topic."""
+
+from typing import Annotated
+
+import typer
+
+from dssctl.changing import Changing
+from dssctl.driving import (
+    Chunk,
+    Drive,
+    End,
+    JobName,
+    Only,
+    Rate,
+    Start,
+    make_job,
+    size_or_usual,
+    time_us,
+)
+from dssctl.engines import SPARK, Conf, Master, chosen
+from dssctl.tree import noun, settings_of
+
+app = noun("transforms")
+
+
+@app.command(cls=Changing)
+def create(
+    context: typer.Context,
+    name: JobName,
+    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")],
+    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")],
+    function: Annotated[
+        str,
+        typer.Option(metavar="FILE.py:NAME", help="It takes and returns a DataFrame of records."),
+    ],
+    start: Start = None,
+    end: End = None,
+    only: Only = None,
+    rate: Rate = None,
+    chunk: Chunk = None,
+    hops_max: Annotated[
+        int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
+    ] = 0,
+    allow_loop: Annotated[
+        bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
+    ] = False,
+    drive: Drive = True,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Run a function over the records of a topic, on Spark, and publish what it makes of them.
+
+    It is called for each chunk. What it returns has the columns that it got; each record is
+    published exactly once, in the order of its key. The text of the file is kept with the job.
+    """
+    from dss_bulk.transform_params import TransformParams
+    from dss_client.changes import CreateJob
+
+    params = TransformParams.of_file(function)
+    change = CreateJob(
+        name,
+        "transform",
+        source=source,
+        target=target,
+        start_us=time_us(start),
+        end_us=time_us(end),
+        filter=only or "",
+        rate_bytes_s=size_or_usual(rate),
+        chunk_bytes=size_or_usual(chunk),
+        hops_max=hops_max,
+        allow_loop=allow_loop,
+        params=params.to_json(),
+    )
+    driver = chosen(settings_of(context), SPARK, master, conf, starts=drive)
+    make_job(context, change, driver, drive=drive)

@@ -1,0 +1,85 @@
+"""``python -m dss_spark JOB --endpoint ADDRESS --master MASTER --conf NAME=VALUE --folder FOLDER``.
+
+Submits the driver of one job, waits for its end, passes signals on, and removes its folder. Its
+exit code is the driver's.
+
+Invariant: whatever ends the driver, its folder goes and nothing of its process group is left.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from dss_core.errors import DssError
+from dss_spark.limits import GROUP_LOOK_S, TERM_S
+from dss_spark.submission import Submission, command_of, conf_of, environment, require_spark
+
+
+def main() -> int:
+    """Submit what the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m dss_spark", description=__doc__)
+    parser.add_argument("job", help="its name or number")
+    parser.add_argument("--endpoint", help="of the daemon")
+    parser.add_argument("--master", default="local[2]", help="as Spark writes it")
+    parser.add_argument("--conf", action="append", default=[], help="spark.NAME=VALUE")
+    parser.add_argument("--folder", type=Path, required=True, help="for files of this driver")
+    given = parser.parse_args()
+    try:
+        conf = conf_of(given.conf)
+        pyspark = require_spark()
+    except (DssError, ValueError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    folder = given.folder / f"{os.getpid()}"
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        submission = Submission(given.job, given.endpoint, given.master, conf, folder)
+        return _run(command_of(submission, pyspark), environment(pyspark, given.master))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Run it in a group of its own; to its end, or to ours."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, process_group=0)
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        os.killpg(child.pid, number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
+    try:
+        code = child.wait()
+    finally:
+        _end_group(child.pid)
+    return code if code >= 0 else 128 - code
+
+
+def _end_group(group: int) -> None:
+    """End what is left of the group: workers of a JVM that was killed, for one."""
+    for number, patience_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, TERM_S)):
+        try:
+            os.killpg(group, number)
+        except ProcessLookupError:
+            return
+        _wait_for_group(group, patience_s)
+
+
+def _wait_for_group(group: int, patience_s: float) -> None:
+    ends = time.monotonic() + patience_s
+    while time.monotonic() < ends:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(GROUP_LOOK_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

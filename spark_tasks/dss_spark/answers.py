@@ -1,0 +1,39 @@
+"""What Spark's own process tells the driver about a chunk: a file of JSON.
+
+Spark commits a write in a process that is neither a task nor the driver. What it was told by the
+tasks that counted it writes to a file, whose name the driver drew for this one write.
+
+Invariant: an answer is there whole or not at all. A record that broke a rule comes as its
+condition.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dss_core.errors import DssError
+from dss_core.errors.condition import from_wire
+
+
+def write_answer(path: Path, said: Mapping[str, object], refusals: Iterable[DssError]) -> None:
+    """Tell the driver."""
+    refused = [
+        {"code": each.code, "fields": each.fields, "message": each.message} for each in refusals
+    ]
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps({**said, "refusals": refused}))
+    unfinished.rename(path)
+
+
+def read_answer(path: Path) -> dict[str, Any]:
+    """What was told, once.
+
+    Raises:
+        DssError: a record broke a rule.
+    """
+    said: dict[str, Any] = json.loads(path.read_text())
+    path.unlink()
+    for refusal in said["refusals"]:
+        raise from_wire(**refusal)
+    return said

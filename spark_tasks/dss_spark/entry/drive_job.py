@@ -1,0 +1,12 @@
+"""What `spark-submit` runs: drive one job, in the session that it was submitted with.
+
+It has a folder of its own, because Spark puts the folder of what it runs before all others on the
+path. It says what ``python -m dss_bulk`` says.
+"""
+
+import sys
+
+from dss_spark.driving import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""What Spark raises, as conditions of DSS.
+
+Invariant: what one record or one option did wrong fails the job, in one sentence; a Spark that is
+gone fails nothing, because another driver can go on.
+"""
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from dss_core.errors import EngineLost, WorkFailed
+from dss_spark.limits import REASON_CHARACTERS_MAX
+
+_OF_PYTHON = re.compile(
+    r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Refused|Gone|Limit|Damaged|\w*)): (.+)$"
+)
+_FULL = re.compile(rf"\[Errno ({errno.ENOSPC}|{errno.EDQUOT})\]")
+_GONE = (Py4JNetworkError, ConnectionError)
+
+
+@contextmanager
+def conditions(job: str) -> Iterator[None]:
+    """Raise what Spark raises as conditions.
+
+    Raises:
+        EngineLost: the JVM, or the session in it, has ended.
+        WorkFailed: the work cannot be done.
+        OSError: a disk is full.
+    """
+    try:
+        yield
+    except _GONE as gone:
+        raise EngineLost(job=job, reason=_short(str(gone))) from gone
+    except (PySparkException, Py4JError) as failed:
+        text = str(failed)
+        if "SparkContext was shut down" in text or "stopped SparkContext" in text:
+            raise EngineLost(job=job, reason="its session was stopped") from failed
+        raise WorkFailed(job=job, reason=reason_of(text)) from failed
+
+
+def reason_of(text: str) -> str:
+    """The line of a long report that says why."""
+    lines = [line.strip() for line in text.splitlines()]
+    after_trace = [
+        line
+        for at, line in enumerate(lines)
+        if _OF_PYTHON.match(line) and any("Traceback" in before for before in lines[:at])
+    ]
+    for line in after_trace:
+        found = _OF_PYTHON.match(line)
+        if found is not None and not found[1].startswith(("Py", "Spark")):
+            return _short(found[2] if "dss_core.errors" in line else line)
+    return _short(next((line for line in lines if line), "it gave no reason"))
+
+
+def _short(text: str) -> str:
+    return text[:REASON_CHARACTERS_MAX].rstrip(". ")

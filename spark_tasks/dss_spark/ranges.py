@@ -1,0 +1,40 @@
+"""The records that a chunk of a job reads, as a frame that can be staged.
+
+Columns: those of the data source `dss`, the times of it as microseconds too, and ``generation``,
+the number of the storage topic: records of one key are in one stream of a generation, so
+`ORDER` is the order of each key.
+
+Invariant: every record of the ranges that the job selects, once, or an error.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dss_bulk.selection import Selection
+from dss_client.job_values import SourceRange
+from dss_spark.selection import conditions_of
+from dss_spark.source.data_source import register_in
+from dss_spark.source.options import ranges_to_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORDER = ("generation", "stream", "offset")
+__all__ = ["ORDER", "read_ranges", "register_in"]
+
+
+def read_ranges(
+    spark: "SparkSession", endpoint: str, ranges: Sequence[SourceRange], selection: Selection
+) -> "DataFrame":
+    """The records of a chunk that are selected."""
+    reader = spark.read.format("dss").option("endpoint", endpoint)
+    if selection.subject is not None:
+        # The daemon compares it before anything is sent.
+        reader = reader.option("subject", selection.subject.text)
+    frame = reader.option("ranges", ranges_to_json(tuple(ranges))).load()
+    return frame.selectExpr(
+        "*",
+        "unix_micros(time) AS timestamp_us",
+        "unix_micros(append_time) AS append_time_us",
+        "CAST(split_part(stream, '/', 2) AS INT) AS generation",
+    ).where(conditions_of(selection))

@@ -1,0 +1,83 @@
+"""What the work of all kinds of jobs on Spark has in common: a thread, a tag, a place for answers.
+
+A chunk is worked on in a thread, which waits for Spark, while the loop keeps the lease. What it
+runs on the cluster has the tag of its driver, so a driver that has to stop ends all of it at once.
+
+Invariant: once `stop` was called, nothing more is begun; what tasks wrote by then is named by
+nobody, and swept.
+"""
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dss_bulk.staging import Target
+from dss_client.job_values import Granted
+from dss_core.errors import EngineLost
+from dss_spark.failures import conditions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Done = TypeVar("Done")
+
+
+class OnSpark:
+    """One driver's use of a session."""
+
+    def __init__(self, spark: "SparkSession", granted: Granted, answers: Path) -> None:
+        self.spark = spark
+        self.job = granted.job
+        self.at_once = spark.sparkContext.defaultParallelism
+        """How many tasks run at once."""
+        self._tag = f"dss-{granted.job.job_id}-{granted.job.epoch}-{secrets.token_hex(4)}"
+        self._is_stopped = threading.Event()
+        self._answers = answers
+
+    async def run(self, work: Callable[[], Done]) -> Done:
+        """What a function gives that runs in a thread, as a part of this driver's work.
+
+        Raises:
+            EngineLost, DssError: it failed.
+        """
+        return await asyncio.to_thread(self._run, work)
+
+    def _run(self, work: Callable[[], Done]) -> Done:
+        context = self.spark.sparkContext
+        with conditions(self.job.name):
+            if self._is_stopped.is_set():
+                raise EngineLost(job=self.job.name, reason="its driver has stopped it")
+            # Tags, and which session is meant, belong to threads, and threads are used again.
+            _make_active(self.spark)
+            context.addJobTag(self._tag)
+            try:
+                return work()
+            finally:
+                context.removeJobTag(self._tag)
+
+    def answer(self, chunk: int) -> Path:
+        """A name for what Spark's own process tells this one about a chunk."""
+        return self._answers / f"{chunk:08d}-{secrets.token_hex(4)}.json"
+
+    def stop(self) -> None:
+        """End what runs on the cluster for this driver."""
+        self._is_stopped.set()
+        with conditions(self.job.name):
+            self.spark.sparkContext.cancelJobsWithTag(self._tag)
+
+
+def _make_active(spark: "SparkSession") -> None:
+    """Let this thread mean a session: sources are looked for in the one that a thread has."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def target_of(granted: Granted) -> Target:
+    """How the topic is routed that a job writes."""
+    assert granted.target is not None, "the job writes to a topic"
+    target = granted.target
+    return Target(target.router, target.partitions, target.factor)

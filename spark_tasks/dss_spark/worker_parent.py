@@ -1,0 +1,21 @@
+"""The process that Spark's Python workers are forked from, with what they need loaded before.
+
+A worker that loads Arrow and our parts itself takes half a second for it, and Spark starts some for
+each chunk. gRPC is not loaded here: it does not outlive a fork.
+
+Invariant: nothing is opened before a fork, and no thread runs but that of an allocator, which is
+made for forks; Arrow begins its own with the first work for them.
+"""
+
+import pyspark.sql.worker.commit_data_source_write
+import pyspark.sql.worker.plan_data_source_read
+import pyspark.sql.worker.write_into_data_source
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import dss_spark.rows_source
+import dss_spark.spooled
+import dss_spark.staging  # noqa: F401
+
+if __name__ == "__main__":
+    manager()

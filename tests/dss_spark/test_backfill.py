@@ -1,0 +1,125 @@
+"""Backfills on Spark publish what the local engine publishes, record for record."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dss_client
+from dss_bulk.backfill_work import BackfillParams, chunks_of
+from dss_bulk.driver import LOCAL, Engine, drive
+from dss_bulk.inputs import Inputs
+from dss_bulk.rows import RowRule
+from dss_client import Client
+from dss_client.changes import CreateJob
+from dss_core.errors import RowsRefused, SubjectOutsideTopic
+from dss_spark.engine import SparkEngine
+from support.daemon_process import running, short_directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 700
+Published = list[tuple[object, ...]]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Of a daemon without a topic."""
+    with short_directory() as home:
+        endpoint = f"unix:{home / 's'}"
+        async with (
+            running("--data-dir", str(home / "d"), "--listen", endpoint),
+            dss_client.connect(endpoint=endpoint) as connected,
+        ):
+            yield connected
+
+
+@pytest.fixture
+def engine(spark: "SparkSession") -> Engine:
+    """On the session of all tests."""
+    return SparkEngine(lambda: spark, "spark of a test")
+
+
+def inputs_in(folder: Path) -> list[Path]:
+    """A Parquet file of many row groups, one more, and lines of CSV with the same columns."""
+    columns = {
+        "k": [None if n % 100 == 7 else f"k{n % 13}" for n in range(ROWS)],
+        "n": list(range(ROWS)),
+        "at": [float(n % 5) if n % 11 else None for n in range(ROWS)],
+    }
+    table = pa.table(columns)
+    pq.write_table(table.slice(0, 500), folder / "1.parquet", row_group_size=64)
+    pq.write_table(table.slice(500), folder / "2.parquet")
+    return [folder / "1.parquet", folder / "2.parquet"]
+
+
+async def backfilled(
+    client: Client,
+    topic: str,
+    rule: RowRule,
+    files: Sequence[Path],
+    engine: Engine,
+    rejects: Path | None = None,
+) -> Published:
+    """What a backfill publishes, partition by partition."""
+    await client.topics.create(topic, partitions=5)
+    inputs = Inputs.looked_at(files, rule)
+    params = BackfillParams(rule, inputs.files, None if rejects is None else str(rejects))
+    change = CreateJob(
+        f"to-{topic}", "backfill", target=topic, params=params.to_json(), inputs=chunks_of(inputs)
+    )
+    await client.operations.apply(await client.operations.plan(change), reason="a test")
+    job = await drive(client, change.name, engine=engine)
+    assert job.state == "done"
+    return [
+        (record.stream.partition("/")[2], record.key, record.subject, record.payload)
+        async for record in client.read(f"{topic}/#")
+    ]
+
+
+def by_stream(published: Published) -> dict[object, Published]:
+    found: dict[object, Published] = {}
+    for stream, *record in published:
+        found.setdefault(stream, []).append(tuple(record))
+    return found
+
+
+@pytest.mark.parametrize("order", [(), ("at", "n")])
+async def test_both_engines_publish_the_same_records_in_the_same_order_of_keys(
+    client: Client, engine: Engine, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    files = inputs_in(tmp_path)
+    found = []
+    for name, one in (("a", LOCAL), ("b", engine)):
+        rule = RowRule(name, "k", subject=f"{name}/{{k}}", order=order)
+        rejects = tmp_path / f"rejects-{name}"
+        published = await backfilled(client, name, rule, files, one, rejects)
+        texts = [path.read_text() for path in sorted(rejects.iterdir())]
+        rejected = sorted(line for text in texts for line in text.splitlines())
+        found.append((by_stream(published), rejected))
+    (mine, my_rejects), (theirs, their_rejects) = found
+    assert mine.keys() == theirs.keys()
+    for stream, records in mine.items():
+        assert [(key, payload) for key, _, payload in records] == [
+            (key, payload) for key, _, payload in theirs[stream]
+        ]
+    assert sum(map(len, mine.values())) == ROWS - len(my_rejects)
+    assert my_rejects == their_rejects
+
+
+async def test_a_row_that_makes_no_record_or_a_subject_outside_ends_the_job_with_nothing_published(
+    client: Client, engine: Engine, tmp_path: Path
+) -> None:
+    files = inputs_in(tmp_path)
+    with pytest.raises(RowsRefused, match="row 7"):
+        await backfilled(client, "strict", RowRule("strict", "k"), files, engine)
+    outside = RowRule("out", "k", "keyless", "elsewhere/{n}")
+    with pytest.raises(SubjectOutsideTopic):
+        await backfilled(client, "out", outside, files, engine)
+    for job, topic in (("to-strict", "strict"), ("to-out", "out")):
+        assert (await client.jobs.get(job)).state == "failed"
+        assert [record async for record in client.read(f"{topic}/#")] == []

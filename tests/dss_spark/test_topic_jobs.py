@@ -1,0 +1,170 @@
+"""Replays, exports and transforms on Spark, on a real daemon."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+
+import dss_client
+from dss_bulk import export
+from dss_bulk.driver import LOCAL, Engine, drive
+from dss_bulk.export_work import ExportParams
+from dss_bulk.replay_work import ReplayParams
+from dss_bulk.transform_params import TransformParams
+from dss_client import Client
+from dss_client.changes import CreateJob
+from dss_core.errors import FunctionRefused
+from dss_spark.engine import SparkEngine
+from support.daemon_process import running, short_directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDS = 1_500
+KEYS = 40
+CHUNK_BYTES = 128 << 10
+
+MENDED = """
+def mended(records):
+    from pyspark.sql import functions as f
+
+    doubled = f.expr("CAST(CAST(2 * CAST(CAST(payload AS STRING) AS BIGINT) AS STRING) AS BINARY)")
+    return records.where("subject LIKE 'copies/eu%'").withColumn("payload", doubled)
+
+def nothing(records):
+    return records.count()
+"""
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Of a daemon with a topic ``orders`` that has records, and one ``copies``."""
+    with short_directory() as home:
+        endpoint = f"unix:{home / 's'}"
+        async with (
+            running("--data-dir", str(home / "d"), "--listen", endpoint),
+            dss_client.connect(endpoint=endpoint) as connected,
+        ):
+            await fill(connected)
+            yield connected
+
+
+@pytest.fixture
+def engine(spark: "SparkSession") -> Engine:
+    """On the session of all tests."""
+    return SparkEngine(lambda: spark, "spark of a test")
+
+
+async def fill(client: Client) -> None:
+    await client.topics.create("orders", partitions=2)
+    await client.topics.create("copies", partitions=12, factor=4)
+    async with client.producer("orders") as producer:
+        for number in range(RECORDS):
+            subject = "orders/eu" if number % 4 else "orders/us"
+            key = None if number % 100 == 0 else b"k%d" % (number % KEYS)
+            producer.send_nowait(b"%0200d" % number, key=key, subject=subject)
+        await producer.flush()
+
+
+async def driven(client: Client, change: CreateJob, engine: Engine) -> None:
+    await client.operations.apply(await client.operations.plan(change), reason="a test")
+    assert (await drive(client, change.name, engine=engine)).state == "done"
+
+
+def of_topic(
+    name: str, kind: str, params: str = "", *, target: str = "copies", filter: str = ""
+) -> CreateJob:
+    return CreateJob(
+        name, kind, source="orders", target=target, filter=filter, chunk_bytes=CHUNK_BYTES,
+        params=params,
+    )  # fmt: skip
+
+
+async def by_key(client: Client) -> dict[bytes | None, list[int]]:
+    found: dict[bytes | None, list[int]] = {}
+    async for record in client.read("copies/#"):
+        found.setdefault(record.key, []).append(int(record.payload))
+    return found
+
+
+async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
+    client: Client, engine: Engine
+) -> None:
+    await driven(client, of_topic("whole", "replay"), engine)
+    found = await by_key(client)
+    keyed = [numbers for key, numbers in found.items() if key is not None]
+    assert all(numbers == sorted(numbers) for numbers in keyed)
+    assert Counter(n for numbers in found.values() for n in numbers) == Counter(range(RECORDS))
+    record = await anext(aiter(client.read("copies/#")))
+    assert record.header("dss-job") == b"whole"
+    assert record.subject in ("copies/eu", "copies/us")
+    params = ReplayParams(key=b"k4".hex(), headers=(("dss-job", "whole"),))
+    back = of_topic("some", "replay", params.to_json(), filter="copies/us")
+    await client.topics.create("third", partitions=1)
+    await driven(client, replace(back, source="copies", target="third"), engine)
+    numbers = [int(record.payload) async for record in client.read("third/#")]
+    assert numbers == list(range(4, RECORDS, KEYS))
+
+
+async def test_a_transform_publishes_what_the_function_makes_of_the_records(
+    client: Client, engine: Engine, tmp_path: Path
+) -> None:
+    path = tmp_path / "mend.py"
+    path.write_text(MENDED)
+    params = TransformParams.of_file(f"{path}:mended")
+    await driven(client, of_topic("mend", "transform", params.to_json()), engine)
+    found = await by_key(client)
+    keyed = [numbers for key, numbers in found.items() if key is not None]
+    assert all(numbers == sorted(numbers) for numbers in keyed)
+    wanted = [2 * number for number in range(RECORDS) if number % 4]
+    assert Counter(n for numbers in found.values() for n in numbers) == Counter(wanted)
+    record = await anext(aiter(client.read("copies/#")))
+    assert record.subject == "copies/eu"
+    origin = record.header("dss-origin")
+    assert origin is not None
+    assert origin.startswith(b"orders/0/")
+    wrong = TransformParams.of_file(f"{path}:nothing")
+    with pytest.raises(FunctionRefused, match="no DataFrame"):
+        await driven(client, of_topic("wrong", "transform", wrong.to_json()), engine)
+
+
+async def exported(client: Client, name: str, folder: Path, engine: Engine) -> None:
+    topic = await client.topics.describe("orders")
+    state = export.state_of(folder)
+    after = {} if state is None else state.ends
+    change = of_topic(name, "export", target="")
+    made = (await client.operations.plan(change)).change
+    assert isinstance(made, CreateJob)
+    ranges = [
+        replace(each, start=max(each.start, after.get(each.stream, 0))) for each in made.ranges
+    ]
+    ranges = [each for each in ranges if each.start < each.end]
+    params = ExportParams(str(folder), topic.topic_id, {each.stream: each.end for each in ranges})
+    await driven(client, replace(change, ranges=tuple(ranges), params=params.to_json()), engine)
+
+
+async def test_an_export_writes_the_files_of_the_local_engine_and_goes_on_from_its_runs(
+    client: Client, engine: Engine, spark: "SparkSession", tmp_path: Path
+) -> None:
+    mine, theirs = tmp_path / "local", tmp_path / "spark"
+    await exported(client, "local", mine, LOCAL)
+    await exported(client, "spark", theirs, engine)
+
+    def files(folder: Path) -> list[str]:
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+    assert files(mine) == files(theirs)
+    for name in files(mine):
+        if name.endswith(".parquet"):
+            rows = [ds.dataset(folder / name).to_table() for folder in (mine, theirs)]
+            assert rows[0].equals(rows[1])
+    async with client.producer("orders") as producer:
+        await producer.send(b"%d" % RECORDS, key=b"new")
+    await exported(client, "more", theirs, engine)
+    numbers = ds.dataset(theirs, partitioning="hive").to_table()["payload"].to_pylist()
+    assert Counter(map(int, numbers)) == Counter(range(RECORDS + 1))
+    assert spark.read.parquet(str(theirs)).count() == RECORDS + 1

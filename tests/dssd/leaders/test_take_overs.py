@@ -1,0 +1,85 @@
+"""What is told of members that went without leaving."""
+
+from dssd.events.model import Event
+from dssd.leaders.limits import TAKE_OVER_MS_MAX
+from dssd.leaders.take_overs import TakeOvers
+from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
+from dssd.machines.leader.state import Leader
+from dssd.machines.messages import Disconnect, LeaderWanted
+from support.played_leader import LEADER, LeaderRun, fresh, session_of
+
+STREAMS = 4
+
+
+class Watched:
+    """A leader of four streams, and what is told of its members."""
+
+    def __init__(self, *members: bytes) -> None:
+        self.told: list[Event] = []
+        self.take_overs = TakeOvers("g@orders/#", self.told.append)
+        self.run = LeaderRun(Leader(LEADER), *(fresh(at) for at in range(STREAMS)))
+        self.run.commit_all()
+        for name in members:
+            wanted = LeaderWanted(name, LEADER, session_of(name), name.decode(), ())
+            self.give(Received(wanted, self.run.now_ms))
+        self.pass_ms(1_000)
+
+    def give(self, given: LeaderInput) -> None:
+        self.run.feed(given)
+        self.take_overs.look(self.run.leader, given.now_ms)
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass, with all that is to be stored stored."""
+        for _ in range(4):
+            self.run.now_ms += ms // 4
+            self.give(Ticked(self.run.now_ms))
+            self.run.commit_all()
+
+    def kill(self, name: bytes) -> None:
+        """As a session does whose client is gone: its borrowers say how they stand."""
+        self.take_overs.miss(session_of(name), self.run.leader, self.run.now_ms)
+        self.leave(name)
+
+    def leave(self, name: bytes) -> None:
+        self.give(Received(Disconnect(name, LEADER, ()), self.run.now_ms))
+        self.give(SessionClosed(session_of(name), self.run.now_ms))
+
+
+def held(watched: Watched, name: bytes) -> int:
+    return len(watched.run.leader.members[name].streams)
+
+
+def test_who_took_the_streams_of_a_member_that_was_killed_is_told() -> None:
+    watched = Watched(b"ann", b"bob")
+    assert held(watched, b"ann") == 2
+    watched.kill(b"ann")
+    watched.pass_ms(1_000)
+    assert held(watched, b"bob") == STREAMS
+    (event,) = watched.told
+    assert (event.kind.code, event.subject) == ("member.lost", "g@orders/#")
+    assert event.sentence.startswith("ann went without leaving; of 2 streams, bob took 2 within ")
+    assert (event.fields["taken_by"], event.fields["left"]) == ("bob took 2", "0")
+
+
+def test_a_member_that_says_goodbye_is_not_told_of() -> None:
+    watched = Watched(b"ann", b"bob")
+    watched.leave(b"ann")
+    watched.pass_ms(TAKE_OVER_MS_MAX)
+    assert not watched.told
+
+
+def test_streams_that_nobody_takes_are_told_as_such() -> None:
+    watched = Watched(b"ann")
+    watched.kill(b"ann")
+    watched.pass_ms(TAKE_OVER_MS_MAX)
+    (event,) = watched.told
+    assert "of 4 streams, nobody has taken 4 within" in event.sentence
+
+
+def test_a_member_that_comes_back_took_its_streams_itself() -> None:
+    watched = Watched(b"ann")
+    watched.kill(b"ann")
+    wanted = LeaderWanted(b"ann again", LEADER, session_of(b"ann again"), "ann", ())
+    watched.give(Received(wanted, watched.run.now_ms))
+    watched.pass_ms(2_000)
+    assert watched.told[0].fields["taken_by"] == "ann took 4"
