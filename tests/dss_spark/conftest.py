@@ -4,9 +4,11 @@ It is as small as it can be, retries a task twice, and listens on loopback alone
 nothing in it but temporary views.
 """
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +29,33 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+LOADS_SPARK = {"test_audit.py", "test_backfill.py", "test_staging.py", "test_topic_jobs.py"}
+"""Files that cannot be read without PySpark."""
+
+
+class FileLeftOut(pytest.File):
+    """A file that cannot be read here."""
+
+    def collect(self) -> "Iterator[LeftOut]":
+        """One test, which says so."""
+        yield LeftOut.from_parent(self, name="left out")
+
+
+class LeftOut(pytest.Item):
+    """Stands for the tests of a file."""
+
+    def runtest(self) -> None:
+        """Say what is missing."""
+        need_spark()
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Collector | None:
+    """Leave out what loads PySpark, where there is none."""
+    if module_path.name in LOADS_SPARK and importlib.util.find_spec("pyspark") is None:
+        return FileLeftOut.from_parent(parent, path=module_path)
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ After each fault every record of what was published is in the target once, the o
 kept, and no file is left behind. `DSS_PROOF=full` goes through all of them, on a real cluster too.
 """
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -60,6 +61,17 @@ async def clean(one: Scene, state: str = "done", records: int = RECORDS) -> None
         assert verdict.records == records
 
 
+async def reached(one: Scene, driver: Submitted) -> None:
+    """Return once the daemon stands at its point; a driver that ends before fails the test."""
+    there = asyncio.create_task(one.reached())
+    ended = asyncio.create_task(driver.ended())
+    await asyncio.wait({there, ended}, return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    if not there.done():
+        there.cancel()
+        pytest.fail(driver.said())
+
+
 def left(driver: Submitted) -> list[Path]:
     return [path for path in driver.folder.rglob("*") if path.is_file()]
 
@@ -68,7 +80,7 @@ def left(driver: Submitted) -> list[Path]:
 async def test_a_driver_that_is_killed_with_its_jvm_is_replaced(point: str) -> None:
     async with scene(point, 1, patience_s=PATIENCE_S) as one:
         async with submitted(JOB, endpoint_of(one), one.folder) as driver:
-            await one.reached()
+            await reached(one, driver)
             assert "spark" in (await one.job()).driver
             driver.kill_spark()
             await driver.ended()
@@ -85,7 +97,7 @@ async def test_a_driver_outlives_the_daemon_and_ends_with_its_job(what: str) -> 
         scene("copied", 1, patience_s=PATIENCE_S) as one,
         submitted(JOB, endpoint_of(one), one.folder) as driver,
     ):
-        await one.reached()
+        await reached(one, driver)
         if what == "daemon":
             await one.kill_daemon()
             assert await driver.ended() == 0, driver.said()
