@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dss_client import changes
     from dss_client.answers import (
         Looked,
-        Rates,
         Reason,
         RecordStanding,
         ScanFound,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
     from dss_client.events import Event, EventPage
+    from dss_client.group_counts import Rates
     from dss_client.groups import Borrower, Grant, Group, GroupDescription
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
@@ -118,7 +118,7 @@ __all__ = [
 
 _PLACES = {
     "Looked": "answers",
-    "Rates": "answers",
+    "Rates": "group_counts",
     "Reason": "answers",
     "RecordStanding": "answers",
     "ScanFound": "answers",
