@@ -77,20 +77,26 @@ def _imports() -> Iterator[str]:
             for name in own
             if name not in twins and not name.startswith("_")
         )
-        yield from (
-            ast.unparse(node)
-            for node in tree.body
-            if isinstance(node, ast.Import | ast.ImportFrom) and not _is_inner(node)
-        )
+        yield from (ast.unparse(node) for node in _imported(tree) if not _is_inner(node))
     yield "if TYPE_CHECKING:"
     yield "    from dss_client._client import Client"
     yield "    from dss_client.sync._portal import Portal"
 
 
+def _imported(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """What a module imports, for type checkers alone too."""
+    for node in tree.body:
+        for each in node.body if isinstance(node, ast.If) else (node,):
+            if isinstance(each, ast.Import | ast.ImportFrom):
+                yield each
+
+
 def _is_inner(node: ast.Import | ast.ImportFrom) -> bool:
     """Of the way to the daemon, which no annotation of a public method has."""
     names = ast.unparse(node)
-    return any(each in names for each in ("AsyncGenerator", "asyncio", "_connection", "limits"))
+    return any(
+        each in names for each in ("AsyncGenerator", "asyncio", "_connection", "dss_api", "limits")
+    )
 
 
 def _twins() -> Iterator[str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dss_core.filters import SubscriptionFilter, TopicFilter
 from dssctl.connection import in_time
 from dssctl.output import note
 from dssctl.settings import Settings
@@ -27,6 +26,8 @@ async def note_unmatched(client: "Client", settings: Settings, written: str) -> 
         IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
         DssError: the daemon does not answer.
     """
+    from dss_core.filters import SubscriptionFilter, TopicFilter
+
     wanted = SubscriptionFilter.parse(written).filter
     topics = await in_time(settings, client.topics.list())
     patterns = (pattern for each in topics for pattern in each.topic.patterns)

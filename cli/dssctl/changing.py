@@ -29,7 +29,6 @@ from dssctl.operation_items import (
 from dssctl.output import note, show_one, tell_one
 from dssctl.settings import Format, Settings
 from dssctl.tree import Command, SettingsOption, settings_of
-from dssctl.waiting import require_done, wait_for_end
 
 if TYPE_CHECKING:
     from dss_client import Operation, OperationPlan
@@ -111,6 +110,8 @@ def carry_out(
     operation = _known(settings, change) or _agreed(context, change, tells_plan=tells_plan)
     if operation is None:
         return
+    from dssctl.waiting import require_done, wait_for_end
+
     if settings.change.wait and not operation.ended:
         operation = wait_for_end(settings, operation)
     show(settings, operation)

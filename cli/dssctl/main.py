@@ -4,9 +4,11 @@ Invariant: this module owns the exit code, and ``version`` and the shell's quest
 answered before anything slow is imported.
 """
 
+import gc
 import sys
 
 from dssctl import VERSION
+from dssctl.limits import OBJECTS_BEFORE_COLLECTION
 
 
 def main() -> int:
@@ -20,6 +22,7 @@ def main() -> int:
         if _written(f"dssctl {VERSION}\n"):
             return 0
         arguments = ["version"]
+    gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
     try:
         from dssctl.invocation import run
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dss_client import changes
     from dss_client.answers import (
         Looked,
-        Rates,
         Reason,
         RecordStanding,
         ScanFound,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
     from dss_client.events import Event, EventPage
+    from dss_client.group_counts import Rates
     from dss_client.groups import Borrower, Grant, Group, GroupDescription
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from dss_client.sessions import SessionSummary
     from dss_client.subscription import GrantNotice, Subscription
-    from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
+    from dss_client.topics import LocatedRange, StorageTopic, StreamBounds, Topic, TopicSummary
     from dss_client.watch import (
         WatchedGrant,
         WatchedLag,
@@ -74,6 +74,7 @@ __all__ = [
     "Held",
     "Job",
     "JobChunk",
+    "LocatedRange",
     "Looked",
     "Operation",
     "OperationPlan",
@@ -117,7 +118,7 @@ __all__ = [
 
 _PLACES = {
     "Looked": "answers",
-    "Rates": "answers",
+    "Rates": "group_counts",
     "Reason": "answers",
     "RecordStanding": "answers",
     "ScanFound": "answers",
@@ -160,6 +161,7 @@ _PLACES = {
     "GrantNotice": "subscription",
     "Subscription": "subscription",
     "StorageTopic": "topics",
+    "LocatedRange": "topics",
     "StreamBounds": "topics",
     "Topic": "topics",
     "TopicSummary": "topics",

@@ -18,7 +18,6 @@ from dss_client._session_options import SessionOptions
 from dss_client._start_point import Start
 from dss_client.limits import PRODUCER_BUFFER_BYTES
 from dss_core.errors import IllegalArgument
-from dss_core.filters import check_name
 from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
@@ -67,6 +66,8 @@ def connect(
         IllegalName, IllegalArgument, SocketPathTooLong: an argument breaks its rule.
     """
     if client_id is not None:
+        from dss_core.filters import check_name
+
         check_name(client_id)
     if not 0 <= session_expiry <= SESSION_EXPIRY_S_MAX:
         raise IllegalArgument(

@@ -6,32 +6,10 @@ Invariant: frozen values; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_client.group_counts import Fates, fates_from_wire
+
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Records a second."""
-
-    minute: float
-    """Averaged over a minute."""
-    five_minutes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Fates:
-    """How many records a group is done with, by what became of them."""
-
-    acked: int
-    filtered: int
-    """The filter rejects them."""
-    lost: int
-    """To retention, or to a loss of power."""
-    damaged: int
-    """Confirmed unreadable, and passed over."""
-    moved: int
-    """Operators passed over so many more than they reopened; may be negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +123,6 @@ class StreamSums:
     def appended(self) -> int:
         """Offsets since the group began."""
         return self.end - self.began
-
-
-def rates_from_wire(rates: "groups_pb2.Rates") -> Rates:
-    """Rates."""
-    return Rates(rates.minute, rates.five_minutes)
-
-
-def fates_from_wire(fates: "groups_pb2.Fates") -> Fates:
-    """Counts by kind."""
-    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged, fates.moved)
 
 
 def sums_from_wire(sums: "groups_pb2.StreamSums") -> StreamSums:

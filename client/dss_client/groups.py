@@ -9,31 +9,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start, start_to_wire
-from dss_client.answers import (
-    Fates,
-    Rates,
-    StreamSums,
-    Stuck,
-    WhyAnswer,
-    fates_from_wire,
-    rates_from_wire,
-    stuck_from_wire,
-    sums_from_wire,
-    why_from_wire,
-)
+from dss_client.group_counts import Fates, Rates, fates_from_wire, rates_from_wire
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
-from dss_client.offsets import (
-    GroupOffsets,
-    offsets_from_wire,
-    progress_from_wire,
-    ranges_from_wire,
-)
 from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress, Ranges
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
+    from dss_client.answers import StreamSums, Stuck, WhyAnswer
+    from dss_client.offsets import GroupOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +214,7 @@ class Groups:
             borrowers=tuple(_borrower(borrower) for borrower in reply.borrowers),
         )
 
-    async def offsets(self, group: str, *, streams: Sequence[str] = ()) -> GroupOffsets:
+    async def offsets(self, group: str, *, streams: Sequence[str] = ()) -> "GroupOffsets":
         """Where a group stands, for `ImportOffsets` into another group or daemon.
 
         Args:
@@ -241,6 +226,7 @@ class Groups:
             StreamNotRead: the group does not read one of the streams.
         """
         from dss_api.v1 import groups_pb2
+        from dss_client.offsets import GroupOffsets, offsets_from_wire
 
         request = groups_pb2.GroupOffsetsRequest(group=group, streams=streams)
         call = self._connection.groups.Offsets(request, timeout=CALL_TIMEOUT_S)
@@ -255,7 +241,7 @@ class Groups:
         offset: int | None = None,
         key: bytes | None = None,
         topic: str = "",
-    ) -> WhyAnswer:
+    ) -> "WhyAnswer":
         """Where a record stands for a group, and why it does not come.
 
         Args:
@@ -273,6 +259,7 @@ class Groups:
             IllegalArgument: neither a stream and an offset nor a key was named.
         """
         from dss_api.v1 import groups_pb2
+        from dss_client.answers import why_from_wire
 
         request = groups_pb2.WhyRequest(
             group=group, stream=stream, offset=offset, key=key, topic=topic
@@ -282,7 +269,7 @@ class Groups:
 
     async def stuck(
         self, group: str | None = None, *, after: float | None = None
-    ) -> tuple[Stuck, ...]:
+    ) -> "tuple[Stuck, ...]":
         """Which groups and streams do not move though they have records, and why.
 
         Args:
@@ -294,6 +281,7 @@ class Groups:
             GroupNotFound, GroupAmbiguous: there is none, or several have the name.
         """
         from dss_api.v1 import groups_pb2
+        from dss_client.answers import stuck_from_wire
 
         request = groups_pb2.StuckRequest(
             group=group or "", after_ms=None if after is None else round(after * 1_000)
@@ -308,7 +296,7 @@ class Groups:
         streams: Sequence[str] = (),
         scan: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> tuple[StreamSums, ...]:
+    ) -> "tuple[StreamSums, ...]":
         """Whether what a group is done with, by kind, adds up with what was appended.
 
         Args:
@@ -325,6 +313,7 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
         from dss_client._connection import ConnectionLostError
+        from dss_client.answers import sums_from_wire
 
         request = groups_pb2.VerifyRequest(group=group, streams=streams, scan=scan)
         call = self._connection.groups.Verify(request, timeout=None if scan else CALL_TIMEOUT_S)
@@ -478,6 +467,8 @@ def _borrower(borrower: "groups_pb2.Borrower") -> Borrower:
 
 
 def _grant(grant: "groups_pb2.Grant") -> Grant:
+    from dss_client.offsets import progress_from_wire, ranges_from_wire
+
     return Grant(
         group=grant.group,
         filter=grant.filter,

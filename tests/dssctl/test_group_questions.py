@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from dss_client.answers import Fates, ScanFound, StreamSums
+from dss_client.answers import ScanFound, StreamSums
+from dss_client.group_counts import Fates
 from dssctl import group_questions
 from support.dssctl_call import Completed
 

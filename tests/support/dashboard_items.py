@@ -26,8 +26,8 @@ from dss_client import (
     WatchKey,
     WatchUpdate,
 )
-from dss_client.answers import Fates
 from dss_client.changes import Change
+from dss_client.group_counts import Fates
 from dss_client.operation_values import StreamPlan
 from dss_client.schedules import Schedule, ScheduleRun
 from dss_client.watch import WatchedValue

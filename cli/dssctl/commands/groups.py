@@ -7,7 +7,6 @@ import typer
 from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
-from dssctl.advice import note_unmatched
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, rounded, shown_lag
@@ -168,6 +167,8 @@ def create(
     ack_wait_s = parse_span_ms(ack_wait) / 1_000 if ack_wait else None
 
     async def look_and_create(client: "Client") -> "Group":
+        from dssctl.advice import note_unmatched
+
         await note_unmatched(client, settings, written)
         return await client.groups.create(
             written,

@@ -8,11 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start
-from dss_client.answers import (
-    StreamSums,
-    Stuck,
-    WhyAnswer,
-)
+from dss_client.answers import StreamSums, Stuck, WhyAnswer
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
@@ -205,7 +201,7 @@ class Groups:
         """
         return self._portal.run(self._twin.describe(group))
 
-    def offsets(self, group: str, *, streams: Sequence[str] = ()) -> GroupOffsets:
+    def offsets(self, group: str, *, streams: Sequence[str] = ()) -> "GroupOffsets":
         """Where a group stands, for `ImportOffsets` into another group or daemon.
 
         Args:
@@ -226,7 +222,7 @@ class Groups:
         offset: int | None = None,
         key: bytes | None = None,
         topic: str = "",
-    ) -> WhyAnswer:
+    ) -> "WhyAnswer":
         """Where a record stands for a group, and why it does not come.
 
         Args:
@@ -247,7 +243,7 @@ class Groups:
             self._twin.why(group, stream=stream, offset=offset, key=key, topic=topic)
         )
 
-    def stuck(self, group: str | None = None, *, after: float | None = None) -> tuple[Stuck, ...]:
+    def stuck(self, group: str | None = None, *, after: float | None = None) -> "tuple[Stuck, ...]":
         """Which groups and streams do not move though they have records, and why.
 
         Args:
@@ -267,7 +263,7 @@ class Groups:
         streams: Sequence[str] = (),
         scan: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> tuple[StreamSums, ...]:
+    ) -> "tuple[StreamSums, ...]":
         """Whether what a group is done with, by kind, adds up with what was appended.
 
         Args:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dss_client import Event, Group, GroupDescription, Rates, Reason, Stuck
-from dss_client.answers import Fates
+from dss_client.group_counts import Fates
 from dssctl.pages.group_page import GroupLook, group_verdict
 
 NOW_US = 1_800_000_000_000_000
