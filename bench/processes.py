@@ -91,6 +91,11 @@ class Process:
         tasks.create_task(running._read(process.stderr, running._keep), name=f"stderr of {name}")
         return running
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
     def send_signal(self, signal_: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
         if self._process.returncode is None:

@@ -6,12 +6,13 @@ Prints one line when it has begun.
 
 import asyncio
 import contextlib
+import itertools
 import os
 import resource
 import selectors
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc.aio
@@ -19,6 +20,8 @@ import grpc.aio
 import dss_client
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc, types_pb2
 from dss_core.errors import DssError
+from dss_core.frame import spans_of
+from dss_core.progress import complement, normalised
 from support.raw_http2 import PREFACE, SETTINGS, RawPeer, frame, message_head
 
 PRODUCE = "/dss_api.v1.Log/Produce"
@@ -26,6 +29,10 @@ HALF_CALLS = 16
 HALF_BYTES = 3 << 20
 MESSAGE_BYTES = 4 << 20
 AGAIN_S = 0.02
+NAKS = 2_000
+"""Refusals in a message."""
+PING_S = 1.5
+Attached = grpc.aio.StreamStreamCall[sessions_pb2.SessionUp, sessions_pb2.SessionDown]
 BOUNDS = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 5 << 20))
 
 
@@ -86,29 +93,61 @@ def _in_threads(connection: Callable[[], None], count: int) -> None:
 
 async def never_read(path: Path, number: int) -> None:
     """Subscribe with the largest credit, and read nothing."""
-    up = sessions_pb2.SessionUp
     async with grpc.aio.insecure_channel(f"unix:{path}", options=BOUNDS) as channel:
         call = sessions_pb2_grpc.SessionsStub(channel).Attach()
-        await call.write(up(open=sessions_pb2.Open(client_id=f"never-{number}")))
-        await call.read()
-        subscribe = sessions_pb2.Subscribe(
-            subscription=1,
-            filter=f"$share/never-{number}/bench/#",
-            start=types_pb2.Start(earliest=True),
-        )
-        await call.write(up(subscribe=subscribe))
+        await attach(call, f"never-{number}")
         await call.wait_for_connection()
         await call.code()
 
 
 async def naks(path: Path, number: int) -> None:
-    """Refuse every record at once, to get it again."""
-    async with (
-        dss_client.connect(f"naks-{number}", endpoint=f"unix:{path}") as client,
-        client.subscribe("$share/naks/bench/#", start="earliest") as subscription,
-    ):
-        async for record in subscription:
-            await record.nak(delay=0)
+    """Refuse every record at once, each by itself and no two for as long, to get it again.
+
+    Not through the client library, which says at once what it refuses together.
+    """
+    async with grpc.aio.insecure_channel(f"unix:{path}", options=BOUNDS) as channel:
+        call = sessions_pb2_grpc.SessionsStub(channel).Attach()
+        await attach(call, f"naks-{number}")
+        pinging = asyncio.create_task(pings(call), name="pings")
+        try:
+            async for item in call:
+                if item.WhichOneof("item") == "deliver":
+                    for settle in refusals(item.deliver):
+                        batch = sessions_pb2.SettleBatch(settles=[settle])
+                        await call.write(sessions_pb2.SessionUp(settle=batch))
+        finally:
+            pinging.cancel()
+
+
+def refusals(deliver: sessions_pb2.Deliver) -> Iterator[sessions_pb2.Settle]:
+    """All that was delivered, refused."""
+    _, bases = spans_of(deliver.frames)
+    mask = normalised((each.start, each.end) for each in deliver.mask)
+    ranges = complement(mask, bases[0], bases[-1])
+    handed_out = [types_pb2.Range(start=low, end=high) for low, high in ranges]
+    yield sessions_pb2.Settle(grant=deliver.grant, frontier=ranges[-1][1], handed_out=handed_out)
+    offsets = [at for low, high in ranges for at in range(low, high)]
+    for first in range(0, len(offsets), NAKS):
+        refused = offsets[first : first + NAKS]
+        each = [sessions_pb2.Nak(start=at, end=at + 1, delay_ms=at & 1) for at in refused]
+        yield sessions_pb2.Settle(grant=deliver.grant, naks=each)
+
+
+async def pings(call: Attached) -> None:
+    for token in itertools.count(1):
+        await asyncio.sleep(PING_S)
+        await call.write(sessions_pb2.SessionUp(ping=sessions_pb2.Ping(token=token)))
+
+
+async def attach(call: Attached, name: str) -> None:
+    """Open a session and subscribe for a group of its own."""
+    up = sessions_pb2.SessionUp
+    await call.write(up(open=sessions_pb2.Open(client_id=name)))
+    start = types_pb2.Start(earliest=True)
+    filter_ = f"$share/{name}/bench/#"
+    await call.write(
+        up(subscribe=sessions_pb2.Subscribe(subscription=1, filter=filter_, start=start))
+    )
 
 
 async def loops(path: Path, number: int) -> None:

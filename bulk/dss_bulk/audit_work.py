@@ -6,6 +6,7 @@ gave, those of earlier drivers too.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from dss_bulk.audits.examining import RangeRead, Rule, Shape, examined
 from dss_bulk.audits.output import GroupLag, Output, output_of
@@ -26,19 +27,27 @@ Examine = Callable[[Sequence[SourceRange]], Awaitable[Partial]]
 class AuditWork:
     """Reads, examines, says."""
 
-    def __init__(self, client: Client, granted: Granted, examine: Examine | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        granted: Granted,
+        examine: Examine | None = None,
+        *,
+        in_place: bool = True,
+    ) -> None:
         self._client = client
         self._job_id = granted.job.job_id
         job = granted.job
         rule = rule_of(job.name, job.params, job.filter)
         self._patterns = rule.patterns
-        self._examine = examine or (lambda ranges: examined_here(client, rule, ranges))
+        here = partial(examined_here, client, rule, in_place=in_place)
+        self._examine = examine or here
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Examine its ranges; with the last chunk, say what all of them gave."""
-        partial = await self._examine(chunk.ranges)
-        output = await self._whole(partial) if last else Output(partial)
-        return ChunkDone(output=await asyncio.to_thread(output.to_json), records=partial.records)
+        found = await self._examine(chunk.ranges)
+        output = await self._whole(found) if last else Output(found)
+        return ChunkDone(output=await asyncio.to_thread(output.to_json), records=found.records)
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""
@@ -46,9 +55,9 @@ class AuditWork:
     def discard(self) -> None:
         """Nothing is left anywhere."""
 
-    async def _whole(self, partial: Partial) -> Output:
+    async def _whole(self, found: Partial) -> Output:
         before = await output_of(self._client.jobs.chunks(str(self._job_id)))
-        whole = await asyncio.to_thread(merged, before.partial, partial)
+        whole = await asyncio.to_thread(merged, before.partial, found)
         return Output(whole, is_whole=True, groups=await self._groups())
 
     async def _groups(self) -> tuple[GroupLag, ...]:
@@ -79,27 +88,31 @@ def rule_of(job: str, params: str, filter: str) -> Rule:
     )
 
 
-async def examined_here(client: Client, rule: Rule, ranges: Sequence[SourceRange]) -> Partial:
+async def examined_here(
+    client: Client, rule: Rule, ranges: Sequence[SourceRange], *, in_place: bool = True
+) -> Partial:
     """What ranges give, one after the other, in this process.
 
     Raises:
         DssError: the daemon refuses, or the connection was lost.
     """
-    partial = Partial()
+    whole = Partial()
     before: RangeRead | None = None
     for each in ranges:
         # While a range is examined the next one comes, and the lease is kept.
-        read, found = await asyncio.gather(_read(client, each), _examined(before, rule))
-        partial, before = merged(partial, found), read
-    return merged(partial, await _examined(before, rule))
+        read, found = await asyncio.gather(
+            _read(client, each, in_place=in_place), _examined(before, rule)
+        )
+        whole, before = merged(whole, found), read
+    return merged(whole, await _examined(before, rule))
 
 
 async def _examined(read: RangeRead | None, rule: Rule) -> Partial:
     return Partial() if read is None else await asyncio.to_thread(examined, read, rule)
 
 
-async def _read(client: Client, each: SourceRange) -> RangeRead:
-    read = await whole_range(client, each)
+async def _read(client: Client, each: SourceRange, *, in_place: bool) -> RangeRead:
+    read = await whole_range(client, each, in_place=in_place)
     return RangeRead(
         each.stream,
         each.storage_topic_id,

@@ -84,8 +84,8 @@ class Engine(Protocol):
         """How many chunks are worked on while the first of them waits for its commit."""
         ...
 
-    def opened(self) -> AbstractAsyncContextManager[None]:
-        """What it needs while the job is driven.
+    def opened(self, job: str) -> AbstractAsyncContextManager[None]:
+        """What it needs while a job is driven.
 
         Raises:
             DssError: it cannot be had; the job waits for another driver.
@@ -112,7 +112,7 @@ class LocalEngine:
         """Whether files of the daemon are read where they may be opened; else all is sent."""
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
+    async def opened(self, job: str) -> AsyncIterator[None]:
         """It needs nothing."""
         yield
 
@@ -130,7 +130,7 @@ class LocalEngine:
             case "backfill":
                 return BackfillWork(granted)
             case "audit":
-                return AuditWork(client, granted)
+                return AuditWork(client, granted, in_place=self._in_place)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
 
@@ -148,7 +148,7 @@ async def drive(
         JobFenced: another driver took it.
         DssError: it failed, and was given up; or the daemon is away, and it was not.
     """
-    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened():
+    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(job):
         try:
             work = engine.work_of(client, lease.granted)
         except DssError as error:

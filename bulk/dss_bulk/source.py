@@ -50,7 +50,7 @@ async def tables_of(
                     at = behind
                     yield each.stream, selection.of(table)
             # Where nothing could be read, the files are on another machine, or another user's.
-            in_place = at > each.start
+            in_place = at > each.start or each.start == each.end
         if at < each.end:
             async with aclosing(_over_the_wire(client, replace(each, start=at), subject)) as tables:
                 async for table in tables:

@@ -35,14 +35,14 @@ class WholeRange:
     """Offsets that never had a record, or lost it with the power."""
 
 
-async def whole_range(client: Client, wanted: SourceRange) -> WholeRange:
-    """All of a range, in memory.
+async def whole_range(client: Client, wanted: SourceRange, *, in_place: bool = True) -> WholeRange:
+    """All of a range, in memory; files are read where that is wanted and they may be opened.
 
     Raises:
         DssError: the daemon refuses, or the connection was lost.
     """
     told = _Told()
-    tables = await _in_place(client, wanted)
+    tables = await _in_place(client, wanted) if in_place else []
     holes = _holes(tables, wanted)
     if len(holes) > IN_PLACE_HOLES_MAX:
         tables, holes = [], ((wanted.start, wanted.end),)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from dss_client.sessions import SessionSummary
     from dss_client.subscription import GrantNotice, Subscription
-    from dss_client.topics import StorageTopic, StreamBounds, Topic, TopicSummary
+    from dss_client.topics import LocatedRange, StorageTopic, StreamBounds, Topic, TopicSummary
     from dss_client.watch import (
         WatchedGrant,
         WatchedLag,
@@ -74,6 +74,7 @@ __all__ = [
     "Held",
     "Job",
     "JobChunk",
+    "LocatedRange",
     "Looked",
     "Operation",
     "OperationPlan",
@@ -160,6 +161,7 @@ _PLACES = {
     "GrantNotice": "subscription",
     "Subscription": "subscription",
     "StorageTopic": "topics",
+    "LocatedRange": "topics",
     "StreamBounds": "topics",
     "Topic": "topics",
     "TopicSummary": "topics",

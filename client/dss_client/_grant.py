@@ -349,7 +349,7 @@ class HeldGrant:
         if not news and frontier == self.reported_frontier:
             return None
         waiters, self._waiters = self._waiters, []
-        naks, self._naks = tuple(self._naks), []
+        naks, self._naks = _joined(self._naks), []
         progressed, self._progressed = normalised(self._progressed), []
         self.reported_frontier = frontier
         report = GrantReport(
@@ -429,6 +429,17 @@ def _nobody() -> None:
 
 def _slices(values: tuple[Value, ...], most: int) -> Iterator[tuple[Value, ...]]:
     return (values[at : at + most] for at in range(0, len(values), most))
+
+
+def _joined(naks: Iterable[NakRange]) -> tuple[NakRange, ...]:
+    """Naks in their order, those that go on where the last one ended, for as long, as one."""
+    found: list[NakRange] = []
+    for start, end, delay_ms in naks:
+        if found and found[-1][1:] == (start, delay_ms):
+            found[-1] = found[-1][0], end, delay_ms
+        else:
+            found.append((start, end, delay_ms))
+    return tuple(found)
 
 
 def _contains(ranges: Iterable[Range], offset: int) -> bool:

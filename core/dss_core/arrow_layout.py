@@ -280,9 +280,13 @@ def header_counts(headers: pa.MapArray) -> pa.Int32Array:
 
 def header_bytes(headers: pa.MapArray) -> pa.Int32Array:
     """The bytes of names and values, a row."""
-    each = pc.add(pc.binary_length(headers.keys), pc.binary_length(headers.items))
+    # A part of a column has the names and values of all of it.
+    offsets = headers.offsets
+    first, behind = offsets[0].as_py(), offsets[-1].as_py()
+    names, values = (each[first:behind] for each in (headers.keys, headers.items))
+    each = pc.add(pc.binary_length(names), pc.binary_length(values))
     upto = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(each)])
-    at = pc.take(upto, headers.offsets)
+    at = pc.take(upto, pc.subtract(offsets, first))
     return pc.subtract(at[1:], at[:-1])
 
 

@@ -18,6 +18,10 @@ class LoopTurn:
     def __init__(self) -> None:
         self._until = perf_counter() + LOOP_TURN_S
 
+    def taken_s(self) -> float:
+        """How long the turn has taken so far."""
+        return perf_counter() - self._until + LOOP_TURN_S
+
     async def give_way(self) -> None:
         """Let other tasks run if the turn is over. Call it in each round of a loop."""
         if perf_counter() >= self._until:

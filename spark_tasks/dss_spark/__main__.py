@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -36,6 +37,7 @@ def main() -> int:
     except (DssError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
+    _sweep(given.folder)
     folder = given.folder / f"{os.getpid()}"
     folder.mkdir(mode=0o700, parents=True)
     try:
@@ -43,6 +45,15 @@ def main() -> int:
         return _run(command_of(submission, pyspark), environment(pyspark, given.master))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # another driver of the job has its own in it
+            given.folder.rmdir()
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what drivers left that were killed with everything around them."""
+    for left in folder.iterdir() if folder.is_dir() else ():
+        if not Path(f"/proc/{left.name}").exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
@@ -73,12 +84,18 @@ def _end_group(group: int) -> None:
 
 def _wait_for_group(group: int, patience_s: float) -> None:
     ends = time.monotonic() + patience_s
-    while time.monotonic() < ends:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
+    while _lives(group) and time.monotonic() < ends:
         time.sleep(GROUP_LOOK_S)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of the group runs; one that nobody has waited for does not."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _parent, of = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(of) == group and state != "Z":
+                return True
+    return False
 
 
 if __name__ == "__main__":

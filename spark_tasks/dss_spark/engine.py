@@ -46,7 +46,7 @@ class SparkEngine:
         self._answers: Path | None = None
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
+    async def opened(self, job: str) -> AsyncIterator[None]:
         """A session, and a place for what its processes answer.
 
         Raises:
@@ -54,12 +54,12 @@ class SparkEngine:
         """
         self._answers = Path(tempfile.mkdtemp(prefix="dss-spark-"))
         try:
-            self._spark = await asyncio.to_thread(self._begun)
+            self._spark = await asyncio.to_thread(self._begun, job)
             yield
         finally:
             shutil.rmtree(self._answers)
 
-    def _begun(self) -> "SparkSession":
+    def _begun(self, job: str) -> "SparkSession":
         try:
             spark = self._begin()
             for source in SOURCES:
@@ -67,7 +67,7 @@ class SparkEngine:
             register_in(spark)
         except Exception as failed:  # Py4J raises what the JVM did, of no common class
             reason = str(failed).splitlines()[0]
-            raise EngineLost(job="?", reason=f"its session does not begin: {reason}") from failed
+            raise EngineLost(job=job, reason=f"its session does not begin: {reason}") from failed
         return spark
 
     def work_of(self, client: Client, granted: Granted) -> Work:

@@ -16,5 +16,5 @@ def noted() -> Iterator[None]:
     try:
         yield
     except DssError as error:
-        error.add_note(" ".join(filter(None, (f"{error.code}.", error.hint))))
+        error.add_note(" ".join(filter(None, (f"{error.code}.", error.hint_text))))
         raise

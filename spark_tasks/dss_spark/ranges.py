@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dss_bulk.selection import Selection
 from dss_client.job_values import SourceRange
 from dss_spark.selection import conditions_of
-from dss_spark.source.batch import register_in
+from dss_spark.source.data_source import register_in
 from dss_spark.source.options import ranges_to_json
 
 if TYPE_CHECKING:

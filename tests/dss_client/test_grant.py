@@ -64,6 +64,16 @@ def test_a_grant_without_news_reports_nothing() -> None:
     assert reported(grant) is None
 
 
+def test_refusals_that_follow_each_other_for_the_same_time_are_reported_as_one() -> None:
+    grant = grant_of()
+    for at in (0, 1, 2, 4, 5):
+        grant.nak(((at, at + 1),), 0)
+    grant.nak(((6, 7),), None)
+    grant.nak(((7, 9),), None)
+    grant.nak(((8, 9),), None)
+    assert news_of(grant).naks == ((0, 3, 0), (4, 6, 0), (6, 9, None), (8, 9, None))
+
+
 def test_a_report_holds_everything_since_the_last_one() -> None:
     grant = grant_of()
     grant.acked.extend((11, 10))

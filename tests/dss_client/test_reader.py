@@ -32,7 +32,9 @@ class Answers:
 
 
 def reader(
-    *replies: log_pb2.ReadReply, on_damage: Callable[[StreamDamaged], None] | None = None
+    *replies: log_pb2.ReadReply,
+    on_damage: Callable[[StreamDamaged], None] | None = None,
+    on_lost: Callable[[str, int, int], None] | None = None,
 ) -> Reader:
     log = SimpleNamespace(Read=lambda request: Answers(replies))
 
@@ -42,7 +44,7 @@ def reader(
     connection = SimpleNamespace(
         log=log, read_or_end=read_or_end, endpoint=SimpleNamespace(text="unix:/d")
     )
-    return Reader(cast("Any", connection), log_pb2.ReadRequest(), on_damage)
+    return Reader(cast("Any", connection), log_pb2.ReadRequest(), on_damage, on_lost)
 
 
 def stored(payload: bytes, offset: int) -> bytes:
@@ -106,6 +108,18 @@ async def test_damage_is_told_at_once_and_each_range_of_it_once() -> None:
     assert told == [("1", "2"), ("3", "4")]
     with pytest.raises(StreamDamaged):
         await anext(records)
+
+
+async def test_offsets_without_a_record_are_told_and_no_error() -> None:
+    told: list[tuple[str, int, int]] = []
+    reading = reader(
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"0", 0)),
+        log_pb2.ReadReply(stream="t/0/0", lost=[types_pb2.Range(start=1, end=9)]),
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"9", 9)),
+        on_lost=lambda *lost: told.append(lost),
+    )
+    assert [record.payload async for record in reading] == [b"0", b"9"]
+    assert told == [("t/0/0", 1, 9)]
 
 
 async def test_damage_that_nobody_asks_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 import dss_client
 from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
@@ -38,6 +40,7 @@ async def audited(client: Client, name: str, engine: Engine) -> Output:
     return await output_of(client.jobs.chunks(name))
 
 
+@pytest.mark.slow("each task of Spark begins a process")
 async def test_an_audit_on_spark_finds_what_one_process_finds(spark: "SparkSession") -> None:
     with short_directory() as home:
         endpoint = f"unix:{home / 's'}"

@@ -44,6 +44,7 @@ def test_a_driver_is_shown_with_whether_it_lives(changed: dict[str, object], sho
         ({"state": "paused"}, "dssctl jobs resume again"),
         ({"state": "paused", "driver_lives": False}, "begins at chunk 3 of 8"),
         ({"state": "done"}, "dssctl jobs rm again"),
+        ({"state": "done", "kind": "audit"}, "dssctl audits show again"),
         ({"state": "failed"}, "3 of 8 chunks are published and stay"),
         ({"state": "cancelled"}, "dssctl jobs rm again"),
     ],
@@ -58,3 +59,11 @@ def test_a_chunk_that_was_written_elsewhere_shows_input_and_output() -> None:
     shown = {column.header: column.text(item, NOW_US) for column in CHUNK_KIND.columns}
     assert (shown["STATE"], shown["READS"]) == ("published", "flights.parquet, row group 0")
     assert shown["WROTE"] == "part-0.parquet"
+
+
+def test_a_long_output_is_cut_in_a_table_alone() -> None:
+    result = ChunkResult({}, 0, 0, 0, "x" * 5_000)
+    item = chunk_item(JobChunk(0, (), "", 5, 100, result, 2_000))
+    wrote = next(each for each in CHUNK_KIND.columns if each.header == "WROTE")
+    assert wrote.text(item, NOW_US) == "x" * 100 + "..."
+    assert item["output"] == "x" * 5_000

@@ -1,12 +1,16 @@
 """Waiting for a bulk job: what a watch tells of it, and what it tells no more."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dss_client import Job, WatchKey, WatchUpdate
 from dss_core.errors import JobNotFound
-from dssctl.job_waiting import Waiting
+from dssctl import job_waiting
+from dssctl.job_waiting import Waiting, taken_soon
 from dssctl.settings import Settings
 from support.looked_at_job import JOB
 
@@ -54,3 +58,23 @@ def test_what_stands_still_is_said_once(
     waiting.take(told(replace(JOB, state="paused")))
     waiting.tell_what_stands_still()
     assert "dssctl jobs resume again" in capsys.readouterr().err
+
+
+def looked_at(looks: Iterator[Job]) -> Any:  # noqa: ANN401 -- a part of a client
+    async def get(name: str) -> Job:
+        return next(looks)
+
+    return cast("Any", SimpleNamespace(jobs=SimpleNamespace(get=get)))
+
+
+async def test_a_driver_that_was_just_started_is_given_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_waiting, "DRIVER_LOOK_S", 0)
+    nobody = replace(JOB, driver_lives=False)
+    looks = iter([nobody, nobody, JOB, nobody])
+    assert await taken_soon(looked_at(looks), JOB.name) == JOB
+    ended = replace(nobody, state="done")
+    assert await taken_soon(looked_at(iter([ended])), JOB.name) == ended
+    monkeypatch.setattr(job_waiting, "DRIVER_LOOKS_MAX", 3)
+    assert await taken_soon(looked_at(iter([nobody] * 4)), JOB.name) == nobody

@@ -14,7 +14,7 @@ from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.audits.partial import Check
 from dss_bulk.audits.report import Report, report_of
-from dss_bulk.driver import drive
+from dss_bulk.driver import LocalEngine, drive
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.daemon_process import DaemonProcess, running, short_directory
@@ -151,8 +151,11 @@ async def test_damage_and_what_a_kill_left_are_told_apart(
         assert (damage.check, damage.count) == (Check.DAMAGE, 100)
         assert damage.examples == ("t/0/0 200..299",)
         assert (report.records, report.keyless) == (300, 300)
+        await make_audit(client, "over-the-wire", "t")
+        await drive(client, "over-the-wire", engine=LocalEngine(in_place=False))
+        assert (await told(client, "over-the-wire"))[0] == report
         monkeypatch.setattr(whole_range, "IN_PLACE_HOLES_MAX", 0)
-        assert (await audited(client, "over-the-wire", "t"))[0] == report
+        assert (await audited(client, "holes", "t"))[0] == report
         report, _ = await audited(client, "killed", "fast")
         [lost] = report.findings
         assert (lost.check, lost.count) == (Check.LOST, receipt.offset - 5)

@@ -1,6 +1,7 @@
 """Bulk jobs on a real daemon: every record exactly once, whatever is killed or said twice."""
 
 import asyncio
+import os
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -108,7 +109,9 @@ async def watched_until_done(client: Client) -> set[tuple[str, bool]]:
 
 
 def staged_left(home: Path) -> list[Path]:
-    return [path for path in (home / "d" / "staging").rglob("*") if path.is_file()]
+    # Folders may go while this walks, which `os.walk` does not mind.
+    found = os.walk(home / "d" / "staging")
+    return [Path(folder, name) for folder, _, names in found for name in names]
 
 
 async def until_swept(home: Path) -> None:

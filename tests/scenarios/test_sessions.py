@@ -20,6 +20,8 @@ from support.revived_daemon import RevivedDaemon, revived
 PATIENCE_S = 60.0
 POLL_S = 0.02
 QUIET_S = 0.3
+STREAMS = 12
+TRIES = 3
 A_MS = 0.001
 """What the daemon, which counts in milliseconds, may be early."""
 FILTER = "$share/g/t/#"
@@ -266,32 +268,47 @@ class Member:
 
 
 async def test_a_join_and_a_leave_move_no_more_than_they_must_and_disturb_nobody_else(
-    daemon: RevivedDaemon, client: Client
+    daemon: RevivedDaemon, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    streams = 12
-    await client.topics.create("t", partitions=streams)
-    one, two, three = Member("one"), Member("two"), Member("three")
-    await one.join(daemon)
-    await two.join(daemon)
-    for each in (one, two):
-        await each.holds(streams // 2)
-        each.forget_counts()
-    await three.join(daemon)
-    await three.holds(streams // 3)
-    assert three.granted == ceil(streams / 3)
-    assert one.revoked + two.revoked == ceil(streams / 3)
-    assert one.granted == two.granted == 0
-    assert not one.streams & two.streams
-    assert not (one.streams | two.streams) & three.streams
-    for each in (one, two):
-        each.forget_counts()
-    await three.leave()
-    for each in (one, two):
-        await each.holds(streams // 2)
-    assert (one.granted, two.granted) == (2, 2)
-    assert one.revoked == two.revoked == 0
-    await one.leave()
-    await two.leave()
+    await client.topics.create("t", partitions=STREAMS)
+    for _ in range(TRIES):
+        try:
+            await no_more_moves_than_must(daemon)
+        except AssertionError:
+            # A machine that stands still for seconds cuts members off, and their streams go too.
+            if "lost its connection" not in caplog.text:
+                raise
+            caplog.clear()
+        else:
+            return
+    pytest.fail("members are cut off all the time")
+
+
+async def no_more_moves_than_must(daemon: RevivedDaemon) -> None:
+    members = one, two, three = Member("one"), Member("two"), Member("three")
+    try:
+        await one.join(daemon)
+        await two.join(daemon)
+        for each in (one, two):
+            await each.holds(STREAMS // 2)
+            each.forget_counts()
+        await three.join(daemon)
+        await three.holds(STREAMS // 3)
+        assert three.granted == ceil(STREAMS / 3)
+        assert one.revoked + two.revoked == ceil(STREAMS / 3)
+        assert one.granted == two.granted == 0
+        assert not one.streams & two.streams
+        assert not (one.streams | two.streams) & three.streams
+        for each in (one, two):
+            each.forget_counts()
+        await three.leave()
+        for each in (one, two):
+            await each.holds(STREAMS // 2)
+        assert (one.granted, two.granted) == (2, 2)
+        assert one.revoked == two.revoked == 0
+    finally:
+        for each in members:
+            await each.leave()
 
 
 async def test_more_members_than_streams_stand_by_and_step_in(

@@ -11,7 +11,7 @@ import pytest
 
 from dss_bulk.transform_params import TransformParams
 from dss_client.changes import CancelJob, CreateJob
-from support.faulty_jobs import CHUNK_BYTES, JOB, RECORDS, Scene, number_of, scene
+from support.faulty_jobs import JOB, RECORDS, Scene, number_of, scene
 from support.prerequisites import need_spark
 from support.proof_share import share
 from support.spark_processes import PATIENCE_S, Submitted, cluster, submitted
@@ -21,7 +21,7 @@ KILLED = share(("copied",), ("copied", "stamped", "committed"))
 ENDED = share(("daemon",), ("daemon", "cancelled"))
 CLUSTERS = share((), (("127.0.0.1", "127.0.0.2"),))
 
-SLOW = """
+FAULTY = """
 import os, signal, time
 
 def once(records):
@@ -31,11 +31,13 @@ def once(records):
     def same(payload):
         task = TaskContext.get()
         if task.attemptNumber() == 0 and task.partitionId() == 0:
-            {fault}
+            time.sleep(3_600)  # no attempt waits for that but by another one
+        if task.attemptNumber() == 0 and task.partitionId() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
         return payload
 
     same = f.udf(same, "BINARY", useArrow=False)
-    return records.withColumn("payload", same("payload"))
+    return records.repartition(4, "key").withColumn("payload", same("payload"))
 """
 
 pytestmark = pytest.mark.slow("a JVM starts for each")
@@ -101,7 +103,6 @@ async def test_a_driver_outlives_the_daemon_and_ends_with_its_job(what: str) -> 
 async def test_tasks_that_are_speculated_or_killed_publish_each_record_once(
     hosts: tuple[str, ...], tmp_path: Path
 ) -> None:
-    faults = {"slow": "time.sleep(60)", "killed": "os.kill(os.getpid(), signal.SIGKILL)"}
     conf = [
         "spark.speculation=true",
         "spark.speculation.interval=100ms",
@@ -116,25 +117,19 @@ async def test_tasks_that_are_speculated_or_killed_publish_each_record_once(
         scene(patience_s=PATIENCE_S) as one,
         cluster(tmp_path, hosts) as master,
     ):
-        for name, fault in faults.items():
-            path = tmp_path / f"{name}.py"
-            path.write_text(SLOW.replace("{fault}", fault))
-            params = TransformParams.of_file(f"{path}:once")
-            await one.client.topics.create(name, partitions=3)
-            change = CreateJob(
-                name, "transform", source="orders", target=name, chunk_bytes=CHUNK_BYTES,
-                params=params.to_json(),
-            )  # fmt: skip
-            await one.client.operations.apply(
-                await one.client.operations.plan(change), reason="a test"
-            )
-            async with submitted(name, endpoint_of(one), tmp_path, master, conf) as driver:
-                assert await driver.ended() == 0, driver.said()
-                assert left(driver) == []
-            by_key: dict[bytes | None, list[int]] = {}
-            async for record in one.client.read(f"{name}/#"):
-                by_key.setdefault(record.key, []).append(number_of(record.payload))
-            assert all(numbers == sorted(numbers) for numbers in by_key.values())
-            found = Counter(number for numbers in by_key.values() for number in numbers)
-            assert found == Counter(range(RECORDS))
-            assert list(one.files()) == []
+        path = tmp_path / "faulty.py"
+        path.write_text(FAULTY)
+        params = TransformParams.of_file(f"{path}:once").to_json()
+        await one.client.topics.create("whole", partitions=3)
+        change = CreateJob("whole", "transform", source="orders", target="whole", params=params)
+        await one.client.operations.apply(await one.client.operations.plan(change), reason="a test")
+        async with submitted("whole", endpoint_of(one), tmp_path, master, conf) as driver:
+            assert await driver.ended() == 0, driver.said()
+            assert left(driver) == []
+        by_key: dict[bytes | None, list[int]] = {}
+        async for record in one.client.read("whole/#"):
+            by_key.setdefault(record.key, []).append(number_of(record.payload))
+        assert all(numbers == sorted(numbers) for numbers in by_key.values())
+        found = Counter(number for numbers in by_key.values() for number in numbers)
+        assert found == Counter(range(RECORDS))
+        assert list(one.files()) == []

@@ -6,6 +6,7 @@ the others none.
 """
 
 import asyncio
+import os
 import signal
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -135,7 +136,7 @@ class Scene:
         for each in copies:
             by_key[each.key].append(number_of(each.payload))
         with suppress(TimeoutError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 while any(self.files()):  # noqa: ASYNC110 - a directory tells nobody
                     await asyncio.sleep(LOOK_S)
         return Verdict(
@@ -151,7 +152,9 @@ class Scene:
 
     def files(self) -> Iterator[Path]:
         """What must not be left: staged files, copies, marks of copies."""
-        yield from (path for path in (self.data / "staging").rglob("*") if path.is_file())
+        # Folders may go while this walks, which `os.walk` does not mind.
+        for folder, _, names in os.walk(self.data / "staging"):
+            yield from (Path(folder, name) for name in names)
         log = (self.data / "log").iterdir()
         yield from (path for path in log if path.suffix in (".adopting", ".tmp"))
 

@@ -27,6 +27,7 @@ STREAMS = 3
 with loading():
     import uvloop  # noqa: F401 - a daemon loads it with its loop
 
+    import dss_bulk.driver  # noqa: F401 - and with it what reads and writes files
     import dss_client  # noqa: F401
     import dssctl.invocation  # noqa: F401
     import dssd.check.command

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOK_S = 0.05
-PATIENCE_S = 600.0
-"""A JVM starts in three seconds, and in a minute beside much else."""
+PATIENCE_S = 1_500.0
+"""A JVM starts in three seconds, and in minutes beside much else."""
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "egistered with master"
 

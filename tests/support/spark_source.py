@@ -1,5 +1,6 @@
 """Topics for tests of the data source `dss`, and what a client without Spark reads of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECORDS = 600
+STARTS_MAX = 20
+LATE = "Python worker failed to connect back"
 
 Row = tuple[Any, ...]
 """Stream, offset, subject, key, payload and headers of a record."""
@@ -27,6 +30,24 @@ class Filled:
         """A DataFrame of it."""
         source = spark.read.format("dss").option("endpoint", self.endpoint)
         return source.options(**{"topic": self.topic, **options}).load()
+
+
+def at_last(run: Callable[[], object]) -> None:
+    """Run a query; again where its process was late: Spark waits ten seconds, however busy it is.
+
+    Such a query has read nothing.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    for _ in range(STARTS_MAX):
+        try:
+            run()
+        except StreamingQueryException as failed:
+            if LATE not in str(failed):
+                raise
+        else:
+            return
+    raise AssertionError(LATE)
 
 
 def filled(client: dss_client.sync.Client, topic: str) -> Filled:

@@ -5,8 +5,8 @@ from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX, TAIL_CACHE_BYTES_MAX, WRITER
 SESSIONS_LISTED_MAX = 2_000
 """In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
 
-RUNS_TOLD_MAX = 8_192
-"""In one answer: some 300 KiB, or 8 MiB and more of frames; a caller asks on behind them."""
+RUNS_TOLD_MAX = 2_048
+"""In one answer, some 80 KiB that cost the loop two milliseconds; a caller asks on behind them."""
 
 REFUSALS_KEPT_AT_ONCE = 20
 """Refused calls of one principal that are kept one by one, when it was quiet before."""

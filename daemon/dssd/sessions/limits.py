@@ -37,6 +37,17 @@ READ_AT_ONCE_COST_BYTES = 16 << 10
 to 0.2 ms with its steps of the delivery window, and a turn on the loop is 2 ms."""
 
 
+REFUSALS_PART_ALONE = 6
+"""A session that refuses without end, alone, has the event loop for one part in so many to take its
+refusals. The reads and deliveries that they cause take up to three times as much again."""
+
+REFUSALS_PART = 10
+"""The same of many such sessions, all together: what each is sent comes in smaller pieces then."""
+
+REFUSALS_STEP_S_MAX = 0.01
+"""What a step of refusals counts for at most, five times its usual length: where the process does
+not run for a while in it, others had the processor already."""
+
 DELIVERY_BYTES_MAX = 256 << 20
 """What was read for all sessions and not yet sent: the whole credit of thirty, a usual frame of two
 thousand."""

@@ -31,10 +31,12 @@ from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
     ACK_WAIT_MS_MAX,
     FULL_DISK_RETRY_S,
+    NAK_RANGES,
     OUTGOING_ITEMS_MAX,
     READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
+from dssd.loop_yield import LoopTurn
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
@@ -223,12 +225,24 @@ class Session:
             for piece in pieces_of(settle, SETTLE_STEP_RANGES):
                 more = 1 + work_of(piece)
                 if step and size + more > SETTLE_STEP_RANGES:
-                    self._scheduler.feed(Settles(tuple(step)))
-                    await asyncio.sleep(0)
+                    if not await self._settled(step):
+                        await asyncio.sleep(0)
                     step, size = [], 0
                 step.append(piece)
                 size += more
+        await self._settled(step)
+
+    async def _settled(self, step: list[Settle]) -> bool:
+        """Take a step of settles; whether others had their turn because of its refusals."""
+        naks = sum(len(settle.naks) for settle in step)
+        if not naks:
+            self._scheduler.feed(Settles(tuple(step)))
+            return False
+        spent = LoopTurn()
         self._scheduler.feed(Settles(tuple(step)))
+        part = NAK_RANGES * naks / sum(1 + work_of(settle) for settle in step)
+        await self._services.refusals.give_way(spent.taken_s() * part)
+        return True
 
     # Subscriptions
 

@@ -11,6 +11,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.sessions.deliveries import Deliveries
 from dssd.sessions.delivery_budget import DeliveryBudget
+from dssd.sessions.refusal_pace import RefusalPace
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
 
@@ -31,5 +32,7 @@ class Services:
     """Takes what operators are to be told."""
     budget: DeliveryBudget = field(default_factory=DeliveryBudget)
     """What may lie in the daemon for clients, of all sessions together."""
+    refusals: RefusalPace = field(default_factory=RefusalPace)
+    """How much of the loop refusals take, of all sessions together."""
     deliveries: Deliveries = field(default_factory=Deliveries)
     """Counts what goes to clients."""

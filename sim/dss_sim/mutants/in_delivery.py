@@ -108,8 +108,8 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._credit_back(stream, stream.refuse(nak, now_ms))",
-        "stream.refuse(nak, now_ms)",
+        "self._credit_back(stream, stream.refuse(good, now_ms))",
+        "stream.refuse(good, now_ms)",
     ),
     Mutant(
         "credit lost at a revoke",

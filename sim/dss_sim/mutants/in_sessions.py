@@ -321,11 +321,8 @@ IN_SESSIONS = (
         "settle beyond a step forgotten",
         "of a settle of many ranges only the last step counts",
         "Session._settle",
-        """
-        self._scheduler.feed(Settles(tuple(step)))
-        await asyncio.sleep(0)
-        """,
-        "await asyncio.sleep(0)",
+        "not await self._settled(step)",
+        "True",
         JUDGE,
     ),
     Mutant(

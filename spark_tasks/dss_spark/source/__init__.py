@@ -23,6 +23,6 @@ def register(spark: "SparkSession") -> None:
 
     Filters are pushed down where ``spark.sql.python.filterPushdown.enabled`` says so by now.
     """
-    from dss_spark.source.batch import register_in
+    from dss_spark.source.data_source import register_in
 
     register_in(spark)

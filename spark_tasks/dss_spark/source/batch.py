@@ -1,21 +1,24 @@
-"""``spark.read.format("dss")``: a range of a topic as a DataFrame.
+"""``spark.read``: a range of a topic as a DataFrame.
 
 Spark plans in a Python process of its own, and reads in others; what they share is pickled. So a
 reader has its options and what filters said, and opens a connection where it needs one.
 
-Invariant: `DssReader` takes no filters, because Spark refuses a reader that could while its
-configuration has that turned off; `register_in` takes the class that fits.
+Invariant: a task reads what was planned for it. `DssReader` takes no filters, because Spark refuses
+a reader that could while its configuration has that turned off.
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    Filter,
+    InputPartition,
+)
 
 from dss_client import connect
 from dss_spark.error_notes import noted
-from dss_spark.source.columns import spark_schema
 from dss_spark.source.conditions import Conditions, conditions_of
 from dss_spark.source.options import SourceOptions
 from dss_spark.source.planning import planned
@@ -23,10 +26,6 @@ from dss_spark.source.slices import Slice, sliced
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
-
-PUSHES = "spark.sql.python.filterPushdown.enabled"
 
 
 class SlicePartition(InputPartition):
@@ -35,6 +34,18 @@ class SlicePartition(InputPartition):
     def __init__(self, ranges: Slice) -> None:
         super().__init__(ranges)
         self.ranges = ranges
+
+
+def records_in(
+    partition: InputPartition, options: SourceOptions, subject: str | None
+) -> "Iterator[pa.RecordBatch]":
+    """What a task gives."""
+    # Where there is no slice, Spark makes a partition of its own that is nothing.
+    if not isinstance(partition, SlicePartition):
+        return iter(())
+    from dss_spark.source.reading import records_of
+
+    return records_of(partition.ranges, options, subject)
 
 
 class DssReader(DataSourceReader):
@@ -60,13 +71,7 @@ class DssReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The records of a slice."""
-        # Where there is no slice, Spark makes a partition of its own that is nothing.
-        if not isinstance(partition, SlicePartition):
-            return iter(())
-        from dss_spark.source.reading import records_of
-
-        subject = self.options.subject or self.wanted.subject
-        return records_of(partition.ranges, self.options, subject)
+        return records_in(partition, self.options, self.options.subject or self.wanted.subject)
 
 
 class PushingDssReader(DssReader):
@@ -76,42 +81,3 @@ class PushingDssReader(DssReader):
         """Note what saves reading. All filters stay Spark's to apply, too."""
         self.wanted = conditions_of(filters)
         return filters
-
-
-class DssSource(DataSource):
-    """The data source, without filters."""
-
-    reads_with = DssReader
-
-    @classmethod
-    def name(cls) -> str:
-        """What `format` is told."""
-        return "dss"
-
-    def schema(self) -> str:
-        """The columns that are asked for.
-
-        Raises:
-            DssError: the options break a rule.
-        """
-        return spark_schema(self._said().columns)
-
-    def reader(self, schema: "StructType") -> DataSourceReader:
-        """Reads a range."""
-        return self.reads_with(self._said())
-
-    def _said(self) -> SourceOptions:
-        with noted():
-            return SourceOptions.of(self.options)
-
-
-class PushingDssSource(DssSource):
-    """The data source, which takes filters."""
-
-    reads_with = PushingDssReader
-
-
-def register_in(spark: "SparkSession") -> None:
-    """Make it known to a session."""
-    pushes = spark.conf.get(PUSHES, "false") == "true"
-    spark.dataSource.register(PushingDssSource if pushes else DssSource)

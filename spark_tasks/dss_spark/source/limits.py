@@ -14,5 +14,11 @@ BATCHES_AHEAD = 4
 """Read ahead of what Spark takes: the next answer is under way while a batch is passed on, and
 memory stays flat however large a slice is."""
 
+AWAY_S = 60.0
+"""How long a daemon may be away, for a restart, while records are read or a batch is planned."""
+
+AGAIN_S = 0.5
+"""Between two tries to reach it."""
+
 JOIN_S = 30.0
 """How long a task waits for its reading to end once nobody takes its batches."""

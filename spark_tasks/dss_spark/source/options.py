@@ -6,7 +6,7 @@ bound. Names of options are not case-sensitive, as Spark's are. This module must
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,13 +22,17 @@ NAMES = (
     "columns",
     "end",
     "endpoint",
+    "fail_on_loss",
     "in_place",
     "ranges",
+    "records_per_batch",
     "start",
     "streams",
     "subject",
     "topic",
 )
+_OF_BATCHES = ("end", "ranges")
+_OF_STREAMS = ("fail_on_loss", "records_per_batch")
 EARLIEST, LATEST = "earliest", "latest"
 
 Place = str | Mapping[str, int]
@@ -52,6 +56,10 @@ class SourceOptions:
     slice_bytes: int
     in_place: bool
     """Whether tasks read the daemon's files where they may open them."""
+    records_per_batch: int | None
+    fail_on_loss: bool
+    named: frozenset[str]
+    """The options that were given."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -77,8 +85,39 @@ class SourceOptions:
             subject=None if subject is None else TopicFilter.parse(subject).text,
             columns=columns,
             in_place=_yes_or_no("in_place", options.get("in_place", "true")),
-            slice_bytes=_slice_bytes(options.get("bytes_per_partition", str(SLICE_BYTES))),
+            slice_bytes=_count(
+                "bytes_per_partition",
+                options.get("bytes_per_partition", str(SLICE_BYTES)),
+                SLICE_BYTES_MIN,
+            ),
+            records_per_batch=_count("records_per_batch", options["records_per_batch"], 1)
+            if "records_per_batch" in options
+            else None,
+            fail_on_loss=_yes_or_no("fail_on_loss", options.get("fail_on_loss", "true")),
+            named=frozenset(options),
         )
+
+    def for_batch(self) -> Self:
+        """The same, for a read of a range.
+
+        Raises:
+            IllegalArgument: there is an option of streams.
+        """
+        return self._without(_OF_STREAMS, "it is for readStream")
+
+    def for_stream(self) -> Self:
+        """The same, for a query that goes on.
+
+        Raises:
+            IllegalArgument: there is an option of ranges.
+        """
+        return self._without(_OF_BATCHES, "it is for read, not for readStream")
+
+    def _without(self, names: Sequence[str], rule: str) -> Self:
+        for name in names:
+            if name in self.named:
+                raise IllegalArgument(argument=f"option {name!r}", rule=rule)
+        return self
 
 
 def ranges_to_json(ranges: tuple[SourceRange, ...]) -> str:
@@ -111,11 +150,10 @@ def _yes_or_no(name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def _slice_bytes(text: str) -> int:
-    if text.isdecimal() and int(text) >= SLICE_BYTES_MIN:
+def _count(name: str, text: str, least: int) -> int:
+    if text.isdecimal() and int(text) >= least:
         return int(text)
-    rule = f"a number of bytes, at least {SLICE_BYTES_MIN}"
-    raise IllegalArgument(argument=f"bytes_per_partition {text!r}", rule=rule)
+    raise IllegalArgument(argument=f"{name} {text!r}", rule=f"a number, at least {least}")
 
 
 def _place(name: str, text: str) -> Place:

@@ -45,6 +45,17 @@ async def planned(client: Client, options: SourceOptions, wanted: Conditions) ->
     return [_sized(_clipped(each, wanted.offsets)) for each in found]
 
 
+async def begun(client: Client, options: SourceOptions) -> list[LocatedRange]:
+    """Where a query begins in each stream, and what is there of it.
+
+    Raises:
+        TopicNotFound, StreamNotFound: there is none of a name.
+        OffsetOutOfRange: an offset is not kept.
+        IllegalTime, IllegalArgument: the start breaks its rule.
+    """
+    return await _in_topic(client, replace(options, end=LATEST), Bounds())
+
+
 async def located_in(client: Client, topic: str, streams: Collection[str] | None) -> Located:
     """All that is kept of a topic, or of some of its streams.
 
@@ -80,8 +91,8 @@ async def _in_topic(
     client: Client, options: SourceOptions, append_us: Bounds
 ) -> list[LocatedRange]:
     kept = await located_in(client, options.topic, options.streams)
-    starts, start_us = placed("start", options.start, EARLIEST, kept)
-    ends, end_us = placed("end", options.end, LATEST, kept)
+    starts, start_us = placed("start", options.start, kept)
+    ends, end_us = placed("end", options.end, kept)
     for stream, offset in (*starts.items(), *ends.items()):
         _require_kept(kept, stream, offset)
     timed = append_us.within(start_us, end_us)
@@ -97,9 +108,7 @@ async def _in_topic(
     ]
 
 
-def placed(
-    name: str, place: Place, all_of_it: str, kept: Located
-) -> tuple[Mapping[str, int], int | None]:
+def placed(name: str, place: Place, kept: Located) -> tuple[Mapping[str, int], int | None]:
     """Offsets by stream, and a time in microseconds: what a start or an end says.
 
     Raises:
@@ -111,8 +120,10 @@ def placed(
             if stream not in kept:
                 raise StreamNotFound(stream=stream)
         return place, None
-    if place == all_of_it:
-        return {}, None
+    if place == EARLIEST:
+        return {stream: each.start for stream, each in kept.items()}, None
+    if place == LATEST:
+        return {stream: each.end for stream, each in kept.items()}, None
     if place.startswith("=") and place[1:].isdecimal():
         if len(kept) != 1:
             rule = f"an offset is that of a single stream, and {len(kept)} are read"
@@ -121,7 +132,8 @@ def placed(
     time_us = parse_time(place, now_us=time.time_ns() // 1_000)
     if not isinstance(time_us, int):
         raise IllegalArgument(
-            argument=f"{name} {place}", rule=f"{all_of_it}, a time, or offsets by stream"
+            argument=f"{name} {place}",
+            rule=f"{EARLIEST}, {LATEST}, a time, or offsets by stream",
         )
     return {}, time_us
 

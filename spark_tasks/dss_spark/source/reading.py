@@ -14,6 +14,7 @@ from dss_client import connect
 from dss_spark.error_notes import noted
 from dss_spark.source.columns import batches_of
 from dss_spark.source.options import SourceOptions
+from dss_spark.source.patience import Tables, all_tables
 from dss_spark.source.read_ahead import ReadAhead
 from dss_spark.source.slices import Slice
 
@@ -26,7 +27,7 @@ def records_of(
     Raises:
         StreamDamaged: one cannot be read.
         OffsetOutOfRange, StreamNotFound: they are not kept any more.
-        DssError: the daemon refuses, or the connection was lost.
+        DssError: the daemon refuses, or is away for too long.
     """
     with noted(), ReadAhead(_batches(slice_, options, subject)) as batches:
         yield from batches
@@ -35,10 +36,12 @@ def records_of(
 async def _batches(
     slice_: Slice, options: SourceOptions, subject: str | None
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    async with (
-        connect(endpoint=options.endpoint) as client,
-        aclosing(tables_of(client, slice_, subject=subject, in_place=options.in_place)) as tables,
-    ):
-        async for stream, table in tables:
-            for batch in batches_of(table, stream, options.columns):
-                yield batch
+    async with connect(endpoint=options.endpoint) as client:
+
+        def read(left: Slice) -> Tables:
+            return tables_of(client, left, subject=subject, in_place=options.in_place)
+
+        async with aclosing(all_tables(slice_, read)) as tables:
+            async for stream, table in tables:
+                for batch in batches_of(table, stream, options.columns):
+                    yield batch

@@ -10,7 +10,7 @@ from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Progress
 from dss_sim.played_sessions import Attached, Hall
 from dssd.limits import SETTLE_STEP_RANGES
-from dssd.machines.delivery.events import Deliver, Settle
+from dssd.machines.delivery.events import Deliver, Nak, Settle
 from dssd.sessions.client_items import (
     FinishRevoke,
     PingSent,
@@ -21,6 +21,7 @@ from dssd.sessions.client_items import (
     Unsubscribe,
     UnsubscribedItem,
 )
+from dssd.sessions.refusal_pace import RefusalPace
 from dssd.store.port import Delete, Precondition, Write
 from dssd.store.rows import SubscriptionRow
 
@@ -192,3 +193,30 @@ async def test_other_tasks_get_their_turn_between_the_steps_of_many_settles(hall
         assert turns >= 3 * SETTLE_RANGES_MAX // SETTLE_STEP_RANGES
         await client.session.take(PingSent(1))
         await client.next(PongSent)
+
+
+async def test_a_session_reads_on_after_refusals_only_when_others_had_the_loop(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 2)
+    went_on = asyncio.Event()
+    waits: list[float] = []
+
+    async def give_way(pace: RefusalPace, took_s: float) -> None:
+        waits.append(took_s)
+        await went_on.wait()
+
+    monkeypatch.setattr(RefusalPace, "give_way", give_way)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        [(grant, *_), _] = await client.records(2)
+        await client.settle(Settle(grant, in_progress=((0, 2),), frontier=2))
+        assert waits == []
+        refusing = asyncio.create_task(client.settle(Settle(grant, naks=(Nak(0, 1, 0),))))
+        again = await client.next(Deliver)
+        assert (again.base, again.redelivered) == (0, True)
+        assert not refusing.done()
+        went_on.set()
+        await refusing
+        assert len(waits) == 1

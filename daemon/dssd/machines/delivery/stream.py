@@ -6,6 +6,8 @@ here what the client and time say of what was sent, and what is reported of all.
 A stream that was lent before begins at its floor; `Marking` knows what was handed out before.
 """
 
+from collections.abc import Iterable
+
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Ranges
 from dssd.machines.delivery.events import Nak
@@ -58,9 +60,11 @@ class DeliveredStream(StreamSending):
             if not self.ending:
                 self.waits.handed_out(sent.start, sent.end, now_ms)
 
-    def refuse(self, nak: Nak, now_ms: int) -> list[SentRange]:
+    def refuse(self, naks: Iterable[Nak], now_ms: int) -> list[SentRange]:
         """Let naked records rest; returns those whose credit comes back."""
-        freed = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
+        freed: list[SentRange] = []
+        for nak in naks:
+            freed += self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
         self.resting.wake(now_ms)
         return freed
 

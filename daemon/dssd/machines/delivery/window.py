@@ -343,9 +343,8 @@ class DeliveryWindow:
         self._offer(stream)
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
-        for nak in given.naks:
-            if self._checked(stream, ((nak.start, nak.end),)):
-                self._credit_back(stream, stream.refuse(nak, now_ms))
+        good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
+        self._credit_back(stream, stream.refuse(good, now_ms))
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
         good, bad = checked(ranges, stream.first, stream.sent)

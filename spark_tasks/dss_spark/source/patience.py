@@ -1,0 +1,95 @@
+"""Goes on when the daemon was away for a while.
+
+Invariant: what is asked again changes nothing in the daemon, and nothing that was given before is
+given again.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+
+from dss_client import Client, connect
+from dss_client.job_values import SourceRange
+from dss_core.errors import OutcomeUnknown, Stopping, Unreachable
+from dss_spark.source.limits import AGAIN_S, AWAY_S
+from dss_spark.source.slices import Slice
+
+Answer = TypeVar("Answer")
+
+_AWAY = (OutcomeUnknown, Stopping, Unreachable)
+
+Tables = AsyncGenerator[tuple[str, pa.Table], None]
+"""Streams and their records."""
+
+
+class _Patience:
+    """Waits between tries, and gives up when nothing came of them for too long."""
+
+    def __init__(self) -> None:
+        self._until_s = 0.0
+        self.came()
+
+    def came(self) -> None:
+        """It is there."""
+        self._until_s = asyncio.get_running_loop().time() + AWAY_S
+
+    async def rest(self, error: Exception) -> None:
+        """Wait a while.
+
+        Raises:
+            Exception: the error, if it has been away for too long.
+        """
+        if asyncio.get_running_loop().time() >= self._until_s:
+            raise error
+        await asyncio.sleep(AGAIN_S)
+
+
+async def asked(endpoint: str | None, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+    """An answer of the daemon.
+
+    Raises:
+        DssError: it refuses, or is away for too long.
+    """
+    patience = _Patience()
+    while True:
+        try:
+            async with connect(endpoint=endpoint) as client:
+                return await ask(client)
+        except _AWAY as error:
+            await patience.rest(error)
+
+
+async def all_tables(slice_: Slice, read: Callable[[Slice], Tables]) -> Tables:
+    """The tables of a slice, in their order, each record once.
+
+    Raises:
+        DssError: the daemon refuses, or is away for too long.
+    """
+    left = slice_
+    patience = _Patience()
+    while left:
+        try:
+            async with aclosing(read(left)) as tables:
+                async for stream, table in tables:
+                    patience.came()
+                    if table.num_rows:
+                        # Before it is given, for who takes it may be gone then.
+                        left = _behind(left, stream, table["offset"][-1].as_py())
+                        yield stream, table
+            left = ()
+        except _AWAY as error:
+            await patience.rest(error)
+
+
+def _behind(left: Slice, stream: str, offset: int) -> Slice:
+    """What is left of a slice when a record of it was given."""
+
+    def holds(part: SourceRange) -> bool:
+        return part.stream == stream and part.start <= offset < part.end
+
+    at = next(number for number, part in enumerate(left) if holds(part))
+    return (replace(left[at], start=offset + 1), *left[at + 1 :])
