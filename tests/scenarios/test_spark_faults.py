@@ -19,7 +19,7 @@ from support.spark_processes import PATIENCE_S, Submitted, cluster, submitted
 
 KILLED = share(("copied",), ("copied", "stamped", "committed"))
 """Where the daemon stands when driver and JVM are killed: amid a commit, or behind it."""
-ENDED = share(("daemon",), ("daemon", "cancelled"))
+ENDED = share((), ("daemon", "cancelled"))
 CLUSTERS = share((), (("127.0.0.1", "127.0.0.2"),))
 
 FAULTY = """
