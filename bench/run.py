@@ -51,7 +51,7 @@ UNWATCHED = "the same without"
 NOTHING = "python -c pass"
 ARROW = "bench/programs/bare_arrow.py"
 ASYNC = "the same with asyncio"
-READ = "read as tables, as any job does"
+READ = "read as tables, over the wire"
 STAGED = "the same plan, staged and not committed"
 RESTS = "the same records, but for their rests"
 
@@ -110,6 +110,7 @@ def rows() -> dict[str, Row]:
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
         "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
+        "in_place": Row("  in place", million, "", READ, ">= 1.50"),
         "audited": Row("  audited", million, "", READ, ">= 0.40"),
         "copies": Row("read as tables, copies of them", million, "baseline"),
         "audited_copies": Row("  audited", million, "", READ, ">= 0.35"),
@@ -324,6 +325,9 @@ async def audits_round(table: dict[str, Row]) -> None:
         ):
             rate = await throughput("audit", daemon.endpoint, "read", topic)
             table[read].add(rate)
+            if topic == TOPIC:
+                own = await throughput("audit", daemon.endpoint, "read_in_place", topic)
+                table["in_place"].add(own, rate)
             table[audited].add(await throughput("audit", daemon.endpoint, "audit", topic), rate)
 
 

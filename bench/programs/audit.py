@@ -18,13 +18,17 @@ async def planned(client: dss_client.Client, change: CreateJob) -> CreateJob:
     return resolved
 
 
-async def read(client: dss_client.Client, topic: str) -> int:
+async def read(client: dss_client.Client, topic: str, *, in_place: bool = False) -> int:
     """All records as Arrow tables with their routing hashes."""
     ranges = (await planned(client, CreateJob("read", "audit", source=topic))).ranges
     records = 0
-    async for _, table in tables_of(client, ranges):
+    async for _, table in tables_of(client, ranges, in_place=in_place):
         records += table.num_rows
     return records
+
+
+async def read_in_place(client: dss_client.Client, topic: str) -> int:
+    return await read(client, topic, in_place=True)
 
 
 async def audit(client: dss_client.Client, topic: str) -> int:
@@ -45,10 +49,13 @@ async def driven(client: dss_client.Client, change: CreateJob) -> int:
     return sum([each.records_planned async for each in client.jobs.chunks(job.name)])
 
 
+WAYS = {"read": read, "read_in_place": read_in_place, "audit": audit, "copy": copy}
+
+
 async def main(endpoint: str, what: str, topic: str) -> None:
     async with dss_client.connect(endpoint=endpoint) as client:
         began = time.perf_counter()
-        records = await {"read": read, "audit": audit, "copy": copy}[what](client, topic)
+        records = await WAYS[what](client, topic)
         seconds = time.perf_counter() - began
     print(json.dumps({"records": records, "seconds": seconds}))
 

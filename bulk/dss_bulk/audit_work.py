@@ -17,6 +17,7 @@ from dss_bulk.whole_range import whole_range
 from dss_bulk.work import ChunkDone
 from dss_client import Client
 from dss_client.job_values import Granted, JobChunk, SourceRange
+from dss_core.errors import IllegalJob
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 
@@ -36,15 +37,20 @@ class AuditWork:
         in_place: bool = True,
     ) -> None:
         self._client = client
-        self._job_id = granted.job.job_id
-        job = granted.job
-        rule = rule_of(job.name, job.params, job.filter)
-        self._patterns = rule.patterns
-        here = partial(examined_here, client, rule, in_place=in_place)
+        self._job = job = granted.job
+        self._rule = rule_of(job.name, job.params, job.filter)
+        here = partial(examined_here, client, self._rule, in_place=in_place)
         self._examine = examine or here
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
-        """Examine its ranges; with the last chunk, say what all of them gave."""
+        """Examine its ranges; with the last chunk, say what all of them gave.
+
+        Raises:
+            IllegalJob: nothing was said of how a storage topic of its topic is routed.
+        """
+        if any(each.storage_topic_id not in self._rule.shapes for each in chunk.ranges):
+            rule = "its topic got a storage topic while it was made; make it again"
+            raise IllegalJob(job=self._job.name, rule=rule)
         found = await self._examine(chunk.ranges)
         output = await self._whole(found) if last else Output(found)
         return ChunkDone(output=await asyncio.to_thread(output.to_json), records=found.records)
@@ -56,7 +62,7 @@ class AuditWork:
         """Nothing is left anywhere."""
 
     async def _whole(self, found: Partial) -> Output:
-        before = await output_of(self._client.jobs.chunks(str(self._job_id)))
+        before = await output_of(self._client.jobs.chunks(str(self._job.job_id)))
         whole = await asyncio.to_thread(merged, before.partial, found)
         return Output(whole, is_whole=True, groups=await self._groups())
 
@@ -66,7 +72,7 @@ class AuditWork:
         return tuple(
             GroupLag(f"{each.name}@{each.filter}", each.state, each.lag)
             for each in groups
-            if any(TopicFilter.parse(each.filter).overlaps(own) for own in self._patterns)
+            if any(TopicFilter.parse(each.filter).overlaps(own) for own in self._rule.patterns)
         )
 
 

@@ -195,6 +195,7 @@ class HeldGrant:
         if self._refused:
             for low, high in ranges:
                 self._refused.difference_update(range(low, high))
+                self._outlive_naks(low, high)
 
     def unsettled(self) -> Unsettled:
         """What was handed out, and is not known to be settled."""
@@ -223,8 +224,15 @@ class HeldGrant:
         self._handing_out.append(offset)
         if self._refused:
             self._refused.discard(offset)
+            self._outlive_naks(offset, offset + 1)
         if self._copies:
             self._copies.discard(offset)
+
+    def _outlive_naks(self, low: int, high: int) -> None:
+        """Handed out again before their refusals were reported, which would be taken for new."""
+        parts = ((each, clipped((each[:2],), 0, low)) for each in self._naks)
+        rest = ((each, (*head, *clipped((each[:2],), high, _EVERY_OFFSET))) for each, head in parts)
+        self._naks = [(start, end, each[2]) for each, left in rest for start, end in left]
 
     def acked_meanwhile(self, offset: int) -> bool:
         """Whether one of those taken was acknowledged as it had been handed out before."""

@@ -9,5 +9,5 @@ from support.log_in_process import Shelf, opened_shelf
 
 @pytest.fixture
 async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
-    async with asyncio.timeout(20), opened_shelf(tmp_path) as opened:
+    async with asyncio.timeout(60), opened_shelf(tmp_path) as opened:
         yield opened

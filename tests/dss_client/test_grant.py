@@ -74,6 +74,15 @@ def test_refusals_that_follow_each_other_for_the_same_time_are_reported_as_one()
     assert news_of(grant).naks == ((0, 3, 0), (4, 6, 0), (6, 9, None), (8, 9, None))
 
 
+def test_a_refusal_that_was_not_reported_before_its_record_was_handed_out_again_is_not() -> None:
+    grant = grant_of()
+    grant.nak(((0, 3),), 0)
+    grant.nak(((4, 6),), 0)
+    grant.hand_out(1)
+    grant.handed_out(((4, 5),))
+    assert news_of(grant).naks == ((0, 1, 0), (2, 3, 0), (5, 6, 0))
+
+
 def test_a_report_holds_everything_since_the_last_one() -> None:
     grant = grant_of()
     grant.acked.extend((11, 10))

@@ -100,7 +100,7 @@ async def test_a_copy_whose_ack_becomes_durable_while_certainty_is_asked_for_is_
         monkeypatch.setattr(subscription._session, "wait_sure", ask)
         subscription._resume_at = 0.0
         assert await taken(subscription, way) == [0, 1, 3, 4, 5]
-        assert asked == 1
+        assert asked >= 1
 
 
 async def test_fetch_does_not_count_what_it_will_not_hand_out(daemon: MemoryDaemon) -> None:

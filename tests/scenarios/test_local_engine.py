@@ -15,6 +15,7 @@ import pytest
 
 import dss_client
 from dss_bulk import export
+from dss_bulk.audits.params import AuditParams
 from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.driver import Progress, drive
 from dss_bulk.export_work import ExportParams
@@ -238,6 +239,10 @@ async def test_an_audit_that_is_not_told_what_to_look_for_is_given_up_with_a_sen
     with pytest.raises(IllegalJob, match="made with AuditParams"):
         await drive(client, "look")
     assert (await client.jobs.get("look")).state == "failed"
+    other = AuditParams.of(await client.topics.describe("copies")).to_json()
+    await make(client, CreateJob("other", "audit", source="orders", params=other))
+    with pytest.raises(IllegalJob, match="got a storage topic while it was made"):
+        await drive(client, "other")
 
 
 async def test_two_drivers_do_not_work_on_one_job(client: Client) -> None:

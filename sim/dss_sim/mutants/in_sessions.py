@@ -297,8 +297,10 @@ IN_SESSIONS = (
                 if self._stopped:
                     break
                 self._glance = None
-                for effect in step(leader, self._mailbox.popleft())[1]:
+                given = self._mailbox.popleft()
+                for effect in step(leader, given)[1]:
                     self._carry_out(effect, claimed, tasks)
+                self._take_overs.look(leader, given.now_ms)
             await asyncio.sleep(0)
         """,
         """
@@ -307,8 +309,10 @@ IN_SESSIONS = (
                 if self._stopped:
                     break
                 self._glance = None
-                for effect in step(leader, self._mailbox.popleft())[1]:
+                given = self._mailbox.popleft()
+                for effect in step(leader, given)[1]:
                     self._carry_out(effect, claimed, tasks)
+                self._take_overs.look(leader, given.now_ms)
             await asyncio.sleep(0)
         """,
         JUDGE,

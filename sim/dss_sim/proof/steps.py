@@ -125,6 +125,8 @@ STEPS: Sequence[Step] = (
         4,
         "tests/dss_bulk",
         "tests/dss_core",
+        "tests/dss_spark/source/test_progress.py",
+        "tests/dss_spark/source/test_slices.py",
         "tests/dssd/jobs",
         "tests/dssd/machines",
         "tests/dssd/leaders/test_progress_columns.py",

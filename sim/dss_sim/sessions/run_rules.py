@@ -90,7 +90,9 @@ class RunRules:
         known = self._lines[handled.line]
         if delay_us is None:
             delay_us = backoff_ms(handled.attempt) * 1_000
-        if now_us - known.busy[handled.offset] > self._ack_wait_us:
+        # Not busy: it came again meanwhile, and the handler that was given it then has returned.
+        begun_us = known.busy.get(handled.offset)
+        if begun_us is None or now_us - begun_us > self._ack_wait_us:
             delay_us = 0
         known.refused[handled.offset] = now_us + delay_us
 

@@ -8,7 +8,7 @@ from dss_sim.groups.scenarios import SCENARIOS, crash_points, spoken
 from support.proof_share import share
 
 PROTOCOLS = ("borrow", "lease")
-EVERY = share(96, 1)
+EVERY = share(144, 1)
 """Of the crashes of a scenario, one of so many is tried; of each scenario others."""
 AT_A_TIME = 10
 """Scenarios."""

@@ -21,7 +21,7 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(10, 400)
+SEEDS = share(5, 400)
 AT_A_TIME = 5
 
 ONCE_FAILED = {

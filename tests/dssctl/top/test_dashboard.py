@@ -1,5 +1,6 @@
 """The dashboard with its keys, without a terminal: the shell around view and sheet."""
 
+import asyncio
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from dss_client.changes import MoveCursors, PauseGroup, RemoveGroup, Undo
 from dss_core.errors import GroupNotFound
 from dssctl.top.feed.recording import Recorder
 from dssctl.top.feed.replay import Replayed
+from dssctl.top.feed.source import Tell
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
@@ -196,14 +198,19 @@ async def test_ctrl_c_ends_it_with_130(source: Played) -> None:
     assert dashboard.return_code == 130
 
 
-def test_a_mistake_of_the_dashboard_ends_it_and_is_kept_for_a_condition(
-    source: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def mistaken(*_: object) -> None:
+class Mistaken(Played):
+    """A source that breaks, once all that runs beside it has begun."""
+
+    async def run(self, tell: Tell) -> None:
+        await super().run(tell)
+        await asyncio.sleep(0)
         raise KeyError("lag")
 
-    monkeypatch.setattr(Dashboard, "_frame", mistaken)
-    dashboard = Dashboard(View(Badge("unix:/s")), source)
+
+def test_a_mistake_of_the_dashboard_ends_it_and_is_kept_for_a_condition(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dashboard = Dashboard(View(Badge("unix:/s")), Mistaken(busy(8)))
     dashboard.run(headless=True)
     assert isinstance(dashboard.failure, KeyError)
     assert dashboard.return_code == 1

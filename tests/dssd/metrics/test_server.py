@@ -15,7 +15,7 @@ ANY_PORT = TcpAddress("127.0.0.1", 0)
 
 
 def scraped(address: TcpAddress, path: str = "/metrics") -> tuple[int, str]:
-    connection = HTTPConnection(address.host, address.port, timeout=10)
+    connection = HTTPConnection(address.host, address.port, timeout=60)
     with closing(connection):
         connection.request("GET", path)
         with connection.getresponse() as answer:

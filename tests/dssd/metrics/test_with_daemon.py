@@ -26,7 +26,7 @@ async def scraped(daemon: DaemonProcess) -> dict[str, float]:
 
 
 def fetched(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
 
 

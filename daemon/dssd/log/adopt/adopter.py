@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, Stopping
 from dssd.log.adopt.copied_frames import (
     Copy,
     Stamp,
@@ -93,14 +93,24 @@ class Adopter:
         adoption = _Adoption(state, topic_epoch, publish, await self._copied(frames))
         try:
             if adoption.copy.frames:
-                return await self._housekeeper.in_turn(partial(self._run, adoption))
-            return await self._publish_nothing(publish)
-        finally:
-            adoption.copy.close()
-            if not adoption.may_be_published:
-                await self._drop(adoption)
+                adopted = await self._housekeeper.in_turn(partial(self._run, adoption))
+            else:
+                adopted = await self._publish_nothing(publish)
+        except Stopping:
+            # As where it is cancelled: a thread may still be at work on the copy, whose descriptor
+            # must not become another file's. The process ends, and a start removes the copy.
+            raise
+        except Exception:
+            await self._let_go(adoption)
+            raise
+        await self._let_go(adoption)
+        return adopted
 
-    async def _drop(self, adoption: "_Adoption") -> None:
+    async def _let_go(self, adoption: "_Adoption") -> None:
+        """Close the copy, and remove it unless it may be published."""
+        adoption.copy.close()
+        if adoption.may_be_published:
+            return
         drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
         await asyncio.to_thread(drop)
 
