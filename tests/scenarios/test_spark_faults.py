@@ -17,7 +17,7 @@ from support.prerequisites import need_spark
 from support.proof_share import share
 from support.spark_processes import PATIENCE_S, Submitted, cluster, submitted
 
-KILLED = share(("copied",), ("copied", "stamped", "committed"))
+KILLED = share((), ("copied", "stamped", "committed"))
 """Where the daemon stands when driver and JVM are killed: amid a commit, or behind it."""
 ENDED = share((), ("daemon", "cancelled"))
 CLUSTERS = share((), (("127.0.0.1", "127.0.0.2"),))

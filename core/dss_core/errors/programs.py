@@ -68,5 +68,5 @@ class ToolFailed(DssError):
     code = "DSS1156"
     sentence = "dssctl failed where it should not: {error}: {reason}."
     hint = "Its traceback is in {path}; please report it with dssctl version."
-    grpc_status = "INTERNAL"
+    grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from support.loop_yields import turns_of_others
 STREAMS = 50
 
 NOBODY: Any = None
+NO_OPERATIONS: Any = SimpleNamespace(kind_of=None)
 """No sessions and no operations: what asks them is tested in `tests/dssd/questions`."""
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""
@@ -43,7 +45,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 def questions_of(plant: Plant) -> Questions:
     parts = (plant.groups, plant.registry, plant.catalogue, plant.log)
-    return Questions(*parts, NOBODY, NOBODY, plant.clock)
+    return Questions(*parts, NOBODY, NO_OPERATIONS, plant.clock)
 
 
 @pytest.fixture
