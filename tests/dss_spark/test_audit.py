@@ -16,6 +16,7 @@ from dss_client.job_values import SourceRange
 from dss_spark.audit import shared
 from dss_spark.engine import SparkEngine
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,7 @@ async def audited(client: Client, name: str, engine: Engine) -> Output:
 
 
 @pytest.mark.slow("each task of Spark begins a process")
+@only_in_proof
 async def test_an_audit_on_spark_finds_what_one_process_finds(spark: "SparkSession") -> None:
     with short_directory() as home:
         endpoint = f"unix:{home / 's'}"

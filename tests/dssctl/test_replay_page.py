@@ -13,7 +13,7 @@ import pytest
 import dss_client
 from support.dssctl_call import Completed
 from support.prerequisites import need_spark
-from support.proof_share import FULL
+from support.proof_share import only_in_proof
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/replay.md").read_text()
 BEGIN, END = "2026-11-20T13:05:00Z", "2026-11-20T13:40:00Z"
@@ -51,7 +51,7 @@ async def published(endpoint: str) -> tuple[str, str]:
 
 
 @pytest.mark.slow("a JVM starts for two jobs")
-@pytest.mark.skipif(not FULL, reason="it is part of make proof")
+@only_in_proof
 def test_the_commands_of_the_page_work_one_after_the_other(
     daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ sample is a part of the full proof, so what the sample finds the proof finds too
 import os
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
 
 FULL = os.environ.get("DSS_PROOF") == "full"
@@ -15,3 +17,7 @@ FULL = os.environ.get("DSS_PROOF") == "full"
 def share(sample: T, full: T) -> T:
     """The one of the two that this run is for."""
     return full if FULL else sample
+
+
+only_in_proof = pytest.mark.skipif(not FULL, reason="it is part of make proof")
+"""Marks a test that costs too much for a sample."""

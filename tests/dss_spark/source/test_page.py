@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.proof_share import only_in_proof
 from support.spark_source import Filled, at_last, taken
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ ENDPOINT, FOLDER = "unix:/run/dss/dssd.sock", "/data"
 
 
 @pytest.mark.slow("a query of Spark with a writer and a checkpoint, and another one that counts")
+@only_in_proof
 def test_the_examples_of_the_page_work(
     spark: "SparkSession",
     orders: Filled,
