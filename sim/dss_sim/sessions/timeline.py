@@ -90,8 +90,8 @@ def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
             coroutine.close()
         except RuntimeError:
             continue
-        except Exception:  # noqa: BLE001 - nobody is there any more to whom it matters
-            return
+        except (Exception, BaseExceptionGroup):  # noqa: BLE001 - it matters to nobody any more
+            return  # a TaskGroup that is closed while it waits raises a group of GeneratorExit
         return
 
 

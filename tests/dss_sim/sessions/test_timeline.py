@@ -121,6 +121,20 @@ def test_an_abandoned_loop_takes_no_step_more() -> None:
     assert cleaned == ["at the end"]
 
 
+def test_a_loop_is_disposed_of_whose_task_waits_in_a_group() -> None:
+    timeline = Timeline()
+    loop = made(timeline)
+
+    async def grouped() -> None:
+        async with asyncio.TaskGroup():
+            await asyncio.Event().wait()
+
+    task = loop.create_task(grouped(), name="grouped")
+    with pytest.raises(Deadlock):
+        run_to_the_end(timeline, task)
+    loop.dispose()
+
+
 def test_what_nobody_takes_is_kept() -> None:
     timeline = Timeline()
     loop = made(timeline)
