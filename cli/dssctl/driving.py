@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 JobName = Annotated[
     str, typer.Argument(metavar="NAME", help="Of the job: letters, digits, '.', '_', '-'.")
 ]
+Source = Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")]
+Target = Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")]
+HopsMax = Annotated[
+    int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
+]
+AllowLoop = Annotated[
+    bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
+]
 Start = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Appended from then on; all that is kept where absent."),

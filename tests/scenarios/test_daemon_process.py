@@ -170,11 +170,13 @@ async def test_a_damaged_store_is_refused(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_stops_an_idle_daemon(
+async def test_a_signal_stops_an_idle_daemon_at_once(
     daemon: DaemonProcess, directory: Path, number: signal.Signals
 ) -> None:
+    began = time.monotonic()
     daemon.process.send_signal(number)
     assert await daemon.wait() == ExitCode.OK
+    assert time.monotonic() - began < 5
     assert "Traceback" not in daemon.said
     assert not (directory / "dssd.sock").exists()
 
@@ -187,12 +189,14 @@ async def test_a_stop_ends_the_calls_that_run_and_says_why(daemon: DaemonProcess
         producing = stubs.log.Produce()
         await producing.write(log_pb2.ProduceRequest(topic="orders"))
         await stubs.daemon.Status(daemon_pb2.DaemonStatusRequest())
+        began = time.monotonic()
         daemon.process.terminate()
         for replies in (reading, aiter(producing)):
             with pytest.raises(grpc.aio.AioRpcError) as ended:
                 await anext(replies)
             assert condition_of(ended.value).code == "DSS5002"
         assert await daemon.wait() == ExitCode.OK
+        assert time.monotonic() - began < 10
 
 
 async def test_what_was_acknowledged_before_a_stop_under_load_is_kept(directory: Path) -> None:
@@ -221,7 +225,9 @@ async def test_what_was_acknowledged_before_a_stop_under_load_is_kept(directory:
         for _ in range(8):
             tasks.create_task(publish_until_it_stops(stubs))
         await under_load.wait()
+        began = time.monotonic()
         assert await daemon.stop() == ExitCode.OK
+        assert time.monotonic() - began < 10
     async with (
         running("--data-dir", str(directory)) as daemon,
         connected(daemon.endpoint) as stubs,
@@ -276,10 +282,12 @@ async def test_a_disk_that_fails_stops_the_daemon_before_it_acknowledges(directo
     ):
         await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
         record = types_pb2.Record(payload=b"x")
+        began = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as ended:
             await stubs.log.Publish(log_pb2.PublishRequest(topic="orders", records=[record]))
         assert ended.value.code() == grpc.StatusCode.UNAVAILABLE
         assert await daemon.wait() == ExitCode.IO_ERROR
+        assert time.monotonic() - began < 1
         assert "DSS5007" in daemon.said
         assert "Traceback" not in daemon.said
 
@@ -441,7 +449,7 @@ async def test_a_frozen_client_is_cut(daemon: DaemonProcess, directory: Path) ->
         # This makes it a connection, which answers nothing from then on.
         await loop.sock_sendall(mute, HTTP2_PREFACE + HTTP2_EMPTY_SETTINGS)
         began = time.monotonic()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(12):
             while await loop.sock_recv(mute, 4_096):
                 pass
-        assert time.monotonic() - began > 2
+        assert 2 < time.monotonic() - began < 8

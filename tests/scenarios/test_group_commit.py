@@ -17,9 +17,7 @@ pytestmark = pytest.mark.needs_strace
 
 SENDS = 1_000
 PARTITIONS = 12
-SYNCS_MAX = 60
-"""Some 10 to 20 where nothing else runs. How many sends share a sync follows from how fast they
-arrive, so beside other work there are more; without sharing there would be a thousand."""
+SYNCS_MAX = 20
 BURSTS_MAX = 8
 """A machine that stands still amid a burst cuts it in two; it does not do so each time."""
 

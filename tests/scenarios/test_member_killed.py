@@ -21,10 +21,8 @@ PROGRAM = Path(__file__).parent / "programs" / "member.py"
 FILTER = "$share/g/t/#"
 PARTITIONS = 4
 RECORDS = 400
-ELSEWHERE_NS_MAX = LEASE_MS * 1_000_000
-"""From the death of a member to its records at another one, which waits for no lease."""
-GIVEN_UP_S_MAX = 3 * LEASE_MS / 1_000
-"""A lease, and twice as long on a busy machine."""
+ELSEWHERE_NS_MAX = 1_000_000_000
+"""From the death of a member to its records at another one."""
 
 
 @pytest.fixture(params=["borrow", "lease"])
@@ -133,9 +131,8 @@ async def test_the_streams_of_a_frozen_member_go_elsewhere_and_it_hands_out_none
         lost = set(sleeps.streams)
         recorded.disturb("a member is frozen")
         sleeps.freeze()
-        await lives.until(
-            lambda: {record.stream for record in lives.records} >= lost, GIVEN_UP_S_MAX
-        )
+        within_s = LEASE_MS / 1_000 + 1
+        await lives.until(lambda: {record.stream for record in lives.records} >= lost, within_s)
         await publish(daemon, recorded, RECORDS)
         everything = await ends(daemon)
         left = everything - places(*sleeps.records[:20])

@@ -24,7 +24,7 @@ from dss_core.origin import ORIGIN
 _ORIGIN = rf"^[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}@[0-9]{{1,18}}$"
 """A stream as `dss_core.ids` writes it, and an offset that fits 63 bits."""
 
-_PAGE_NUMBERS = pa.array(range(PAGE_OFFSETS), pa.int64())
+_PAGE_NUMBERS = pa.arange(0, PAGE_OFFSETS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import typer
 
 from dssctl.changing import Changing
 from dssctl.connection import ask
-from dssctl.driving import Drive, JobName, Rate, make_job, size_or_usual
+from dssctl.driving import Drive, JobName, Rate, Target, make_job, size_or_usual
 from dssctl.engines import LOCAL, Conf, EngineName, Master, chosen
 from dssctl.output import note
 from dssctl.tree import noun, settings_of
@@ -22,7 +22,7 @@ def create(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines.")
     ],
-    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")],
+    target: Target,
     key: Annotated[str | None, typer.Option(metavar="COLUMN", help="The key's.")] = None,
     null_key: Annotated[
         str, typer.Option(metavar="WAY", help="Of rows without one: refuse, or keyless.")

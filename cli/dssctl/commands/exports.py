@@ -14,6 +14,7 @@ from dssctl.driving import (
     End,
     JobName,
     Only,
+    Source,
     Start,
     make_job,
     size_or_usual,
@@ -34,7 +35,7 @@ app = noun("exports")
 def create(
     context: typer.Context,
     name: JobName,
-    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")],
+    source: Source,
     folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Of its own.")],
     start: Start = None,
     end: End = None,

@@ -6,13 +6,17 @@ import typer
 
 from dssctl.changing import Changing
 from dssctl.driving import (
+    AllowLoop,
     Chunk,
     Drive,
     End,
+    HopsMax,
     JobName,
     Only,
     Rate,
+    Source,
     Start,
+    Target,
     make_job,
     size_or_usual,
     source_bytes,
@@ -28,8 +32,8 @@ app = noun("replays")
 def create(
     context: typer.Context,
     name: JobName,
-    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")],
-    target: Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")],
+    source: Source,
+    target: Target,
     start: Start = None,
     end: End = None,
     only: Only = None,
@@ -48,12 +52,8 @@ def create(
     ] = None,
     rate: Rate = None,
     chunk: Chunk = None,
-    hops_max: Annotated[
-        int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
-    ] = 0,
-    allow_loop: Annotated[
-        bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
-    ] = False,
+    hops_max: HopsMax = 0,
+    allow_loop: AllowLoop = False,
     drive: Drive = True,
     engine: EngineName = None,
     master: Master = None,
