@@ -8,6 +8,7 @@ order.
 import asyncio
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -15,11 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dss_core.errors import JobNotFound
-from dssctl.limits import JOB_LOG_BYTES_MAX, JOB_LOG_LINE_BYTES_MAX, JOB_LOG_LOOK_S
+from dssctl.limits import (
+    JOB_LOG_BYTES_MAX,
+    JOB_LOG_END_S,
+    JOB_LOG_LINE_BYTES_MAX,
+    JOB_LOG_LOOK_S,
+)
 from dssctl.output import Column, Instant, Item, Kind
 
 if TYPE_CHECKING:
     from dss_client import Client, Event, Job
+
+_ENDS = ("job.ended", "job.failed")
+"""What the daemon tells last of a job; of one that is cancelled it tells nothing."""
 
 JOB_LOG_KIND = Kind(
     "JobLogLine",
@@ -125,22 +134,20 @@ async def told(client: "Client", job: "Job") -> list[Item]:
 async def follow(client: "Client", job: "Job", add: Callable[[Item], None]) -> None:
     """Tell what is kept, and what comes, until the job has ended."""
     log = DriversLog(log_path(job.name))
-    page = await client.events.list(subject=job.name)
-    after = page.last_number
-    kept = [event_line(each) for each in page.events if _is_of(each, job)]
-    for item in sorted([*log.items(), *kept], key=_at_us):
-        add(item)
-    ended = False
-    while True:
-        # Once more behind the end: what was said last is told, too.
-        last, ended = ended, await _has_ended(client, job)
+    after, until_s, last = 0, None, False
+    while until_s is None or time.monotonic() < until_s:
+        # Asked for before the events, which the daemon writes a little later.
+        if until_s is None and await _has_ended(client, job):
+            until_s = time.monotonic() + JOB_LOG_END_S
         page = await client.events.list(subject=job.name, after=after)
-        events = [event_line(each) for each in page.events if _is_of(each, job)]
+        events = [each for each in page.events if _is_of(each, job)]
         after = max([after, *(each.number for each in page.events)])
-        for item in sorted([*log.items(), *events], key=_at_us):
+        for item in sorted([*log.items(), *map(event_line, events)], key=_at_us):
             add(item)
         if last:
             return
+        # Once more behind the end: its driver says something last, too.
+        last = any(each.code in _ENDS for each in events)
         await asyncio.sleep(JOB_LOG_LOOK_S)
 
 

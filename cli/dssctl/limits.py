@@ -244,6 +244,10 @@ JOB_LOG_LINE_BYTES_MAX = 64 << 10
 JOB_LOG_LOOK_S = 0.5
 """How soon `jobs logs -f` tells what a driver said."""
 
+JOB_LOG_END_S = 3.0
+"""How long the last events of a job that has ended are awaited: the daemon writes its events once a
+second."""
+
 STREAMS_AT_ONCE = 16
 """Streams of a topic that are looked at together; one after the other the way to the daemon and
 back would count a thousand times."""
