@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -17,6 +18,9 @@ pytestmark = pytest.mark.needs_strace
 
 SENDS = 1_000
 PARTITIONS = 12
+SYNC_MS = 20
+"""How long strace makes each sync take. How many syncs a burst needs is what arrives during one,
+so a quick disk needs more of them; this gives every machine the same disk."""
 SYNCS_MAX = 20
 BURSTS_MAX = 8
 """A machine that stands still amid a burst cuts it in two; it does not do so each time."""
@@ -41,7 +45,7 @@ async def test_a_thousand_concurrent_sends_to_twelve_partitions_share_their_sync
         await client.topics.create("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer:
             await producer.send(b"the first makes the file")
-            async with strace.attached(daemon.process.pid, "fdatasync", "fsync") as trace:
+            async with syncs_of(daemon) as trace:
                 acks = await asyncio.gather(
                     *(producer.send(b"%d" % at, key=b"k%d" % at) for at in range(SENDS))
                 )
@@ -70,12 +74,18 @@ async def syncs_of_a_burst(
         [producer.frame(b"%d" % at, partition=partition) for at in range(SENDS // PARTITIONS)]
         for partition, producer in enumerate(producers)
     ]
-    async with strace.attached(daemon.process.pid, "fdatasync", "fsync") as trace:
+    async with syncs_of(daemon) as trace:
         answers = await asyncio.gather(
             *(producer.send(stubs, *own) for producer, own in zip(producers, sent, strict=True))
         )
     assert [len(acks) for acks in answers] == [SENDS // PARTITIONS] * PARTITIONS
     return sum(1 for _ in trace.calls())
+
+
+def syncs_of(daemon: DaemonProcess) -> AbstractAsyncContextManager[strace.Trace]:
+    """Trace the syncs of a daemon, each of which takes `SYNC_MS`."""
+    slow = f"fdatasync,fsync:delay_enter={SYNC_MS * 1000}"
+    return strace.attached(daemon.process.pid, "fdatasync", "fsync", inject=slow)
 
 
 async def test_no_reply_precedes_the_sync_that_covers_it(daemon: DaemonProcess) -> None:
