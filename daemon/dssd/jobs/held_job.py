@@ -43,6 +43,8 @@ class Chunk(NamedTuple):
     epoch: int
     files: tuple[StagedFile, ...]
     output: str
+    records: int = 0
+    """That its driver says it has, where it writes to no topic."""
 
 
 class JobView(NamedTuple):
