@@ -58,6 +58,9 @@ RECORDS_PAGE = 100
 PEEK_BYTES_MAX = 64 << 10
 """Of one payload: more is not read on a terminal, and costs time to lay out."""
 
+JOB_LOG_LINES = 200
+"""Of what is told of one job: the newest; four large screens."""
+
 LISTED_OFFSETS_MAX = 16
 """Streams of whose floor the reason is asked at once: those that lag most."""
 

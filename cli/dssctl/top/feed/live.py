@@ -15,6 +15,7 @@ from dssctl.connection import connected
 from dssctl.settings import Settings
 from dssctl.top.feed.answers import answered
 from dssctl.top.feed.clock import wall_ms
+from dssctl.top.feed.job_answers import JobAnswers
 from dssctl.top.limits import (
     AWAY_FIRST_S,
     AWAY_MAX_S,
@@ -59,6 +60,7 @@ class Live:
         self._client: Client | None = None
         self._refused = ""
         """Why the watch does not run, although the daemon answers."""
+        self._jobs = JobAnswers()
         self._look = asyncio.Event()
         """Something was heard that asks for a look at the daemon at once."""
 
@@ -75,7 +77,7 @@ class Live:
         """What no watch tells of a place."""
         client = self._connected()
         try:
-            return await in_time(answered(client, place, question, picture))
+            return await in_time(answered(client, place, question, picture, self._jobs))
         except DssError as failure:
             return Answer(place, failure=failure.message)
 
