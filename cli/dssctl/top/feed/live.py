@@ -43,12 +43,9 @@ Given = TypeVar("Given")
 def rest_s(update: "WatchUpdate") -> float:
     """How long to read nothing more: who presses keys comes first.
 
-    The daemon tells a watcher that is slow less often, and then the latest. What comes anew is
-    wanted at once.
+    The daemon tells a watcher that is slow less often, and then the latest.
     """
-    if update.anew or not update.complete:
-        return 0
-    return FEED_REST_S + len(update.changed) * FEED_REST_ITEM_S
+    return len(update.changed) * FEED_REST_ITEM_S + (FEED_REST_S if update.complete else 0)
 
 
 class Live:
@@ -114,10 +111,14 @@ class Live:
             with suppress(DssError):
                 tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
             try:
+                anew = False
                 async for update in client.watch(*WATCHED, all=self._private):
                     self._refused, pause_s = "", AWAY_FIRST_S
+                    anew |= update.anew
                     tell(Updated(update))
-                    await asyncio.sleep(rest_s(update))
+                    # What comes anew is wanted at once.
+                    await asyncio.sleep(0 if anew else rest_s(update))
+                    anew &= not update.complete
             except DssError as failure:
                 self._refused = failure.message
             self._look.set()
