@@ -18,7 +18,7 @@ from dss_client.changes import CreateJob
 from dss_core.errors import RowsRefused, SubjectOutsideTopic
 from dss_spark.engine import SparkEngine
 from support.daemon_process import running, short_directory
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,6 +112,7 @@ async def test_both_engines_publish_the_same_records_in_the_same_order_of_keys(
     assert my_rejects == their_rejects
 
 
+@only_in_proof
 async def test_a_row_that_makes_no_record_or_a_subject_outside_ends_the_job_with_nothing_published(
     client: Client, engine: Engine, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from dss_client.changes import CreateJob
 from dss_core.errors import FunctionRefused
 from dss_spark.engine import SparkEngine
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,6 +103,13 @@ async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     record = await anext(aiter(client.read("copies/#")))
     assert record.header("dss-job") == b"whole"
     assert record.subject in ("copies/eu", "copies/us")
+
+
+@only_in_proof
+async def test_a_replay_copies_what_its_filter_and_its_key_choose(
+    client: Client, engine: Engine
+) -> None:
+    await driven(client, of_topic("whole", "replay"), engine)
     params = ReplayParams(key=b"k4".hex(), headers=(("dss-job", "whole"),))
     back = of_topic("some", "replay", params.to_json(), filter="copies/us")
     await client.topics.create("third", partitions=1)
