@@ -15,9 +15,13 @@ from dss_core.origin import HOP
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.staged import StagedFile, StagedFor, staged_frames
 from dss_spark.staging import Stage, StageSource, stage
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# Jobs on Spark stage each time what they publish.
+pytestmark = only_in_proof
 
 STAGED_FOR = StagedFor(7, 3, 11)
 TARGET = Target(Router.BLOCK, 12, 4)
