@@ -47,8 +47,9 @@ class ExportOnSpark:
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
-        records = 0
-        if not self._run.published:
+        if self._run.published:
+            records = await self._on.run(lambda: int(self._read(chunk).count()))
+        else:
             records = await self._on.run(lambda: self._written(chunk, last=last))
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
@@ -61,8 +62,11 @@ class ExportOnSpark:
         """Remove what was written and not published."""
         self._run.discard()
 
+    def _read(self, chunk: JobChunk) -> "DataFrame":
+        return read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+
     def _written(self, chunk: JobChunk, *, last: bool) -> int:
-        frame = read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+        frame = self._read(chunk)
         plan = Plan(self._run.unfinished, chunk.number, self._on.answer(chunk.number))
         self._run.begin()
         records = write(frame, plan, self._on.at_once)

@@ -60,13 +60,12 @@ async def judged(one: Scene, rows: Rows, fault: str) -> Verdict:
     return verdict
 
 
-async def done(one: Scene, rows: Rows, fault: str, *, told: bool = True) -> None:
-    """The job went on to its end; a daemon that was killed just behind that tells nobody."""
+async def done(one: Scene, rows: Rows, fault: str) -> None:
+    """The job went on to its end, and that is told, also where the daemon died behind it."""
     verdict = await judged(one, rows, fault)
     assert (verdict.state, verdict.records) == ("done", RECORDS)
     assert verdict.published == verdict.chunks > max(CHUNKS)
-    if told:
-        await one.tells("job.ended")
+    await one.tells("job.ended")
 
 
 @at_chunks
@@ -113,8 +112,7 @@ async def test_a_daemon_that_is_killed_amid_a_commit_publishes_all_of_it_or_noth
         published = (await answered(one.job)).published
         assert published >= chunk + (point == "committed")
         assert (await driving).epoch == 1, "the same driver goes on"
-        killed_last = (point, chunk) == ("committed", len(one.planned) - 1)
-        await done(one, rows, f"daemon killed, chunk {chunk} {point}", told=not killed_last)
+        await done(one, rows, f"daemon killed, chunk {chunk} {point}")
 
 
 @at_chunks
