@@ -1,10 +1,12 @@
 """What Spark raises, as conditions of DSS.
 
 Invariant: what one record or one option did wrong fails the job, in one sentence; a Spark that is
-gone fails nothing, because another driver can go on.
+gone fails nothing, because another driver can go on; and neither does a disk that is full, because
+the driver waits for room.
 """
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,8 @@ from dss_spark.limits import REASON_CHARACTERS_MAX
 _OF_PYTHON = re.compile(
     r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Refused|Gone|Limit|Damaged|\w*)): (.+)$"
 )
-_FULL = re.compile(rf"\[Errno ({errno.ENOSPC}|{errno.EDQUOT})\]")
+_NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
+"""What a full disk is called, by tasks in Python and by the JVM alike."""
 _GONE = (Py4JNetworkError, ConnectionError)
 
 
@@ -39,6 +42,9 @@ def conditions(job: str) -> Iterator[None]:
         text = str(failed)
         if "SparkContext was shut down" in text or "stopped SparkContext" in text:
             raise EngineLost(job=job, reason="its session was stopped") from failed
+        for sentence, number in _NO_ROOM.items():
+            if sentence in text:
+                raise OSError(number, sentence) from failed
         raise WorkFailed(job=job, reason=reason_of(text)) from failed
 
 

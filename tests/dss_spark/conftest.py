@@ -29,7 +29,13 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-LOADS_SPARK = {"test_audit.py", "test_backfill.py", "test_staging.py", "test_topic_jobs.py"}
+LOADS_SPARK = {
+    "test_audit.py",
+    "test_backfill.py",
+    "test_failures.py",
+    "test_staging.py",
+    "test_topic_jobs.py",
+}
 """Files that cannot be read without PySpark."""
 
 
