@@ -25,8 +25,6 @@ PLACEHOLDERS = ("subject", "source", "target", "rest")
 _NAMES = (ORIGIN, ORIGIN_US, JOB, HOP)
 """The headers of a record that is copied for the first time, in the order of `copied_headers`."""
 
-_EACH = pa.scalar(len(_NAMES), pa.int32())
-
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
@@ -144,6 +142,12 @@ def _turns(records: int) -> pa.Int32Array:
     return pa.Array.from_buffers(pa.int32(), len(places), [None, pa.py_buffer(places)])
 
 
+@lru_cache(1)
+def _each() -> pa.Int32Scalar:
+    """How many origin headers a record has; with its first value Arrow loads pandas, if any."""
+    return pa.scalar(len(_NAMES), pa.int32())
+
+
 @lru_cache(4)
 def _names(records: int) -> pa.StringArray:
     """The names of the origin headers, of so many records."""
@@ -154,7 +158,7 @@ def _names(records: int) -> pa.StringArray:
 
 def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
     """Each record's own headers, then its origin headers."""
-    records, each = len(headers), _EACH
+    records, each = len(headers), _each()
     names, values = _names(records), origins
     offsets = pc.add(headers.offsets, pc.multiply(_numbers(records + 1), each))
     if len(headers.keys):
