@@ -20,7 +20,7 @@ from dss_bulk.export_work import ExportParams, run_of, selection_of
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_spark.answers import read_answer
-from dss_spark.export_sink import FORMAT, HOUR
+from dss_spark.names import EXPORT, HOUR
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.work import OnSpark
 
@@ -87,7 +87,7 @@ def write(frame: "DataFrame", plan: Plan, at_once: int) -> int:
         .repartitionById(2 * at_once, f.expr(f"CAST(pmod({HOUR}, {2 * at_once}) AS INT)"))
         .sortWithinPartitions(HOUR, *ORDER)
         .select(HOUR, *SCHEMA.names)
-        .write.format(FORMAT)
+        .write.format(EXPORT)
         .option("run", str(plan.run))
         .option("chunk", str(plan.chunk))
         .option("answer", str(plan.answer))

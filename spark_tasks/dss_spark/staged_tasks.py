@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dss_bulk.copies import copied
 from dss_bulk.rows import Reject
 from dss_bulk.tables import columns_of
 from dss_core.errors import DssError
@@ -40,7 +41,8 @@ def _written(
         for partition, table in by_partition(batches):
             records = as_records(_without_rejects(table, plan.paths, rejects))
             if records.num_rows:
-                writer.add(columns_of(part), partition)
+                made = records if plan.copy is None else copied(records, plan.copy)
+                writer.add(columns_of(made), partition)
         return writer.finish() if writer.records else None
 
 
