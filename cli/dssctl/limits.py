@@ -255,6 +255,6 @@ back would count a thousand times."""
 FAILURES_KEPT = 20
 """Files with tracebacks of errors that nobody expected; the oldest go first."""
 
-OBJECTS_BEFORE_COLLECTION = 20_000
+OBJECTS_BEFORE_COLLECTION = 100_000
 """New objects before the collector of cycles looks. What a command loads stays until it ends, and
 with Python's own figure it was looked through again and again meanwhile."""

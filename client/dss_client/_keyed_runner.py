@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("dss_client")
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
-Chains = dict[tuple[int, bytes | None], Chain | Loose]
-"""By number of the grant, and key."""
+Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]
+"""By grant and key. Not by the grant's number: a new session counts its grants from the beginning,
+while handlers are still at work on records of the session before."""
 
 
 class KeyedRunner:
@@ -156,7 +157,7 @@ class KeyedRunner:
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
         grant, key = grant_behind(record), record.key
-        at = (grant.number, key)
+        at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
             chain = self._chains[at] = Loose(grant) if key is None else Chain(grant)
@@ -186,7 +187,7 @@ class KeyedRunner:
         self._busy -= 1
         self._go_on(chain, chain.finished())
         if chain.is_idle:
-            self._chains.pop((chain.grant.number, record.key), None)
+            self._chains.pop((chain.grant, record.key), None)
         if not self._busy:
             self._quiet.set()
 

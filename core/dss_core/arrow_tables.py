@@ -6,6 +6,7 @@ that came in the arrow layout are not copied. Importing this module imports pyar
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,10 +61,8 @@ def table_of(
 ) -> pa.Table:
     """The table of consecutive frames; ``kept`` are the rows to keep, None for all."""
     table = pa.Table.from_batches(values, schema=_VALUES_SCHEMA)
-    offsets = [_offsets(base, records) for *_, records, base, _ in summaries]
-    times = [_append_times(time_us, records) for *_, records, _, time_us in summaries]
-    table = table.add_column(0, SCHEMA.field("offset"), pa.chunked_array(offsets, pa.uint64()))
-    table = table.append_column(SCHEMA.field("append_time_us"), pa.chunked_array(times, pa.int64()))
+    table = table.add_column(0, SCHEMA.field("offset"), _offsets(summaries))
+    table = table.append_column(SCHEMA.field("append_time_us"), _append_times(summaries))
     if key_hashes is not None:
         table = table.append_column(KEY_HASH, pa.chunked_array(key_hashes, pa.uint64()))
     if kept is None:
@@ -72,10 +71,22 @@ def table_of(
     return pa.concat_tables(slices) if slices else table.slice(0, 0)
 
 
-def _offsets(base: int, records: int) -> pa.UInt64Array:
-    ones = pa.repeat(pa.scalar(1, pa.uint64()), records - 1)
-    return pc.cumulative_sum(pa.concat_arrays([pa.array([base], pa.uint64()), ones]))
+def _offsets(summaries: Sequence[Summary]) -> pa.ChunkedArray:
+    """Those of neighbours together: a frame has few records, and each call costs."""
+    runs: list[Range] = []
+    for *_, records, base, _ in summaries:
+        start = runs.pop()[0] if runs and runs[-1][1] == base else base
+        runs.append((start, base + records))
+    return pa.chunked_array([_counted(start, end) for start, end in runs], pa.uint64())
 
 
-def _append_times(time_us: int, records: int) -> pa.Int64Array:
-    return pa.repeat(pa.scalar(time_us, pa.int64()), records)
+def _counted(start: int, end: int) -> pa.UInt64Array:
+    ones = pa.repeat(pa.scalar(1, pa.uint64()), end - start - 1)
+    return pc.cumulative_sum(pa.concat_arrays([pa.array([start], pa.uint64()), ones]))
+
+
+def _append_times(summaries: Sequence[Summary]) -> pa.ChunkedArray:
+    ends = list(accumulate(records for *_, records, _, _ in summaries))
+    times = pa.array([time_us for *_, time_us in summaries], pa.int64())
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), times)
+    return pa.chunked_array([pc.run_end_decode(runs)], pa.int64())

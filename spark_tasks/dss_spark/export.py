@@ -20,7 +20,7 @@ from dss_bulk.export_work import ExportParams, run_of, selection_of
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_spark.answers import read_answer
-from dss_spark.export_sink import FORMAT, HOUR
+from dss_spark.names import EXPORT, HOUR
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.work import OnSpark
 
@@ -40,8 +40,9 @@ class ExportOnSpark:
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
-        records = 0
-        if not self._run.published:
+        if self._run.published:
+            records = await self._on.run(lambda: int(self._read(chunk).count()))
+        else:
             records = await self._on.run(lambda: self._written(chunk, last=last))
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
@@ -54,8 +55,11 @@ class ExportOnSpark:
         """Remove what was written and not published."""
         self._run.discard()
 
+    def _read(self, chunk: JobChunk) -> "DataFrame":
+        return read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+
     def _written(self, chunk: JobChunk, *, last: bool) -> int:
-        frame = read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+        frame = self._read(chunk)
         plan = Plan(self._run.unfinished, chunk.number, self._on.answer(chunk.number))
         self._run.begin()
         records = write(frame, plan, self._on.at_once)
@@ -83,7 +87,7 @@ def write(frame: "DataFrame", plan: Plan, at_once: int) -> int:
         .repartitionById(2 * at_once, f.expr(f"CAST(pmod({HOUR}, {2 * at_once}) AS INT)"))
         .sortWithinPartitions(HOUR, *ORDER)
         .select(HOUR, *SCHEMA.names)
-        .write.format(FORMAT)
+        .write.format(EXPORT)
         .option("run", str(plan.run))
         .option("chunk", str(plan.chunk))
         .option("answer", str(plan.answer))

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from dss_spark.answers import write_answer
+from dss_spark.names import EXPORT
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FORMAT = "dss_export"
-HOUR = "__hour"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class ExportSink(DataSource):
     @classmethod
     def name(cls) -> str:
         """Its name in `write.format`."""
-        return FORMAT
+        return EXPORT
 
     def writer(self, schema: object, overwrite: bool) -> DataSourceArrowWriter:
         """Of one chunk."""

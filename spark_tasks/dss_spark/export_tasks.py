@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dss_bulk.export import SCHEMA, folder_of, write_part
-from dss_spark.export_sink import HOUR
+from dss_spark.names import HOUR
 from dss_spark.staged_tasks import runs
 
 

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from dss_spark.answers import write_answer
+from dss_spark.names import STAGE
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FORMAT = "dss_stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class StageSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """Its name in `write.format`."""
-        return FORMAT
+        return STAGE
 
     def writer(self, schema: object, overwrite: bool) -> DataSourceArrowWriter:
         """Of one chunk; made in a process of Spark, and sent to the tasks."""

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dss_bulk.copies import CopyRule, copied
+from dss_bulk.copies import copied
 from dss_bulk.rows import Reject
 from dss_bulk.tables import columns_of
 from dss_core.errors import DssError
@@ -40,8 +40,9 @@ def _written(
     with StagedWriter(plan.directory, plan.staged_for) as writer:
         for partition, table in by_partition(batches):
             records = as_records(_without_rejects(table, plan.paths, rejects))
-            for part in _copies(records, plan.copy) if records.num_rows else ():
-                writer.add(columns_of(part), partition)
+            if records.num_rows:
+                made = records if plan.copy is None else copied(records, plan.copy)
+                writer.add(columns_of(made), partition)
         return writer.finish() if writer.records else None
 
 
@@ -79,15 +80,6 @@ def _without_rejects(table: pa.Table, paths: Sequence[str], rejects: list[Reject
     others = table.filter(pc.invert(is_record)).select(REJECT_COLUMNS).to_pylist()
     rejects += [Reject(paths[each["file"]], each["row"], each["reject"]) for each in others]
     return table.filter(is_record)
-
-
-def _copies(table: pa.Table, rule: CopyRule | None) -> Iterator[pa.Table]:
-    """The records as they are, or copies of them: those of one stream at a time."""
-    if rule is None:
-        yield table
-        return
-    for stream, part in runs(table.combine_chunks().to_batches()[0], "stream"):
-        yield copied(pa.Table.from_batches([part]), stream, rule)
 
 
 def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:

@@ -28,9 +28,9 @@ from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor
 from dss_spark.answers import read_answer
 from dss_spark.limits import STAGING_TASKS_MAX
+from dss_spark.names import STAGE
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
-from dss_spark.sink import FORMAT
 from dss_spark.tables import HASH
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def stage(
         .repartitionById(tasks, f.expr(f"CAST({PARTITION} DIV {each} AS INT)"))
         .sortWithinPartitions(PARTITION, *order)
         .select(PARTITION, HASH, *columns)
-        .write.format(FORMAT)
+        .write.format(STAGE)
         .option("plan", encoded(plan))
         .mode("append")
         .save()

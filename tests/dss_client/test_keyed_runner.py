@@ -10,6 +10,7 @@ from dss_client import _keyed_runner as keyed_runner
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._keyed_runner import KeyedRunner
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
+from dss_client.record import grant_behind
 from dss_client.testing import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver
 from support.taken_records import Records, grant_of, taken
@@ -196,7 +197,7 @@ async def test_what_waits_behind_a_refused_record_is_left_when_the_records_end()
     assert [record.offset for record in left] == [1, 3]
     report = news(grant)
     assert (naks(report), report.frontier, report.handed_out) == ([0], 1, ())
-    assert set(chains) == {(1, b"a")}
+    assert set(chains) == {(grant, b"a")}
 
 
 async def test_what_waits_behind_a_record_that_came_again_is_left_when_the_records_end() -> None:
@@ -376,7 +377,42 @@ async def test_what_waits_for_its_turn_is_not_handled_once_its_stream_is_taken_b
     assert handled == [(1, 0), (2, 0)]
     report = news(grant)
     assert (report.acked, report.frontier, report.handed_out) == (((0, 1),), 1, ())
-    assert set(runner._chains) == {(1, None)}
+    assert set(runner._chains) == {(grant, None)}
+
+
+async def test_a_handler_of_the_session_before_ends_no_chain_of_a_grant_numbered_alike() -> None:
+    before, now = grant_of(1), grant_of(1)
+    began: list[tuple[HeldGrant, int]] = []
+    ended: list[tuple[HeldGrant, int]] = []
+    may_end = {(before, 0): asyncio.Event(), (now, 0): asyncio.Event(), (now, 1): asyncio.Event()}
+
+    async def handle(record: DeliveredRecord) -> None:
+        at = grant_behind(record), record.offset
+        began.append(at)
+        await may_end[at].wait()
+        ended.append(at)
+
+    async def records() -> AsyncIterator[DeliveredRecord]:
+        yield taken(before, 0, b"a")[0]
+        await until(lambda: (before, 0) in began)
+        before.stopped = True
+        runner.drop(before)
+        first, second = taken(now, 0, b"a", b"a")
+        yield first
+        await until(lambda: (now, 0) in began)
+        may_end[before, 0].set()
+        await until(lambda: runner._busy == 1)
+        yield second
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (now, 1) not in began
+        may_end[now, 0].set()
+        may_end[now, 1].set()
+
+    runner = KeyedRunner(handle, concurrency=3, wait_sure=sure)
+    async with asyncio.timeout(60):
+        await runner.run(records())
+    assert ended == began == [(before, 0), (now, 0), (now, 1)]
 
 
 async def test_what_waits_in_the_chains_of_a_stopped_grant_is_forgotten() -> None:

@@ -22,6 +22,9 @@ from support.proof_share import only_in_proof
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# Jobs on Spark stage each time what they publish.
+pytestmark = only_in_proof
+
 STAGED_FOR = StagedFor(7, 3, 11)
 TARGET = Target(Router.BLOCK, 12, 4)
 RULE = CopyRule("orders", "copies", "again", 2)

@@ -58,7 +58,7 @@ class Publisher:
         if JobKind(rows.row.kind).writes_topic:
             await self._adopt(rows.row, chunk, publish)
         else:
-            await self._store.commit(*publish(Adopted({}, 0, 0, 0, 0)))
+            await self._store.commit(*publish(Adopted({}, 0, 0, chunk.records, 0)))
         return rows
 
     async def _begun(self, job: HeldJob, chunk: Chunk) -> tuple["Rows", Sequence[Precondition]]:

@@ -3,17 +3,22 @@
     K4   a run that nothing holds up, with a stream that has records which nobody was given, is
          given something within 5 s
 
-Invariant: the rule knows what was appended and handed out. Whoever asks it sees to it that nothing
-holds a run up: a handler at work, a refused record that is to come again, a pause, a process that
-stands still, a disk in trouble.
+A record that may have been out with several clients as they vanished may wait: it comes alone,
+after a rest. What was appended later was out with fewer of them.
+
+Invariant: the rule knows what was appended and handed out, and which clients vanished. Whoever asks
+it sees to it that nothing holds a run up: a handler at work, a refused record that is to come
+again, a pause, a process that stands still, a disk in trouble.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from dss_sim.groups.history import Appended, Declared, Event, HandedOut
 from dss_sim.groups.violation import Violation
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 
 TURN_US_MAX = 5_000_000
 """Above the 3.6 s after which a borrower in doubt of its leader hands out nothing."""
@@ -32,7 +37,10 @@ class RunTurns:
 
     def __init__(self) -> None:
         self._starts: dict[tuple[str, str], int] = {}
-        self._ends: dict[str, int] = {}
+        self._appended: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        """By stream: the end, and since when, after each append."""
+        self._vanished: defaultdict[str, list[int]] = defaultdict(list)
+        """By group, of each client that vanished: what was appended by then it may have had."""
         self._handed: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._given_us: dict[tuple[str, str], int] = {}
         """By member and group, when it was last given something."""
@@ -46,9 +54,14 @@ class RunTurns:
                 self._handed[event.group, event.stream].add(event.offset)
                 self._given_us[event.member, event.group] = event.at_us
             case Appended():
-                self._ends[event.stream] = event.end
+                self._appended[event.stream].append((event.end, event.at_us))
             case Declared():
                 self._starts.update(((event.group, stream), at) for stream, at in event.starts)
+
+    def vanished(self, groups: Iterable[str], until_us: int) -> None:
+        """A client of groups is gone without a word; until then at most it was sent records."""
+        for group in groups:
+            self._vanished[group].append(until_us)
 
     def look(self, free: Collection[Turn], now_us: int) -> None:
         """Look at the runs that nothing holds up now.
@@ -67,7 +80,16 @@ class RunTurns:
                 raise Violation("K4", f"{turn}: {waits}")
 
     def _first_waiting(self, turn: Turn) -> int | None:
-        """The first record that nobody was given."""
-        handed = self._handed[turn.group, turn.stream]
-        offsets = range(self._starts[turn.group, turn.stream], self._ends.get(turn.stream, 0))
-        return next((offset for offset in offsets if offset not in handed), None)
+        """The first record that nobody was given, and that does not come alone."""
+        handed, appended = self._handed[turn.group, turn.stream], self._appended[turn.stream]
+        end = appended[-1][0] if appended else 0
+        offsets = range(self._starts[turn.group, turn.stream], end)
+        waiting = (offset for offset in offsets if offset not in handed)
+        return next((offset for offset in waiting if not self._may_come_alone(turn, offset)), None)
+
+    def _may_come_alone(self, turn: Turn, offset: int) -> bool:
+        """Whether so many clients may have vanished with it."""
+        appended = self._appended[turn.stream]
+        _, since_us = appended[bisect_right(appended, offset, key=lambda each: each[0])]
+        vanished = self._vanished[turn.group]
+        return sum(since_us <= until_us for until_us in vanished) >= ISOLATE_AFTER_DOUBTS

@@ -41,7 +41,7 @@ from dss_sim.sessions.run_turns import RunTurns
 from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline, VirtualLoop
 from dssd.leaders.progress_columns import progress_of
-from dssd.limits import ACK_WAIT_GRAIN_MS, ISOLATE_AFTER_DOUBTS, SESSION_OPEN_WAIT_S, STOP_HARD_S
+from dssd.limits import ACK_WAIT_GRAIN_MS, SESSION_OPEN_WAIT_S, STOP_HARD_S
 from dssd.operations.changes import Change
 from dssd.operations.operations import Caller
 from dssd.store.port import Delete, Put, Write
@@ -51,6 +51,8 @@ from dssd.topics.catalogue import NewTopic
 LOOK_AT_TURNS_US = 500_000
 RESTART_US = (150_000, 4_000_000)
 OPEN_WITHIN_US = int(SESSION_OPEN_WAIT_S * 1e6) + 6_000_000
+ENDS_US = 1_000_000
+"""What the daemon does with a connection once it knows that its client is gone."""
 OLDER_ENDS_US = 3_000_000
 OLDER_ENDS_SLOW_US = 12_000_000
 """The same on a slow disk: what its client had asked for, a group declared in four transactions at
@@ -97,8 +99,6 @@ class World:
             program.credit_records = plan.credit_records
             program.refuses_for_long = all(timed.kind != "wall" for timed in plan.timed)
         self.turns = RunTurns()
-        self._killed = 0
-        """How many processes of programs were killed."""
         self._found: Violation | None = None
         """By those who cannot raise it."""
         self._groups: dict[int, str] = {}
@@ -241,6 +241,7 @@ class World:
         )
         call.owner = connection
         self._said(connection.name, connection.opening)
+        self._taken_over(connection)
         life.begin_call(call)
         self.timeline.after(OPEN_WITHIN_US, partial(self._check_answered, connection, life))
         return call
@@ -256,6 +257,7 @@ class World:
         if call is None or not connection.is_live or life is None:
             return
         self._said(connection.name, "is cut off")
+        self._vanished(connection, noticed_us + ENDS_US)
         connection.leave(politely=False)
 
         def notice() -> None:
@@ -263,6 +265,22 @@ class World:
             life.cancel_call(call)
 
         self.timeline.after(noticed_us, notice)
+
+    def _taken_over(self, connection: Link) -> None:
+        """What the client's older connections are not heard to have handed out is in doubt."""
+        for older in connection.client.connections:
+            if older.is_live:
+                self._vanished(older, OLDER_ENDS_SLOW_US)
+
+    def _vanished(self, connection: Link, within_us: int) -> None:
+        sessions = {connection.session_id, connection.client.session_id}
+        ids = {
+            group_id
+            for (session_id, _), group_id in self.rules.group_ids.items()
+            if session_id in sessions
+        }
+        groups = sorted(self._groups[group_id] for group_id in ids)
+        self.turns.vanished(groups, self.timeline.now_us + within_us)
 
     def left(self, connection: Link) -> None:
         """A client is gone, which the daemon may not know yet."""
@@ -376,8 +394,8 @@ class World:
             self._look_at_turns()
 
     def _look_at_turns(self) -> None:
-        """Where bounds are small a record may wait; so it may once it killed several."""
-        strict = not self.plan.limits and self._killed < ISOLATE_AFTER_DOUBTS
+        """Where bounds are small a record may wait."""
+        strict = not self.plan.limits
         is_well = not self.disk.full and not self.disk.slow and self.serving is not None
         processes = [each.process for each in self.programs] if strict and is_well else []
         free = [turn for process in processes if process is not None for turn in process.turns()]
@@ -402,7 +420,6 @@ class World:
 
     def disturb(self, what: str) -> None:
         """Something is done that may make records come twice."""
-        self._killed += what == "kill_client"
         self.tell(Disturbed(self.timeline.now_us, what))
 
     def tell(self, event: Event) -> None:

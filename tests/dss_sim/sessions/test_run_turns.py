@@ -5,6 +5,7 @@ import pytest
 from dss_sim.groups.history import Appended, Declared, HandedOut
 from dss_sim.groups.violation import Violation
 from dss_sim.sessions.run_turns import TURN_US_MAX, RunTurns, Turn
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 
 TURN = Turn("p0.1", "r0#1", "t0/0/0")
 
@@ -41,3 +42,30 @@ def test_a_run_whose_stream_has_nothing_new_waits_for_ever(turns: RunTurns) -> N
     given(turns, 1, 1)
     turns.look([TURN], 1)
     turns.look([TURN], 9 * TURN_US_MAX)
+
+
+def vanished(turns: RunTurns, clients: int, group: str = TURN.group) -> None:
+    for at in range(clients):
+        turns.vanished([group], 10 + at)
+
+
+def test_what_many_clients_may_have_vanished_with_may_rest(turns: RunTurns) -> None:
+    vanished(turns, ISOLATE_AFTER_DOUBTS)
+    turns.look([TURN], 20)
+    turns.look([TURN], 21 + TURN_US_MAX)
+
+
+def test_what_fewer_clients_of_the_group_vanished_with_breaks_k4(turns: RunTurns) -> None:
+    vanished(turns, ISOLATE_AFTER_DOUBTS - 1)
+    vanished(turns, 1, "r1#2")
+    turns.look([TURN], 20)
+    with pytest.raises(Violation, match="0 waits"):
+        turns.look([TURN], 21 + TURN_US_MAX)
+
+
+def test_what_was_appended_after_one_of_them_breaks_k4(turns: RunTurns) -> None:
+    vanished(turns, ISOLATE_AFTER_DOUBTS)
+    turns.take(Appended(11, TURN.stream, 3))
+    turns.look([TURN], 20)
+    with pytest.raises(Violation, match="2 waits"):
+        turns.look([TURN], 21 + TURN_US_MAX)
