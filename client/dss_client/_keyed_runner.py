@@ -234,6 +234,8 @@ class KeyedRunner:
                 await self._moved_on.wait()
             async with self._asking:
                 while (now := monotonic()) >= self._sure_until:
+                    # What has come in since is heard first: perhaps that the connection is lost.
+                    await asyncio.sleep(0)
                     await self._wait_sure()
                     # From before the question: this process may stand still behind the answer.
                     self._sure_until = now + YIELD_EVERY_S

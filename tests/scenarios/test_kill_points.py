@@ -21,7 +21,7 @@ from support.syscall_faults import MISSED, Point
 pytestmark = [pytest.mark.needs_strace, pytest.mark.slow("a daemon for each point")]
 
 SMALL = (str(Path(__file__).parent / "programs" / "small_daemon.py"),)
-SAMPLE = 3
+SAMPLE = 2
 
 
 @pytest.fixture(autouse=True)

@@ -125,12 +125,13 @@ def asked_for(job: HeldJob, chunk: Chunk) -> str:
     return f"{asked} before chunk {job.state.published}"
 
 
-def moved(job: HeldJob, chunk: Chunk) -> Exception:
-    """Why the rows of a job are not as they were when its chunk was begun."""
-    if job.state.epoch != chunk.epoch:
-        return fenced(job, chunk.epoch)
-    asked = f"publish chunk {chunk.chunk}"
-    return JobNotInState(job=job.row.name, state=job.state.phase, asked=asked)
+def moved(row: JobRow, progress: JobProgressRow, chunk: Chunk) -> DssError | None:
+    """Why a chunk cannot be published by the rows of its job as they are now, if it cannot."""
+    if progress.epoch != chunk.epoch:
+        return JobFenced(job=row.name, epoch=chunk.epoch, newest=progress.epoch)
+    if row.state == Phase.ACTIVE:
+        return None
+    return JobNotInState(job=row.name, state=row.state, asked=f"publish chunk {chunk.chunk}")
 
 
 def fenced(job: HeldJob, epoch: int) -> JobFenced:

@@ -33,7 +33,6 @@ from dssd.jobs.held_job import (
     check_length,
     end_of,
     ended,
-    moved,
     refusal,
 )
 from dssd.jobs.limits import (
@@ -368,11 +367,9 @@ class Jobs:
             result = await self._published(job, chunk)
         except BaseException as error:
             self._step(job, NotPublished(chunk.chunk))
-            if isinstance(error, PreconditionFailed):
-                error = moved(job, chunk)
             outcome.set_exception(error)
             outcome.exception()  # nobody need have joined
-            raise error from None
+            raise
         outcome.set_result(result)
         return result
 
