@@ -1505,6 +1505,9 @@ function __dssctl_argument
         case 'groups rm'
             set -l sources '@groups'
             echo $sources[$argv[2]]
+        case 'grants ls'
+            set -l sources '@groups'
+            echo $sources[$argv[2]]
         case 'grants transfer'
             set -l sources '@groups' '@streams'
             echo $sources[$argv[2]]
@@ -1525,6 +1528,9 @@ function __dssctl_argument
             echo $sources[$argv[2]]
         case 'offsets import'
             set -l sources '@groups' '/'
+            echo $sources[$argv[2]]
+        case 'borrowers ls'
+            set -l sources '@groups'
             echo $sources[$argv[2]]
         case 'borrowers describe'
             set -l sources '@groups' '@borrowers'
