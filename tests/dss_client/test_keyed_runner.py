@@ -513,6 +513,34 @@ async def test_handlers_that_wait_for_certainty_ask_once_and_for_as_long_as_it_t
     assert (handled, asked) == ([0, 1, 2], 2)
 
 
+async def test_what_comes_while_others_wait_for_certainty_is_handled_behind_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Clock(monkeypatch)
+    handled: list[int] = []
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def ask() -> None:
+        asked.set()
+        await answered.wait()
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+
+    async def records() -> AsyncIterator[DeliveredRecord]:
+        first, second, third = taken(grant_of(), 0, None, None, None)
+        yield first
+        yield second
+        await asked.wait()
+        answered.set()
+        yield third
+
+    runner = KeyedRunner(handle, concurrency=3, wait_sure=ask)
+    async with asyncio.timeout(60):
+        await runner.run(records())
+    assert handled == [0, 1, 2]
+
+
 async def test_a_cancelled_run_leaves_what_it_did_not_hand_out() -> None:
     grant = grant_of()
     stuck = asyncio.Event()
