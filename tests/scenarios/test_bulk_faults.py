@@ -67,6 +67,17 @@ async def done(one: Scene, rows: Rows, fault: str) -> None:
     await one.tells("job.ended")
 
 
+def published_at(phase: str, chunk: int) -> range:
+    """How many chunks may be published where a driver stands at a phase of one.
+
+    That one is not. While it is read and staged, the commit of the one before it may be on its way.
+    """
+    if phase == "acquiring":
+        return range(1)
+    earliest = max(0, chunk - 1) if phase in ("reading", "staging") else chunk
+    return range(earliest, chunk + 1)
+
+
 @at_chunks
 @pytest.mark.parametrize("phase", KILLED)
 async def test_a_driver_that_is_killed_is_replaced(rows: Rows, phase: str, chunk: int) -> None:
@@ -142,7 +153,7 @@ async def test_a_job_that_is_cancelled_publishes_no_more_and_leaves_nothing(
             code, said = await driver.ended()
             assert (code, "DSS7004" in said) == (6, True), said
         verdict = await judged(one, rows, f"cancelled, {phase} chunk {chunk}")
-        assert verdict.published == (0 if phase == "acquiring" else chunk)
+        assert verdict.published in published_at(phase, chunk)
         await check_cancelled(one)
 
 
@@ -239,7 +250,7 @@ async def test_a_full_disk_holds_a_job_up_until_there_is_room(
                     driver.go_on()
                     while "full" not in (await one.job()).said:  # noqa: ASYNC110 - nobody tells
                         await asyncio.sleep(LOOK_S)
-                    assert (await one.job()).published == chunk
+                    assert (await one.job()).published in published_at(phase, chunk)
                     filler.unlink()
                     assert await driver.ended() == (0, "")
                 assert (await one.job()).epoch == 1
