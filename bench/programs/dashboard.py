@@ -11,7 +11,7 @@ from dataclasses import replace
 from dss_api.v1 import groups_pb2, watch_pb2
 from dss_client import Operation, OperationPlan
 from dss_client.changes import Change
-from dss_client.watch import _update
+from dss_client.watch import updates_from_wire
 from dssctl.top.feed.clock import wall_ms
 from dssctl.top.feed.live import rest_s
 from dssctl.top.feed.source import Tell
@@ -54,9 +54,9 @@ class Fed:
 
     async def _tell(self, tell: Tell, messages: list[bytes]) -> None:
         for message in messages:
-            update = _update(watch_pb2.WatchReply.FromString(message))
-            tell(Updated(update))
-            await asyncio.sleep(rest_s(update))
+            for update in updates_from_wire(watch_pb2.WatchReply.FromString(message)):
+                tell(Updated(update))
+                await asyncio.sleep(rest_s(update))
 
     def _messages(self, turn: int) -> list[bytes]:
         """All groups as they are then, in messages as long as those of a daemon."""

@@ -5,17 +5,19 @@ topic's name becomes the target's; else the target's name is put before. `dss_co
 over the headers, and what is here gives the same for whole columns.
 
 Invariant: a copy keeps key, payload, the producer's time and its own headers; subjects and origin
-headers are all that differ. Pure functions over tables as `DecodedBatch.to_arrow` gives them.
+headers are all that differ. Pure functions over tables as `DecodedBatch.to_arrow` gives them, with
+the stream of each record beside it (`dss_bulk.tables.with_stream`).
 """
 
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dss_bulk.tables import HEADERS_TYPE
+from dss_bulk.tables import HEADERS_TYPE, STREAM, flat
 from dss_core.errors import IllegalArgument
 from dss_core.origin import HOP, JOB, ORIGIN, ORIGIN_HEADERS, ORIGIN_US, Source, copied_headers
 
@@ -25,7 +27,7 @@ PLACEHOLDERS = ("subject", "source", "target", "rest")
 _NAMES = (ORIGIN, ORIGIN_US, JOB, HOP)
 """The headers of a record that is copied for the first time, in the order of `copied_headers`."""
 
-_EACH = pa.scalar(len(_NAMES), pa.int32())
+_I32_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +77,34 @@ class CopyRule:
             ) from broken
 
 
-def copied(table: pa.Table, stream: str, rule: CopyRule) -> pa.Table:
-    """The copies of the records of one stream, in their order.
+def copied(table: pa.Table, rule: CopyRule) -> pa.Table:
+    """The copies of records, in their order.
 
     Raises:
         HopLimit: a record was copied too often already.
         IllegalArgument: the template is broken.
     """
-    table = table.combine_chunks()
     at = table.schema.get_field_index
     table = table.set_column(at("subject"), "subject", _subjects(table["subject"], rule))
-    return table.set_column(at("headers"), "headers", _headers(table, stream, rule))
+    return table.set_column(at("headers"), "headers", _headers(table, rule))
 
 
 def _subjects(subjects: pa.ChunkedArray, rule: CopyRule) -> pa.DictionaryArray:
-    encoded = subjects.combine_chunks().dictionary_encode()
+    encoded = _encoded(subjects)
     names = [rule.subject_of(name) for name in encoded.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(names, pa.utf8()))
 
 
-def _headers(table: pa.Table, stream: str, rule: CopyRule) -> pa.MapArray:
-    headers = _flat(table["headers"])
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    whole = flat(column)
+    return whole if isinstance(whole, pa.DictionaryArray) else whole.dictionary_encode()
+
+
+def _headers(table: pa.Table, rule: CopyRule) -> pa.MapArray:
+    headers = _own(table["headers"])
     if rule.hops_max < 1 or _copied_before(headers):
-        return _headers_one_by_one(table, headers, stream, rule)
-    return _with_origins(headers, _origins(table, stream, rule))
+        return _headers_one_by_one(table, headers, rule)
+    return _with_origins(headers, _origins(table, rule))
 
 
 def _copied_before(headers: pa.MapArray) -> bool:
@@ -106,10 +112,9 @@ def _copied_before(headers: pa.MapArray) -> bool:
     return bool(pc.any(pc.is_in(headers.keys, pa.array(ORIGIN_HEADERS, pa.utf8()))).as_py())
 
 
-def _headers_one_by_one(
-    table: pa.Table, headers: pa.MapArray, stream: str, rule: CopyRule
-) -> pa.MapArray:
+def _headers_one_by_one(table: pa.Table, headers: pa.MapArray, rule: CopyRule) -> pa.MapArray:
     rows = zip(
+        table[STREAM].to_pylist(),
         table["offset"].to_pylist(),
         table["append_time_us"].to_pylist(),
         headers.to_pylist(),
@@ -117,44 +122,73 @@ def _headers_one_by_one(
     )
     copies = [
         copied_headers(tuple(own), Source(stream, offset, time_us), rule.job, rule.hops_max)
-        for offset, time_us, own in rows
+        for stream, offset, time_us, own in rows
     ]
     return pa.array(copies, HEADERS_TYPE)
 
 
-def _origins(table: pa.Table, stream: str, rule: CopyRule) -> pa.BinaryArray:
-    """The values of the origin headers, four a record, record after record."""
-    records = table.num_rows
-    offset = table["offset"].combine_chunks().cast(pa.utf8())
-    origin = pc.binary_join_element_wise(f"{stream}@", offset, "")
-    origin_us = table["append_time_us"].combine_chunks().cast(pa.utf8())
-    same = pa.array([rule.job, "1"], pa.utf8())
-    values = pa.concat_arrays([origin, origin_us, same]).cast(pa.binary())
-    return values.take(_turns(records))
+def _origins(table: pa.Table, rule: CopyRule) -> pa.BinaryArray:
+    """The values of the origin headers, four a record, record after record.
+
+    The bytes of each record are joined at once, and its values are cut from them: so nothing is
+    gathered a value at a time.
+    """
+    streams = _encoded(table[STREAM])
+    names = pa.array([f"{stream}@" for stream in streams.dictionary.to_pylist()], pa.utf8())
+    stream = names.take(streams.indices)
+    offset = flat(table["offset"]).cast(pa.utf8())
+    time_us = flat(table["append_time_us"]).cast(pa.utf8())
+    joined = pc.binary_join_element_wise(stream, offset, time_us, f"{rule.job}1", "")
+    # Where the origin, the time and the job of each record begin, and its hop.
+    origin = pa.Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
+    lengths = pc.add(pc.binary_length(stream), pc.binary_length(offset))
+    time = pc.add(origin[:-1], lengths)
+    job = pc.add(time, pc.binary_length(time_us))
+    hop = pc.subtract(origin[1:], pa.scalar(1, pa.int32()))
+    places = _in_turns(origin, time, job, hop)
+    return pa.Array.from_buffers(
+        pa.binary(), len(_NAMES) * len(joined), [None, places, joined.buffers()[2]]
+    )
 
 
-@lru_cache(4)
-def _turns(records: int) -> pa.Int32Array:
-    """Where in origins, times, the job and the hop the values of each record stand."""
-    places = array("i", bytes(4 * len(_NAMES) * records))
-    places[0 :: len(_NAMES)] = array("i", range(records))
-    places[1 :: len(_NAMES)] = array("i", range(records, 2 * records))
-    places[2 :: len(_NAMES)] = array("i", [2 * records]) * records
-    places[3 :: len(_NAMES)] = array("i", [2 * records + 1]) * records
-    return pa.Array.from_buffers(pa.int32(), len(places), [None, pa.py_buffer(places)])
+def _in_turns(first: pa.Int32Array, *others: pa.Int32Array) -> pa.Buffer:
+    """One value of each in turn; and, behind all, the one that the first has more."""
+    found = array("i", bytes(_I32_BYTES * (len(_NAMES) * len(others[0]) + 1)))
+    for turn, column in enumerate((first, *others)):
+        values = array("i")
+        start, size_bytes = column.offset * _I32_BYTES, len(column) * _I32_BYTES
+        values.frombytes(column.buffers()[1].slice(start, size_bytes))
+        found[turn :: len(_NAMES)] = values
+    return pa.py_buffer(found)
 
 
-@lru_cache(4)
+@lru_cache(1)
+def _each() -> pa.Int32Scalar:
+    """How many origin headers a record has; with its first value Arrow loads pandas, if any."""
+    return pa.scalar(len(_NAMES), pa.int32())
+
+
 def _names(records: int) -> pa.StringArray:
     """The names of the origin headers, of so many records."""
-    turns = pa.py_buffer(array("i", range(len(_NAMES))) * records)
-    places = pa.Array.from_buffers(pa.int32(), len(_NAMES) * records, [None, turns])
-    return pa.array(_NAMES, pa.utf8()).take(places)
+    return _repeated_names(_rounded(records))[: len(_NAMES) * records]
+
+
+@lru_cache(2)
+def _repeated_names(records: int) -> pa.StringArray:
+    data = "".join(_NAMES).encode()
+    ends = array("i", bytes(_I32_BYTES * (len(_NAMES) * records + 1)))
+    for turn, start in enumerate(accumulate(map(len, _NAMES[:-1]), initial=0)):
+        ends[turn :: len(_NAMES)] = array(
+            "i", range(start, len(data) * (records + (turn == 0)), len(data))
+        )
+    return pa.StringArray.from_buffers(
+        len(_NAMES) * records, pa.py_buffer(ends), pa.py_buffer(data * records)
+    )
 
 
 def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
     """Each record's own headers, then its origin headers."""
-    records, each = len(headers), _EACH
+    records, each = len(headers), _each()
     names, values = _names(records), origins
     offsets = pc.add(headers.offsets, pc.multiply(_numbers(records + 1), each))
     if len(headers.keys):
@@ -171,13 +205,23 @@ def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
 
 def _numbers(count: int) -> pa.Int32Array:
     """From 0 up."""
+    return _first_numbers(_rounded(count))[:count]
+
+
+@lru_cache(2)
+def _first_numbers(count: int) -> pa.Int32Array:
     return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(array("i", range(count)))])
+
+
+def _rounded(count: int) -> int:
+    """A size that is of use for others of about this size, so that few are made."""
+    return 1 << count.bit_length()
 
 
 def _as_lists(headers: pa.MapArray) -> pa.ListArray:
     return pa.ListArray.from_arrays(headers.offsets, headers.keys)
 
 
-def _flat(headers: pa.ChunkedArray) -> pa.MapArray:
+def _own(headers: pa.ChunkedArray) -> pa.MapArray:
     """One array, whose entries are those of its rows alone: a cut still has all of the others."""
     return pa.concat_arrays(headers.chunks or [pa.array([], HEADERS_TYPE)])

@@ -29,7 +29,8 @@ from typing import Protocol, TypeVar
 from dss_bulk.audit_work import AuditWork
 from dss_bulk.backfill_work import BackfillWork
 from dss_bulk.export_work import ExportWork
-from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
+from dss_bulk.in_turn import InTurn
+from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S, LOCAL_CHUNKS_AT_ONCE
 from dss_bulk.replay_work import ReplayWork
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
@@ -105,7 +106,7 @@ class LocalEngine:
     """Everything in this process."""
 
     name = "local engine"
-    chunks_at_once = 1
+    chunks_at_once = LOCAL_CHUNKS_AT_ONCE
 
     def __init__(self, *, in_place: bool = True) -> None:
         self._in_place = in_place
@@ -122,6 +123,9 @@ class LocalEngine:
         Raises:
             DssError: its parameters cannot be followed.
         """
+        return InTurn(self._of_kind(client, granted))
+
+    def _of_kind(self, client: Client, granted: Granted) -> Work:
         match granted.job.kind:
             case "replay":
                 return ReplayWork(client, granted, in_place=self._in_place)
@@ -272,7 +276,7 @@ class _Published:
     async def commit(self, chunk: int, done: ChunkDone) -> None:
         """Publish a chunk, and say so."""
         lease = self._lease
-        commit = partial(lease.commit, chunk, done.files, output=done.output)
+        commit = partial(lease.commit, chunk, done.files, output=done.output, records=done.records)
         await _with_room(lease, commit)
         self._records += done.records
         lease.said = json.dumps({"records": self._records})

@@ -4,6 +4,10 @@ STAGED_BATCH_BYTES = 32 << 20
 """Records gathered before they are routed and written: each partition gets frames of the usual
 size, and memory stays flat however large the chunk is."""
 
+LOCAL_CHUNKS_AT_ONCE = 2
+"""Of the local engine: while the daemon takes one in, the next is staged. More would wait, and each
+takes its room on the disk."""
+
 EXPORT_ROWS_PER_GROUP = 131_072
 """Rows of a row group of Parquet: readers prune by them, and larger ones compress little better."""
 

@@ -6,6 +6,7 @@ Invariant: each record that is selected gets one copy; copies keep the order of 
 import asyncio
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Self
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from dss_bulk.copies import CopyRule, copied
 from dss_bulk.selection import Selection
 from dss_bulk.source import tables_of
 from dss_bulk.staging import Staging, Target
+from dss_bulk.tables import with_stream
 from dss_bulk.work import ChunkDone
 from dss_client import Client
 from dss_client.job_values import Granted, JobChunk
@@ -80,7 +82,8 @@ class ReplayWork:
         """Stage the copies of its records."""
         staged_for = StagedFor(self._granted.job.job_id, chunk.number, self._storage_topic_id)
         # The loop reads on and keeps the lease while a table is copied, routed and written.
-        with Staging(self._granted.staging, staged_for, self._target) as staging:
+        finished = partial(copied, rule=self._rule)
+        with Staging(self._granted.staging, staged_for, self._target, finished) as staging:
             tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
             async for stream, table in tables:
                 await asyncio.to_thread(self._stage, staging, stream, table)
@@ -89,7 +92,7 @@ class ReplayWork:
         return ChunkDone(() if file is None else (file,), records=records)
 
     def _stage(self, staging: Staging, stream: str, table: pa.Table) -> None:
-        staging.add(copied(self._selection.of(table), stream, self._rule))
+        staging.add(with_stream(self._selection.of(table), stream))
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""

@@ -5,6 +5,7 @@ each key too. What is written follows from what is added alone: keyless records 
 the number of the chunk, so a chunk that is staged again gives the same records at the same places.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from dss_bulk.limits import STAGED_BATCH_BYTES
 from dss_bulk.tables import columns_of
-from dss_core.build import partition_columns
+from dss_core.arrow_columns import routed
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
 
@@ -31,7 +32,23 @@ class Target:
 class Staging:
     """One staged file of a chunk. Leaving its context by an error removes what was written."""
 
-    def __init__(self, directory: Path, staged_for: StagedFor, target: Target) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        staged_for: StagedFor,
+        target: Target,
+        finished: Callable[[pa.Table], pa.Table] | None = None,
+    ) -> None:
+        """Begin a file.
+
+        Args:
+            directory: where it is written.
+            staged_for: what it is for.
+            target: how records are routed.
+            finished: makes of what was added the records that are written, row for row, once they
+                are routed; so what is put to each is not moved about. It leaves keys alone.
+        """
+        self._finished = finished
         self._writer = StagedWriter(directory, staged_for)
         self._target = target
         self._gathered: list[pa.Table] = []
@@ -61,6 +78,7 @@ class Staging:
 
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
+            HopLimit: it was copied too often already.
         """
         if not table.num_rows:
             return
@@ -74,6 +92,7 @@ class Staging:
 
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
+            HopLimit: it was copied too often already.
         """
         self._write()
         if not self._writer.records:
@@ -85,15 +104,16 @@ class Staging:
             return
         table = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
         self._gathered, self._gathered_bytes = [], 0
-        columns = columns_of(table)
         target = self._target
-        routed = partition_columns(
-            columns,
+        order, runs = routed(
+            columns_of(table),
             target.router,
             target.partitions,
             target.factor,
             keyless_start=self._keyless,
         )
         self._keyless += table["key"].null_count
-        for partition, own in routed.items():
-            self._writer.add(own, partition)
+        table = table.take(order)
+        ordered = columns_of(table if self._finished is None else self._finished(table))
+        for partition, start, end in runs:
+            self._writer.add(ordered.cut(start, end), partition)

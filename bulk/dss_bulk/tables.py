@@ -12,27 +12,41 @@ from dss_core.arrow_tables import KEY_HASH
 from dss_core.arrow_tables import SCHEMA as VALUES
 from dss_core.columns import Columns
 
-__all__ = ["HEADERS_TYPE", "RECORDS", "columns_of"]
+__all__ = ["HEADERS_TYPE", "RECORDS", "STREAM", "columns_of", "flat", "with_stream"]
 
 RECORDS = VALUES.append(KEY_HASH)
 """offset, subject, key, payload, headers, timestamp_us, append_time_us, key_hash."""
+
+STREAM = "stream"
+"""A further column for who joins tables of several streams: which stream each record is of."""
+
+
+def with_stream(table: pa.Table, stream: str) -> pa.Table:
+    """The records of one stream, with its name beside each."""
+    indices = pa.repeat(pa.scalar(0, pa.int32()), table.num_rows)
+    names = pa.DictionaryArray.from_arrays(indices, pa.array([stream], pa.utf8()))
+    return table.append_column(STREAM, names)
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece; one that is so already is not copied."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
 
 
 def columns_of(table: pa.Table) -> Columns:
     """The records as they are built into frames."""
 
-    def one(name: str) -> pa.Array:
-        column = table[name].combine_chunks()
-        return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
-
-    subjects = one("subject")
+    subjects = flat(table["subject"])
     if not isinstance(subjects, pa.DictionaryArray):
         subjects = subjects.dictionary_encode()
     return Columns(
-        payloads=one("payload"),
-        keys=one("key"),
+        payloads=flat(table["payload"]),
+        keys=flat(table["key"]),
         subjects=subjects,
-        headers=one("headers"),
-        timestamps_us=one("timestamp_us"),
-        key_hashes=one("key_hash"),
+        headers=flat(table["headers"]),
+        timestamps_us=flat(table["timestamp_us"]),
+        key_hashes=flat(table["key_hash"]),
     )

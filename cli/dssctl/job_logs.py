@@ -124,30 +124,48 @@ def event_line(event: "Event") -> Item:
     }
 
 
+class JobTold:
+    """What is told of a job by its drivers and the daemon, as it comes."""
+
+    def __init__(self, job: "Job") -> None:
+        self._job = job
+        self._log = DriversLog(log_path(job.name))
+        self._after = 0
+        self.is_ended = False
+        """Whether the daemon has told its end."""
+
+    async def more(self, client: "Client") -> list[Item]:
+        """What was not told yet, by time.
+
+        Raises:
+            DssError: the daemon does not answer.
+        """
+        page = await client.events.list(subject=self._job.name, after=self._after)
+        self._after = max([self._after, *(each.number for each in page.events)])
+        events = [each for each in page.events if _is_of(each, self._job)]
+        self.is_ended |= any(each.code in _ENDS for each in events)
+        return sorted([*self._log.items(), *map(event_line, events)], key=_at_us)
+
+
 async def told(client: "Client", job: "Job") -> list[Item]:
     """All that is kept of a job, by time."""
-    page = await client.events.list(subject=job.name)
-    events = [event_line(each) for each in page.events if _is_of(each, job)]
-    return sorted([*DriversLog(log_path(job.name)).items(), *events], key=_at_us)
+    return await JobTold(job).more(client)
 
 
 async def follow(client: "Client", job: "Job", add: Callable[[Item], None]) -> None:
     """Tell what is kept, and what comes, until the job has ended."""
-    log = DriversLog(log_path(job.name))
-    after, until_s, last = 0, None, False
+    told = JobTold(job)
+    until_s, last = None, False
     while until_s is None or time.monotonic() < until_s:
         # Asked for before the events, which the daemon writes a little later.
         if until_s is None and await _has_ended(client, job):
             until_s = time.monotonic() + JOB_LOG_END_S
-        page = await client.events.list(subject=job.name, after=after)
-        events = [each for each in page.events if _is_of(each, job)]
-        after = max([after, *(each.number for each in page.events)])
-        for item in sorted([*log.items(), *map(event_line, events)], key=_at_us):
+        for item in await told.more(client):
             add(item)
         if last:
             return
         # Once more behind the end: its driver says something last, too.
-        last = any(each.code in _ENDS for each in events)
+        last = told.is_ended
         await asyncio.sleep(JOB_LOG_LOOK_S)
 
 

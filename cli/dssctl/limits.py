@@ -186,6 +186,12 @@ BUNDLE_BYTES_MAX = 128 << 20
 BUNDLE_ENTRY_BYTES_MAX = 32 << 20
 """Of one file in it, so that no long list leaves room for nothing else."""
 
+BUNDLE_FILES_MAX = 1_000
+"""In one that is read: some twenty, and the logs that were named."""
+
+LOG_CODES_TOLD = 5
+"""Of those that a log names: the most frequent."""
+
 BUNDLE_EVENTS = 2_000
 BUNDLE_OPERATIONS = 500
 """The newest; what is older is hardly about what hurts now."""
@@ -255,6 +261,6 @@ back would count a thousand times."""
 FAILURES_KEPT = 20
 """Files with tracebacks of errors that nobody expected; the oldest go first."""
 
-OBJECTS_BEFORE_COLLECTION = 20_000
+OBJECTS_BEFORE_COLLECTION = 100_000
 """New objects before the collector of cycles looks. What a command loads stays until it ends, and
 with Python's own figure it was looked through again and again meanwhile."""

@@ -6,8 +6,9 @@ global option, so each may stand anywhere; the last one counts.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -20,6 +21,9 @@ from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
+
+if TYPE_CHECKING:
+    from typer.models import CommandInfo
 
 PROGRAM = "dssctl"
 
@@ -45,7 +49,7 @@ COMMANDS = {
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
     "top": "The dashboard: all of a daemon as it changes, with keys.",
-    "support": "A bundle for whoever helps.",
+    "support": "A bundle for whoever helps: gather, analyze.",
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
@@ -232,17 +236,14 @@ class Root(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- Typer's private types
         """Import the command's module; None where there is no such command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"dssctl.commands.{cmd_name}")
-        command = typer.main.get_command(module.app)
-        command.name = cmd_name
-        return command
+        return _loaded(cmd_name, "") if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
         """Find a command, in the singular too; where there is none, say which one is near."""
-        args = [_meant(args[0], COMMAND_ALIASES, COMMANDS, ctx), *args[1:]]
-        return super().resolve_command(ctx, args)
+        name, rest = _meant(args[0], COMMAND_ALIASES, COMMANDS, ctx), args[1:]
+        if name not in COMMANDS:
+            return super().resolve_command(ctx, [name, *rest])
+        return name, _loaded(name, rest[0] if rest else ""), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the table, importing nothing."""
@@ -253,6 +254,27 @@ class Root(TyperGroup):
         """Write commands, then the global options."""
         self.format_commands(ctx, formatter)
         _format_options(self, ctx, formatter)
+
+
+def _loaded(name: str, word: str) -> Any:  # noqa: ANN401 -- Typer's private types
+    """A command of the first level; of its verbs only the one that is named, where one is.
+
+    To make them all takes as long as to ask the daemon.
+    """
+    application: typer.Typer = import_module(f"dssctl.commands.{name}").app
+    verbs = {_verb_name(each): each for each in application.registered_commands}
+    verb = word if word in verbs else VERB_ALIASES.get(word, word)
+    if verb in verbs:
+        application = copy(application)
+        application.registered_commands = [verbs[verb]]
+    command = typer.main.get_command(application)
+    command.name = name
+    return command
+
+
+def _verb_name(verb: "CommandInfo") -> str:
+    assert verb.callback is not None
+    return verb.name or typer.main.get_command_name(verb.callback.__name__)
 
 
 class SettingsOption(TyperOption):

@@ -103,6 +103,10 @@ CLOSE_AT_EXIT_S = 5.0
 OUTBOX_OF_BUFFER = 0.25
 """Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
 
+WATCH_PIECE_ITEMS = 100
+"""Of what a watch tells, made into values at once: a millisecond or two, in which nothing else runs
+in the loop of whoever shows them."""
+
 JOB_LOOK_S = 0.5
 """How often it is looked whether a job has ended, or is paused no more."""
 

@@ -6,7 +6,7 @@ was, or begins anew where the daemon has forgotten, and says so by `WatchUpdate.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,6 +16,7 @@ from dss_client.events import Event, event_from_wire
 from dss_client.groups import Group, group_from_wire
 from dss_client.job_values import Job
 from dss_client.jobs import job_from_wire
+from dss_client.limits import WATCH_PIECE_ITEMS
 from dss_client.operation_values import Operation, operation_from_wire
 from dss_client.schedules import Schedule, schedule_from_wire
 from dss_client.sessions import SessionSummary, session_from_wire
@@ -144,9 +145,10 @@ async def watch(
                     began = True
                     backoff.reset()
                     outage.ended()
+                    for update in updates_from_wire(reply):
+                        yield update
                     if reply.HasField("token"):
                         request.token.CopyFrom(reply.token)
-                    yield _update(reply)
         except WatchTooOld:
             # The events of a daemon outlive it; nothing else that was told before counts any more.
             request.token.revision = 0
@@ -190,13 +192,17 @@ def _request(
     return watch_pb2.WatchRequest(topics=numbers, groups=groups, all=private)
 
 
-def _update(reply: "watch_pb2.WatchReply") -> WatchUpdate:
-    return WatchUpdate(
-        anew=reply.anew,
-        changed=tuple(map(_item, reply.changed)),
-        removed=tuple(map(_key, reply.removed)),
-        complete=reply.HasField("token"),
-    )
+def updates_from_wire(reply: "watch_pb2.WatchReply") -> Iterator[WatchUpdate]:
+    """A reply in pieces: whoever takes them need not wait until all of it is made."""
+    changed = reply.changed
+    last = max(0, len(changed) - 1) // WATCH_PIECE_ITEMS * WATCH_PIECE_ITEMS
+    for at in range(0, last + 1, WATCH_PIECE_ITEMS):
+        yield WatchUpdate(
+            anew=reply.anew and at == 0,
+            changed=tuple(map(_item, changed[at : at + WATCH_PIECE_ITEMS])),
+            removed=tuple(map(_key, reply.removed)) if at == last else (),
+            complete=reply.HasField("token") and at == last,
+        )
 
 
 def _key(key: "watch_pb2.WatchedKey") -> WatchKey:

@@ -22,12 +22,16 @@ from dss_core.rows_layout import Headers
 Indexed = tuple[list[str], pa.UInt16Array]
 """Distinct subjects, and the index of each row's."""
 
+Run = tuple[int, int, int]
+"""A partition, its first row, and the one behind its last."""
 
 _I64 = Struct("=q")
 
 
-def encode(columns: Columns) -> tuple[list[str], bytes]:
+def encode(columns: Columns, *, limits_checked: bool) -> tuple[list[str], bytes]:
     """The distinct subjects, in the order of their indexes, and the body of a frame.
+
+    With ``limits_checked`` they were: `check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -43,8 +47,22 @@ def encode(columns: Columns) -> tuple[list[str], bytes]:
         payload=_array(columns.payloads, pa.binary()),
         headers=_headers(columns.headers, records),
         timestamp_us=_times(columns.timestamps_us, records),
+        limits_checked=limits_checked,
     )
     return names, body
+
+
+def check_limits(columns: Columns) -> None:
+    """Look at the sizes of records, keys and headers that are to become many frames.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        ValueError, TypeError: a value is of the wrong type or over a limit.
+    """
+    records = columns.records
+    key, payload = _keys(columns.keys, records), _array(columns.payloads, pa.binary())
+    headers = _headers(columns.headers, records)
+    arrow_layout.check_limits(key, payload, headers, key.nbytes + payload.nbytes + headers.nbytes)
 
 
 def _array(column: "Sequence[object] | pa.Array", wanted: pa.DataType) -> pa.Array:
@@ -112,6 +130,8 @@ def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int)
     if encoded.null_count:
         raise TypeError("a subject is missing")
     names, indexes = encoded.dictionary, encoded.indices
+    if len(names) == 1:
+        return names.to_pylist(), arrow_layout.same_subject(records)
     if encoded is subjects:
         # It may be a cut of a larger batch: only subjects that occur go into the frame.
         used = indexes.dictionary_encode()
@@ -122,23 +142,33 @@ def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int)
 def bytes_upto(columns: Columns, fixed_bytes: int) -> Callable[[int], int]:
     """Roughly the bytes of the records up to a row, itself included; rather too many.
 
-    A search needs few of them, so they are read off Arrow's offsets; only what has none is summed.
+    A search needs few of them, so they are read off Arrow's offsets; only where a column has none,
+    all are summed.
     """
+    values = [each for each in (columns.payloads, columns.keys) if each is not None]
     summed = _summed_sizes(columns)
-    ends = [arrow_layout.ends(columns.payloads)]
-    if columns.keys is not None:
-        ends.append(arrow_layout.ends(columns.keys))
+    if summed:
+        lengths = (pc.fill_null(pc.binary_length(each), 0) for each in values)
+        return _upto([*lengths, *summed], fixed_bytes)
+    ends = [arrow_layout.ends(each) for each in values]
     before = sum(end[0] for end in ends)
 
     def upto(row: int) -> int:
-        size_bytes = sum([end[row + 1] for end in ends]) - before + (row + 1) * fixed_bytes
-        return size_bytes if summed is None else size_bytes + int(summed[row].as_py())
+        return sum([end[row + 1] for end in ends]) - before + (row + 1) * fixed_bytes
 
     return upto
 
 
-def _summed_sizes(columns: Columns) -> pa.Int64Array | None:
-    """The bytes of headers and of many different subjects, up to each row; None without any."""
+def _upto(sizes: Sequence[pa.Array], fixed_bytes: int) -> Callable[[int], int]:
+    """The sum of all sizes, and of what each record has besides, up to a row."""
+    total = pc.add(sizes[0].cast(pa.int64()), fixed_bytes)
+    for each in sizes[1:]:
+        total = pc.add(total, each)
+    return memoryview(pc.cumulative_sum(total).buffers()[1]).cast("q").__getitem__
+
+
+def _summed_sizes(columns: Columns) -> list[pa.Array]:
+    """The bytes of headers and of many different subjects, a row; nothing without any."""
     sizes: list[pa.Array] = []
     if columns.headers is not None:
         sizes.append(arrow_layout.header_bytes(columns.headers))
@@ -147,12 +177,7 @@ def _summed_sizes(columns: Columns) -> pa.Int64Array | None:
         subjects = _dictionary(columns.subjects)
         if subjects.dictionary.nbytes > SUBJECT_BYTES_SHARED_MAX:
             sizes.append(pc.binary_length(subjects.dictionary).take(subjects.indices))
-    if not sizes:
-        return None
-    total = sizes[0].cast(pa.int64())
-    for each in sizes[1:]:
-        total = pc.add(total, each)
-    return pc.cumulative_sum(total)
+    return sizes
 
 
 def partitioned(
@@ -164,17 +189,23 @@ def partitioned(
         ValueError, TypeError, OverflowError: a value is of the wrong type.
     """
     whole = _as_arrow(columns)
-    target = _targets(whole, router, partitions, factor, keyless_start)
-    order = pc.array_sort_indices(target)
-    runs = pc.run_end_encode(target.take(order))
+    order, runs = routed(whole, router, partitions, factor, keyless_start)
     ordered = _taken(whole, order)
-    found: dict[int, Columns] = {}
-    start = 0
-    ends = runs.run_ends.to_pylist()
-    for partition, end in zip(runs.values.to_pylist(), ends, strict=True):
-        found[partition] = ordered.cut(start, end)
-        start = end
-    return found
+    return {partition: ordered.cut(start, end) for partition, start, end in runs}
+
+
+def routed(
+    columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
+) -> tuple[pa.UInt64Array, list[Run]]:
+    """The rows in an order that brings those of a partition together, each partition's in theirs.
+
+    Of columns that are arrays; only keys and their hashes are looked at.
+    """
+    target = _targets(columns, router, partitions, factor, keyless_start)
+    order = pc.array_sort_indices(target)
+    found = pc.run_end_encode(target.take(order))
+    ends = found.run_ends.to_pylist()
+    return order, list(zip(found.values.to_pylist(), [0, *ends], ends, strict=False))
 
 
 def _as_arrow(columns: Columns) -> Columns:

@@ -89,8 +89,11 @@ def serialised(
     payload: pa.Array,
     headers: pa.Array,
     timestamp_us: pa.Array,
+    limits_checked: bool = False,
 ) -> pa.Buffer:
     """The body of a frame.
+
+    With ``limits_checked`` the caller has looked at the sizes: `check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -102,7 +105,8 @@ def serialised(
     if null is not None:
         raise TypeError(f"a {null} is missing")
     body = batch.serialize()
-    _check_limits(columns, body.size)
+    if not limits_checked:
+        check_limits(key, payload, headers, body.size)
     return body
 
 
@@ -183,7 +187,7 @@ def _verify_batch(batch: pa.RecordBatch, frame_bytes: int, records: int, subject
     if not _null_together(columns[_KEY], columns[_KEY_HASH]):
         raise FrameCorrupt(reason="a key without its hash, or a hash without its key")
     try:
-        _check_limits(columns, frame_bytes)
+        check_limits(columns[_KEY], columns[_PAYLOAD], columns[_HEADERS], frame_bytes)
     except ValueError as broken:
         raise FrameCorrupt(reason=str(broken)) from broken
 
@@ -223,7 +227,7 @@ def _null_together(one: pa.Array, other: pa.Array) -> bool:
     return one.null_count == 0 or bool(one.is_null().equals(other.is_null()))
 
 
-def _check_limits(columns: Sequence[pa.Array], bytes_max: int) -> None:
+def check_limits(key: pa.Array, payload: pa.Array, headers: pa.Array, bytes_max: int) -> None:
     """Check the sizes of records, keys and headers.
 
     No column has more than ``bytes_max`` bytes, so most batches need no look at their rows.
@@ -232,7 +236,6 @@ def _check_limits(columns: Sequence[pa.Array], bytes_max: int) -> None:
         RecordTooLarge: a record is over the limit.
         ValueError: a key or headers are over theirs; the message is the rule.
     """
-    key, headers = columns[_KEY], columns[_HEADERS]
     if _data_bytes(key) > KEY_BYTES_MAX and _max(pc.binary_length(key)) > KEY_BYTES_MAX:
         raise ValueError(f"a key has at most {KEY_BYTES_MAX} bytes")
     with_headers = _header_entries(headers) > 0
@@ -241,7 +244,7 @@ def _check_limits(columns: Sequence[pa.Array], bytes_max: int) -> None:
         check_headers(_max(header_counts(headers)), _max(named_bytes))
     if bytes_max > RECORD_BYTES_MAX // _COLUMNS_OF_BYTES:
         sizes = pc.add(
-            pc.binary_length(columns[_PAYLOAD]),
+            pc.binary_length(payload),
             pc.coalesce(pc.binary_length(key), pa.scalar(0, pa.int32())),
         )
         check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes))
@@ -280,14 +283,18 @@ def header_counts(headers: pa.MapArray) -> pa.Int32Array:
 
 def header_bytes(headers: pa.MapArray) -> pa.Int32Array:
     """The bytes of names and values, a row."""
-    # A part of a column has the names and values of all of it.
-    offsets = headers.offsets
-    first, behind = offsets[0].as_py(), offsets[-1].as_py()
-    names, values = (each[first:behind] for each in (headers.keys, headers.items))
-    each = pc.add(pc.binary_length(names), pc.binary_length(values))
-    upto = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(each)])
-    at = pc.take(upto, pc.subtract(offsets, first))
-    return pc.subtract(at[1:], at[:-1])
+    # Off the offsets alone: rows are fewer than their headers, and no header is looked at.
+    rows = headers.offsets
+    upto = pc.add(*(_ends(each).take(rows) for each in (headers.keys, headers.items)))
+    return pc.subtract(upto[1:], upto[:-1])
+
+
+def _ends(column: pa.BinaryArray) -> pa.Int32Array:
+    """Where in its data the column begins, then where each of its values ends."""
+    offsets = column.buffers()[1]
+    if offsets is None or offsets.size == 0:  # a column without a value need not have any
+        offsets = pa.py_buffer(bytes(_I32.size))
+    return pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, offsets], offset=column.offset)
 
 
 def verify_hashes(batch: pa.RecordBatch) -> None:

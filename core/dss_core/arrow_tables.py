@@ -5,7 +5,8 @@ map<utf8, binary>, timestamp_us int64, append_time_us int64. Invariant: payloads
 that came in the arrow layout are not copied. Importing this module imports pyarrow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +34,7 @@ KEY_HASH = pa.field("key_hash", pa.uint64())
 _VALUES_SCHEMA = pa.schema([SCHEMA.field(name) for name in _VALUES])
 
 
-def values_of_rows(columns: RowColumns) -> pa.RecordBatch:
+def values_of_rows(columns: RowColumns) -> pa.Table:
     """The values of records in the rows layout."""
     arrays = [
         pa.array(columns.subjects, pa.utf8()),
@@ -42,28 +43,27 @@ def values_of_rows(columns: RowColumns) -> pa.RecordBatch:
         pa.array(columns.headers, arrow_layout.HEADERS_TYPE),
         pa.array(columns.timestamps_us, pa.int64()),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_VALUES_SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
 
 
-def values_of_batch(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
-    """The values of a frame in the arrow layout, its subjects by name."""
-    subject = pa.array(names, pa.utf8()).take(batch.column("subject"))
-    arrays = [subject, *(batch.column(name) for name in _VALUES[1:])]
-    return pa.RecordBatch.from_arrays(arrays, schema=_VALUES_SCHEMA)
+def values_of_batches(batches: Sequence[pa.RecordBatch], names: tuple[str, ...]) -> pa.Table:
+    """The values of frames in the arrow layout that have the same subjects, these by name."""
+    whole = pa.Table.from_batches(batches, schema=arrow_layout.SCHEMA)
+    subject = pc.take(pa.array(names, pa.utf8()), whole["subject"])
+    arrays = [subject, *(whole[name] for name in _VALUES[1:])]
+    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
 
 
 def table_of(
     summaries: Sequence[Summary],
-    values: Iterable[pa.RecordBatch],
+    values: Sequence[pa.Table],
     key_hashes: Sequence[pa.UInt64Array] | None,
     kept: list[Range] | None,
 ) -> pa.Table:
     """The table of consecutive frames; ``kept`` are the rows to keep, None for all."""
-    table = pa.Table.from_batches(values, schema=_VALUES_SCHEMA)
-    offsets = [_offsets(base, records) for *_, records, base, _ in summaries]
-    times = [_append_times(time_us, records) for *_, records, _, time_us in summaries]
-    table = table.add_column(0, SCHEMA.field("offset"), pa.chunked_array(offsets, pa.uint64()))
-    table = table.append_column(SCHEMA.field("append_time_us"), pa.chunked_array(times, pa.int64()))
+    table = pa.concat_tables(values) if values else _VALUES_SCHEMA.empty_table()
+    table = table.add_column(0, SCHEMA.field("offset"), _offsets(summaries))
+    table = table.append_column(SCHEMA.field("append_time_us"), _append_times(summaries))
     if key_hashes is not None:
         table = table.append_column(KEY_HASH, pa.chunked_array(key_hashes, pa.uint64()))
     if kept is None:
@@ -72,10 +72,22 @@ def table_of(
     return pa.concat_tables(slices) if slices else table.slice(0, 0)
 
 
-def _offsets(base: int, records: int) -> pa.UInt64Array:
-    ones = pa.repeat(pa.scalar(1, pa.uint64()), records - 1)
-    return pc.cumulative_sum(pa.concat_arrays([pa.array([base], pa.uint64()), ones]))
+def _offsets(summaries: Sequence[Summary]) -> pa.ChunkedArray:
+    """Those of neighbours together: a frame has few records, and each call costs."""
+    runs: list[Range] = []
+    for *_, records, base, _ in summaries:
+        start = runs.pop()[0] if runs and runs[-1][1] == base else base
+        runs.append((start, base + records))
+    return pa.chunked_array([_counted(start, end) for start, end in runs], pa.uint64())
 
 
-def _append_times(time_us: int, records: int) -> pa.Int64Array:
-    return pa.repeat(pa.scalar(time_us, pa.int64()), records)
+def _counted(start: int, end: int) -> pa.UInt64Array:
+    ones = pa.repeat(pa.scalar(1, pa.uint64()), end - start - 1)
+    return pc.cumulative_sum(pa.concat_arrays([pa.array([start], pa.uint64()), ones]))
+
+
+def _append_times(summaries: Sequence[Summary]) -> pa.ChunkedArray:
+    ends = list(accumulate(records for *_, records, _, _ in summaries))
+    times = pa.array([time_us for *_, time_us in summaries], pa.int64())
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), times)
+    return pa.chunked_array([pc.run_end_decode(runs)], pa.int64())

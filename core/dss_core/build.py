@@ -48,8 +48,17 @@ _WRONG_VALUE = (TypeError, ValueError, OverflowError, AttributeError, StructErro
 Value = TypeVar("Value")
 
 
-def build_frame(columns: Columns, *, partition: int, producer_id: bytes, sequence: int) -> bytes:
+def build_frame(
+    columns: Columns,
+    *,
+    partition: int,
+    producer_id: bytes,
+    sequence: int,
+    limits_checked: bool = False,
+) -> bytes:
     """One frame with all the records, for one partition, not stamped.
+
+    With ``limits_checked`` their sizes were looked at: `limits_hold`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -64,7 +73,10 @@ def build_frame(columns: Columns, *, partition: int, producer_id: bytes, sequenc
         raise FrameTooLarge(size_bytes="?", records=records)
     layout = LAYOUT_ROWS if records < ROWS_LAYOUT_RECORDS_BELOW else LAYOUT_ARROW
     try:
-        subjects, parts = (_rows if layout == LAYOUT_ROWS else _arrow)(columns)
+        if layout == LAYOUT_ROWS:
+            subjects, parts = _rows(columns)
+        else:
+            subjects, parts = _arrow(columns, limits_checked=limits_checked)
     except _WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
     if subjects > FRAME_SUBJECTS_MAX or len(parts[0]) > SUBJECT_TABLE_BYTES_MAX:
@@ -115,14 +127,34 @@ def _plain(column: "Sequence[Value] | pa.Array") -> Sequence[Value]:
     return plain
 
 
-def _arrow(columns: Columns) -> tuple[int, list[bytes]]:
+def _arrow(columns: Columns, *, limits_checked: bool) -> tuple[int, list[bytes]]:
     from dss_core import arrow_columns
 
-    names, body = arrow_columns.encode(columns)
+    names, body = arrow_columns.encode(columns, limits_checked=limits_checked)
     table = b"".join(map(encoded_subject, names))
     table_end = HEADER_BYTES + len(table)
     padding = bytes(body_start(0, table_end, LAYOUT_ARROW) - table_end)
     return len(names), [table, padding, body]
+
+
+def limits_hold(columns: Columns) -> bool:
+    """Look at the sizes of all records at once, for who builds many frames of them.
+
+    False where they are no Arrow arrays: then each frame's are looked at when it is built.
+
+    Raises:
+        RecordTooLarge: a record is over the limit.
+        IllegalArgument: another value is of the wrong type or over a limit.
+    """
+    if not hasattr(columns.payloads, "to_pylist"):
+        return False
+    from dss_core import arrow_columns
+
+    try:
+        arrow_columns.check_limits(columns)
+    except _WRONG_VALUE as error:
+        raise IllegalArgument(argument="a record", rule=str(error)) from error
+    return True
 
 
 def split_columns(columns: Columns) -> Iterator[Columns]:

@@ -32,7 +32,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 import xxhash
 
-from dss_core.build import build_frame, split_columns
+from dss_core.build import build_frame, limits_hold, split_columns
 from dss_core.columns import Columns
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
@@ -105,8 +105,15 @@ class StagedWriter:
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: as `build_frame`.
         """
+        checked = limits_hold(columns)
         for part in split_columns(columns):
-            frame = build_frame(part, partition=partition, producer_id=NO_PRODUCER, sequence=0)
+            frame = build_frame(
+                part,
+                partition=partition,
+                producer_id=NO_PRODUCER,
+                sequence=0,
+                limits_checked=checked,
+            )
             self.add_frame(frame, part.records)
 
     def add_frame(self, frame: bytes, records: int) -> None:

@@ -50,7 +50,7 @@ class BackfillOnSpark:
             SubjectOutsideTopic: the target does not take a subject.
             DssError: it failed.
         """
-        if self._prepared is None:
+        if self._prepared is None or _has_failed(self._prepared):
             preparing = self._on.run(self._prepare)
             self._prepared = asyncio.create_task(preparing, name="rows are looked through")
         await asyncio.shield(self._prepared)
@@ -125,3 +125,8 @@ class BackfillOnSpark:
             return read_spooled(self._on.spark, self._spooled, start, end)
         now_us = self._granted.job.created_at_ms * 1_000
         return read_rows(self._on.spark, self._params, now_us, start, end)
+
+
+def _has_failed(task: "asyncio.Task[None]") -> bool:
+    """Whether it is to be done again: a disk that was full may have room by now."""
+    return task.done() and (task.cancelled() or task.exception() is not None)

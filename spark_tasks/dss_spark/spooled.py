@@ -39,6 +39,8 @@ def spool(frame: "DataFrame", folder: Path, order: int) -> None:
         .drop(*keys)
         .write.option("compression", "zstd")
         .option("parquet.block.size", SPOOL_ROW_GROUP_BYTES)
+        # A try that found no room has left a part of it.
+        .mode("overwrite")
         .parquet(str(folder))
     )
 

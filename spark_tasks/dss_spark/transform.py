@@ -40,6 +40,7 @@ NEEDED = {
     "time": "TIMESTAMP",
     "append_time": "TIMESTAMP",
 }
+NEVER_NULL = ("stream", "offset", "subject", "payload", "time", "append_time")
 AS_IT_IS = "{subject}"
 """The subject template of copies whose subject the function has seen."""
 
@@ -79,7 +80,7 @@ class TransformOnSpark:
             self._on.answer(chunk.number),
             copy=self._rule,
         )
-        made = _as_records(self._function(given))
+        made = self._function(given)
         order = (*ORDER, "__tie")
         done = stage(made, plan, number="offset", order=order, at_once=self._on.at_once)
         return ChunkDone(done.files, records=done.records)
@@ -110,7 +111,7 @@ def function_of(params: TransformParams) -> "Callable[[DataFrame], DataFrame]":
             reason = f"{type(error).__name__}: {str(error).splitlines()[0]}"
             raise FunctionRefused(function=named, reason=reason) from error
         _require_columns(made, named)
-        return cast("DataFrame", made)
+        return _as_records(cast("DataFrame", made), named)
 
     return called
 
@@ -140,13 +141,28 @@ def _subject(rule: CopyRule) -> "Column":
     )
 
 
-def _as_records(made: "DataFrame") -> "DataFrame":
+def _as_records(made: "DataFrame", named: str) -> "DataFrame":
     """What a function returned, with the types of records and an order that is total."""
-    columns = [f"CAST({name} AS {kind}) AS {name}" for name, kind in NEEDED.items()]
-    return made.selectExpr(*columns).selectExpr(
+    from pyspark.errors import AnalysisException
+
+    try:
+        records = made.selectExpr(*(_value(name, kind, named) for name, kind in NEEDED.items()))
+    except AnalysisException as error:
+        reason = f"what it returned is no record: {str(error).splitlines()[0]}"
+        raise FunctionRefused(function=named, reason=reason) from error
+    return records.selectExpr(
         "*",
         "unix_micros(time) AS timestamp_us",
         "unix_micros(append_time) AS append_time_us",
         "CAST(split_part(stream, '/', 2) AS INT) AS generation",
         "xxhash64(subject, key, payload) AS __tie",
     )
+
+
+def _value(name: str, kind: str, named: str) -> str:
+    """A column in the type that records have; where none can be null, that ends the work."""
+    value = f"CAST({name} AS {kind})"
+    if name in NEVER_NULL:
+        said = literal(f"what {named} returned has a record without {name}")
+        value = f"IF({name} IS NULL, CAST(raise_error({said}) AS {kind}), {value})"
+    return f"{value} AS {name}"

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_bulk.copies import CopyRule, copied
+from dss_bulk.copies import CopyRule
+from dss_bulk.copies import copied as copied_of_streams
+from dss_bulk.tables import with_stream
 from dss_core.errors import HopLimit, IllegalArgument
 from dss_core.origin import HOP, Source, copied_headers
 from dss_core.rows_layout import Headers
@@ -13,6 +15,10 @@ from support import bulk_tables
 
 STREAM = "orders/0/3"
 RULE = CopyRule(source="orders", target="orders2", job="replay-7", hops_max=3)
+
+
+def copied(table: pa.Table, stream: str, rule: CopyRule) -> pa.Table:
+    return copied_of_streams(with_stream(table, stream), rule)
 
 
 def table_of(
@@ -44,6 +50,17 @@ def test_columns_get_the_headers_that_each_record_would_get(
     times = pa.array(range(100, 100 + len(headers)), pa.int64())
     cut = pa.Table.from_arrays([*own, times, cut.columns[-1]], schema=cut.schema)
     assert copied(cut, STREAM, RULE)["headers"].to_pylist() == expected(headers)
+
+
+def test_copies_of_several_streams_each_name_their_own() -> None:
+    tables = [
+        with_stream(table_of([(), own], base=base), stream)
+        for stream, base, own in (("orders/0/3", 5, ()), ("orders/0/4", 70, (("a", b"1"),)))
+    ]
+    whole = pa.concat_tables(tables).unify_dictionaries().take([2, 0, 3, 1])
+    headers = [dict(row) for row in copied_of_streams(whole, RULE)["headers"].to_pylist()]
+    origins = [row["dss-origin"] for row in headers]
+    assert origins == [b"orders/0/4@70", b"orders/0/3@5", b"orders/0/4@71", b"orders/0/3@6"]
 
 
 def test_a_copy_of_a_copy_keeps_the_first_origin_and_counts_its_hops() -> None:

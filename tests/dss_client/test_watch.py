@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dss_client
+from dss_api.v1 import groups_pb2, watch_pb2
 from dss_client import (
     Event,
     Group,
@@ -18,6 +19,8 @@ from dss_client import (
     WatchUpdate,
 )
 from dss_client.changes import PauseGroup
+from dss_client.limits import WATCH_PIECE_ITEMS
+from dss_client.watch import updates_from_wire
 from dss_core.errors import IllegalArgument, Unreachable
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event as Told
@@ -128,3 +131,22 @@ async def test_a_watch_of_nothing_known_and_of_no_daemon_is_an_error(home: Path)
             await anext(client.watch("cats"))
         with pytest.raises(Unreachable):
             await anext(client.watch("groups"))
+
+
+@pytest.mark.parametrize("count", [0, 1, WATCH_PIECE_ITEMS, 2 * WATCH_PIECE_ITEMS + 1])
+def test_what_is_told_at_once_comes_in_pieces_of_which_the_last_is_complete(count: int) -> None:
+    names = [f"g{number}" for number in range(count)]
+    reply = watch_pb2.WatchReply(
+        anew=True,
+        changed=[watch_pb2.WatchedItem(group=groups_pb2.Group(name=name)) for name in names],
+        removed=[watch_pb2.WatchedKey(topic=watch_pb2.WATCH_TOPIC_SESSIONS, name="c")],
+        token=watch_pb2.WatchToken(revision=1),
+    )
+    pieces = list(updates_from_wire(reply))
+    assert [key.group for each in pieces for key, _ in each.changed] == [f"{n}@" for n in names]
+    assert max(len(each.changed) for each in pieces) <= WATCH_PIECE_ITEMS
+    assert [each.anew for each in pieces] == [True] + [False] * (len(pieces) - 1)
+    assert [each.complete for each in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert [bool(each.removed) for each in pieces] == [each.complete for each in pieces]
+    reply.ClearField("token")
+    assert not any(each.complete for each in updates_from_wire(reply))

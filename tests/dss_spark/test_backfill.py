@@ -1,8 +1,10 @@
 """Backfills on Spark publish what the local engine publishes, record for record."""
 
-from collections.abc import AsyncIterator, Sequence
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,14 +18,17 @@ from dss_bulk.rows import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
 from dss_core.errors import RowsRefused, SubjectOutsideTopic
+from dss_spark.backfill import BackfillOnSpark
 from dss_spark.engine import SparkEngine
+from dss_spark.work import OnSpark
 from support.daemon_process import running, short_directory
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS = 700
+Done = TypeVar("Done")
 Published = list[tuple[object, ...]]
 
 
@@ -112,6 +117,40 @@ async def test_both_engines_publish_the_same_records_in_the_same_order_of_keys(
     assert my_rejects == their_rejects
 
 
+class OnFull(OnSpark):
+    """The first piece of work meets a full disk."""
+
+    met = False
+
+    async def run(self, work: Callable[[], Done]) -> Done:
+        if not self.met:
+            self.met = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return await super().run(work)
+
+
+@pytest.mark.slow("rows are sorted by Spark")
+@only_in_proof
+async def test_rows_are_looked_through_again_once_there_is_room(
+    client: Client, spark: "SparkSession", tmp_path: Path
+) -> None:
+    await client.topics.create("late", partitions=2)
+    rule = RowRule("late", "k", order=("n",))
+    inputs = Inputs.looked_at(inputs_in(tmp_path), rule)
+    params = BackfillParams(rule, inputs.files, str(tmp_path / "rejects")).to_json()
+    change = CreateJob("in", "backfill", target="late", params=params, inputs=chunks_of(inputs))
+    await client.operations.apply(await client.operations.plan(change), reason="a test")
+    async with client.jobs.drive("in", driver="a test") as lease:
+        on = SparkEngine(lambda: spark, "spark of a test")
+        async with on.opened("in"):
+            work = BackfillOnSpark(OnFull(spark, lease.granted, tmp_path), lease.granted)
+            chunk = await anext(lease.open_chunks())
+            with pytest.raises(OSError, match="No space"):
+                await work.chunk(chunk, last=True)
+            assert (await work.chunk(chunk, last=True)).records == ROWS - ROWS // 100
+
+
+@only_in_proof
 async def test_a_row_that_makes_no_record_or_a_subject_outside_ends_the_job_with_nothing_published(
     client: Client, engine: Engine, tmp_path: Path
 ) -> None:

@@ -17,9 +17,10 @@ from dss_bulk.replay_work import ReplayParams
 from dss_bulk.transform_params import TransformParams
 from dss_client import Client
 from dss_client.changes import CreateJob
-from dss_core.errors import FunctionRefused
+from dss_core.errors import FunctionRefused, StagedFileRefused, WorkFailed
 from dss_spark.engine import SparkEngine
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +39,49 @@ def mended(records):
 def nothing(records):
     return records.count()
 """
+
+BAD = """
+def raises(records):
+    raise KeyError("price")
+
+def short(records):
+    return records.drop("payload", "time")
+
+def strange(records):
+    return records.withColumn("payload", records.time)
+
+def empty(records):
+    from pyspark.sql import functions as f
+
+    return records.withColumn("payload", f.expr("CAST(NULL AS BINARY)"))
+
+def placeless(records):
+    from pyspark.sql import functions as f
+
+    return records.withColumn("offset", f.expr("CAST(NULL AS BIGINT)"))
+
+def elsewhere(records):
+    from pyspark.sql import functions as f
+
+    return records.withColumn("subject", f.lit("elsewhere/1"))
+
+def late(records):
+    from pyspark.sql import functions as f
+
+    def divided(payload):
+        return 1 // 0
+
+    return records.withColumn("payload", f.udf(divided, "BINARY", useArrow=False)("payload"))
+"""
+BAD_FUNCTIONS = (
+    ("raises", FunctionRefused, "KeyError: 'price'"),
+    ("short", FunctionRefused, "has no column payload, time"),
+    ("strange", FunctionRefused, "is no record"),
+    ("empty", WorkFailed, "bad.py:empty returned has a record without payload"),
+    ("placeless", WorkFailed, "a record without offset"),
+    ("elsewhere", StagedFileRefused, "elsewhere/1"),
+    ("late", WorkFailed, "ZeroDivisionError"),
+)
 
 
 @pytest.fixture
@@ -102,6 +146,13 @@ async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     record = await anext(aiter(client.read("copies/#")))
     assert record.header("dss-job") == b"whole"
     assert record.subject in ("copies/eu", "copies/us")
+
+
+@only_in_proof
+async def test_a_replay_copies_what_its_filter_and_its_key_choose(
+    client: Client, engine: Engine
+) -> None:
+    await driven(client, of_topic("whole", "replay"), engine)
     params = ReplayParams(key=b"k4".hex(), headers=(("dss-job", "whole"),))
     back = of_topic("some", "replay", params.to_json(), filter="copies/us")
     await client.topics.create("third", partitions=1)
@@ -130,6 +181,21 @@ async def test_a_transform_publishes_what_the_function_makes_of_the_records(
     wrong = TransformParams.of_file(f"{path}:nothing")
     with pytest.raises(FunctionRefused, match="no DataFrame"):
         await driven(client, of_topic("wrong", "transform", wrong.to_json()), engine)
+
+
+@pytest.mark.slow("a job of Spark for each function")
+@only_in_proof
+async def test_a_function_that_returns_no_records_fails_its_job_with_nothing_published(
+    client: Client, engine: Engine, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(BAD)
+    for name, error, said in BAD_FUNCTIONS:
+        params = TransformParams.of_file(f"{path}:{name}").to_json()
+        with pytest.raises(error, match=said):
+            await driven(client, of_topic(name, "transform", params), engine)
+        assert (await client.jobs.get(name)).state == "failed"
+    assert [record async for record in client.read("copies/#")] == []
 
 
 async def exported(client: Client, name: str, folder: Path, engine: Engine) -> None:

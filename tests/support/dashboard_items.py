@@ -12,6 +12,8 @@ from dss_client import (
     Event,
     Group,
     Held,
+    Job,
+    JobChunk,
     Operation,
     OperationPlan,
     PeerHeld,
@@ -28,6 +30,7 @@ from dss_client import (
 )
 from dss_client.changes import Change
 from dss_client.group_counts import Fates
+from dss_client.job_values import ChunkResult, SourceRange
 from dss_client.operation_values import StreamPlan
 from dss_client.schedules import Schedule, ScheduleRun
 from dss_client.watch import WatchedValue
@@ -143,13 +146,40 @@ def schedule(name: str, **fields: object) -> Schedule:
     return replace(nightly, **fields)  # type: ignore[arg-type]
 
 
+def job(name: str, **fields: object) -> Job:
+    """A replay that goes on."""
+    driven = Job(
+        job_id=len(name), name=name, kind="replay", engine="local", state="active",
+        source="orders", target="copies", filter="orders/eu/#", hops_max=4, params="",
+        rate_bytes_s=0, chunks=40, published=17, records=170_000, bytes=300 << 20, epoch=2,
+        driver="local engine, host7, pid 41", driver_lives=True, said='{"records": 170000}',
+        said_at_ms=NOW_MS - 2_000, created_at_ms=NOW_MS - 300_000, ended_at_ms=None, failure="",
+        revision=3,
+    )  # fmt: skip
+    return replace(driven, **fields)  # type: ignore[arg-type]
+
+
+def chunk(number: int, records: int | None = None) -> JobChunk:
+    """A chunk of a manifest, published where its records are told."""
+    start = number * 12_000
+    result = None
+    if records is not None:
+        written = {0: (number * 10_000, number * 10_000 + records)} if records else {}
+        result = ChunkResult(written, records, records * 180, NOW_MS * 1_000, "")
+    return JobChunk(
+        number=number, ranges=(SourceRange("orders/0/0", 1, 0, start, start + 12_000),), input="",
+        records_planned=12_000, bytes_planned=32 << 20, result=result,
+        published_at_ms=None if result is None else NOW_MS - (40 - number) * 1_000,
+    )  # fmt: skip
+
+
 def key_of(value: WatchedValue) -> WatchKey:
     """How a watch names a value."""
     named = {
         Group: ("groups", ""), WatchedMember: ("members", "borrower_id"),
         WatchedGrant: ("grants", "stream"), WatchedLag: ("lags", "stream"),
         Event: ("events", "number"), Operation: ("operations", "number"),
-        SessionSummary: ("sessions", "client_id"),
+        SessionSummary: ("sessions", "client_id"), Job: ("jobs", "name"),
     }  # fmt: skip
     topic, name = named[type(value)]
     if isinstance(value, Group):
@@ -183,8 +213,20 @@ def busy(seconds: int = 90) -> list[Told]:
     ]
     for second in range(seconds):
         told.append(Ticked(NOW_MS - (seconds - 1 - second) * 1_000))
-        told.append(update(*_groups_at(second, seconds)))
+        told.append(update(*_groups_at(second, seconds), _job_at(second)))
     return told
+
+
+def _job_at(second: int) -> Job:
+    """The replay `eu-again`, which publishes a chunk every nine seconds."""
+    published = 7 + second // 9
+    return job(
+        "eu-again",
+        published=published,
+        records=published * 10_000,
+        bytes=published * (18 << 20),
+        rate_bytes_s=8 << 20,
+    )
 
 
 def _groups_at(second: int, of: int) -> list[Group]:
@@ -212,6 +254,10 @@ def _standing() -> list[WatchedValue]:
         session("c-03"), session("c-17", "detached"), session("c-05"), session("ui"),
         operation(1, ORDERS), operation(2, PAYMENTS, state="running", streams_waiting=3,
                                         streams_done=1, kind="groups.rebalance", ended_at_ms=None),
+        job("audit-orders", kind="audit", target="", state="done", published=40,
+            created_at_ms=NOW_MS - 900_000, ended_at_ms=NOW_MS - 9_000, driver_lives=False),
+        job("night", kind="export", target="", epoch=1, driver_lives=False, published=3,
+            created_at_ms=NOW_MS - 86_400_000),
         event(2, "member c-17 is gone; its 4 streams go to others", severity="warning"),
         event(3, "operation 2, groups.rebalance, was applied", code="operation.applied"),
     ]  # fmt: skip

@@ -5,8 +5,8 @@ FRAME_S = 0.1
 
 FEED_REST_S = 0.02
 FEED_REST_ITEM_S = 0.000_04
-"""Nothing is read so long after an update of the watch, and so much longer for each item in it:
-twice what making an item takes, so that two thirds of the time are left for keys."""
+"""Nothing is read so long after all that was told, and so much longer for each item of it: twice
+what making an item takes, so that two thirds of the time are left for keys."""
 
 GARBAGE_YOUNG = 10_000
 GARBAGE_MIDDLE = 50
@@ -57,6 +57,9 @@ RECORDS_PAGE = 100
 
 PEEK_BYTES_MAX = 64 << 10
 """Of one payload: more is not read on a terminal, and costs time to lay out."""
+
+JOB_LOG_LINES = 200
+"""Of what is told of one job: the newest; four large screens."""
 
 LISTED_OFFSETS_MAX = 16
 """Streams of whose floor the reason is asked at once: those that lag most."""

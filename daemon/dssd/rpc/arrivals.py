@@ -12,6 +12,7 @@ import asyncio
 import gc
 import resource
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import NoReturn
 
 from dss_core.limits import MESSAGE_BYTES_MAX
@@ -22,6 +23,7 @@ from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
 from dssd.rpc.limits import (
     ARRIVAL_BYTES_MAX,
+    ARRIVAL_COLLECT_SHARE,
     ARRIVAL_LOOK_S,
     ARRIVAL_REST_S,
     CALL_HEAP_BYTES,
@@ -48,6 +50,9 @@ class ArrivalWatch:
         begun = heap.figures()
         self._begun_bytes = 0 if begun is None else begun.in_use_bytes
         self._page_bytes = resource.getpagesize()
+        self._has_ended = False
+        """Whether calls were ended since dead cycles were looked for."""
+        self._collect_again_s = 0.0
 
     async def run(self) -> NoReturn:
         """Look until cancelled."""
@@ -62,11 +67,26 @@ class ArrivalWatch:
             return False
         if await self._excess_bytes() <= 0:
             return False
-        gc.collect()  # Calls that ended by an error may lie in dead cycles, with what they hold.
+        if self._has_ended:
+            self._collect()
         count = -(-await self._excess_bytes() // MESSAGE_BYTES_MAX)
         if count <= 0:
             return False
-        return sum(self._end(calls, count) for calls in self._calls) > 0
+        has_ended = sum(self._end(calls, count) for calls in self._calls) > 0
+        self._has_ended |= has_ended
+        return has_ended
+
+    def _collect(self) -> None:
+        """Free what dead cycles hold: calls that were ended may lie there, with their messages.
+
+        It holds the loop, so it takes no more than a share of the loop's time.
+        """
+        began_s = perf_counter()
+        if began_s >= self._collect_again_s:
+            gc.collect()
+            self._has_ended = False
+            took_s = perf_counter() - began_s
+            self._collect_again_s = began_s + took_s / ARRIVAL_COLLECT_SHARE
 
     async def _excess_bytes(self) -> int:
         found = await asyncio.to_thread(heap.figures)

@@ -162,13 +162,18 @@ class Calls:
     def end_waits(self, count: int) -> Mapping[Peer, int]:
         """End so many waits for messages that are long enough, of one peer: the greediest of them.
 
-        Returns whose they were, and how many.
+        Who has no more calls than every peer may is left alone as long as the others' calls can
+        hold so many messages. Returns whose they were, and how many.
         """
         latest = asyncio.get_running_loop().time() - ARRIVAL_QUIET_S
+        spares_few = count <= self._greedy_holding
         waiting = [
             (call, since)
             for call in self._open
-            if (since := call.quiet_since) is not None and since <= latest and not call.is_ended
+            if (since := call.quiet_since) is not None
+            and since <= latest
+            and not call.is_ended
+            and (self._is_greedy(call.peer) or not spares_few)
         ]
         if not waiting:
             return {}
@@ -179,6 +184,18 @@ class Calls:
         for call, _ in waiting[:count]:
             call.end(Overloaded(what=what, limit=f"{ARRIVAL_BYTES_MAX >> 20} MiB"))
         return Counter(call.peer for call, _ in waiting[:count])
+
+    @property
+    def _greedy_holding(self) -> int:
+        """How many calls of greedy peers may hold a part of a message: those that wait for one,
+        or were ended and have not come to it yet."""
+        return sum(
+            self._is_greedy(call.peer) and (call.quiet_since is not None or call.is_ended)
+            for call in self._open
+        )
+
+    def _is_greedy(self, peer: Peer) -> bool:
+        return self._held[peer] > PEER_CALLS_MIN
 
 
 def _refused(peer: Peer, holds: int) -> Event:

@@ -23,7 +23,12 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import fair_level
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, CONNECTIONS_LOOK_S, PEER_CONNECTIONS_MIN
+from dssd.rpc.limits import (
+    CONNECTIONS_LOOK_AGAIN_S,
+    CONNECTIONS_LOOK_S,
+    CONNECTIONS_LOOK_SHARE,
+    PEER_CONNECTIONS_MIN,
+)
 from dssd.rpc.unix_peers import Process, credentials_of, descriptors, duplicate, process_of
 
 Peer = Process | str
@@ -68,16 +73,20 @@ class Connections:
     async def run(self) -> NoReturn:
         """Look until cancelled; sooner again after something was cut, for it may come back."""
         while True:
-            has_cut = await self.look()
-            await asyncio.sleep(CONNECTIONS_LOOK_AGAIN_S if has_cut else CONNECTIONS_LOOK_S)
+            turn = LoopTurn()
+            has_cut = await self._look(turn)
+            rest_s = CONNECTIONS_LOOK_AGAIN_S if has_cut else CONNECTIONS_LOOK_S
+            await asyncio.sleep(max(rest_s, turn.held_s() / CONNECTIONS_LOOK_SHARE))
 
     async def look(self) -> bool:
         """Look at every socket once; returns whether a peer had too many, and lost some."""
+        return await self._look(LoopTurn())
+
+    async def _look(self, turn: LoopTurn) -> bool:
         try:
             numbers = descriptors()
         except OSError:  # none is left to look with
             return False
-        turn = LoopTurn()
         seen: dict[int, int] = {}
         for descriptor in numbers:
             await turn.give_way()
@@ -90,14 +99,13 @@ class Connections:
         self._sockets = {inode: self._sockets[inode] for inode in self._sockets if inode in seen}
         self._held = Counter(peer for peer in self._sockets.values() if peer is not None)
         self._processes = {peer.pid: peer for peer in self._held if isinstance(peer, Process)}
-        return await self._level(seen)
+        return await self._level(seen, turn)
 
-    async def _level(self, seen: Mapping[int, int]) -> bool:
+    async def _level(self, seen: Mapping[int, int], turn: LoopTurn) -> bool:
         level = fair_level(self._held.values(), self._max, PEER_CONNECTIONS_MIN)
         greedy = {peer: count for peer, count in self._held.items() if count > level}
         if not greedy:
             return False
-        turn = LoopTurn()
         excess = {peer: count - level for peer, count in greedy.items()}
         for inode, peer in reversed(self._sockets.items()):
             if peer is not None and excess.get(peer, 0):

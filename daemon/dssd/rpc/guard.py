@@ -13,14 +13,14 @@ without end, and hold what came of it.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from dss_core.errors import DiskFailed, MessageUnreadable
+from dss_core.errors import DiskFailed, DssError, MessageUnreadable
 from dssd.descriptors import shortage_in
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
@@ -89,7 +89,8 @@ class Guard(grpc.aio.ServerInterceptor):
                 if condition is None or isinstance(condition, DiskFailed):
                     self._crash(condition or error)
                     raise
-                await abort(context, condition)
+                await _abort(context, condition)
+                return None
 
         wrapped: MethodHandler = make(
             guarded,
@@ -98,6 +99,13 @@ class Guard(grpc.aio.ServerInterceptor):
             response_serializer=handler.response_serializer,
         )
         return wrapped
+
+
+async def _abort(context: Context, condition: DssError) -> None:
+    # Nobody is left to be told where the connection goes before the status has left. gRPC ends
+    # the call quietly as one that was aborted, but only if this error does not reach it.
+    with suppress(grpc.aio.InternalError):
+        await abort(context, condition)
 
 
 def _parts(handler: "MethodHandler") -> tuple[Callable[..., Any], Handler]:

@@ -26,6 +26,10 @@ CONNECTIONS_LOOK_AGAIN_S = 0.25
 """How often it is looked who is connected, and how soon again where a peer lost connections: it
 fills what became free in about half a second. A look at 4,096 costs 20 ms in steps."""
 
+CONNECTIONS_LOOK_SHARE = 0.1
+"""Of the loop's time. To look at 4,096 new connections takes some 100 ms, and who is cut may come
+back with as many each time."""
+
 CONNECTION_IDLE_MS = 60_000
 """A connection without a call is ended after so long; gRPC's clients connect again by
 themselves."""
@@ -48,6 +52,10 @@ ARRIVAL_LOOK_S = 1.0
 
 ARRIVAL_REST_S = 3.0
 """And how long after calls were ended: until then a busy daemon has not seen the last of them."""
+
+ARRIVAL_COLLECT_SHARE = 0.02
+"""Of the loop's time, for looking for dead cycles while the heap is over its bound: to look once
+took 0.3 s with a gigabyte in it."""
 
 ARRIVAL_BYTES_MAX = 256 << 20
 """Messages on their way to the daemon, of all calls together: 64 of the largest size, a thousand

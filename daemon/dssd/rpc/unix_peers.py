@@ -10,7 +10,7 @@ import os
 import pwd
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from pathlib import Path
 from dssd.addresses import Address, UnixAddress
 from dssd.loop_yield import LoopTurn
 
-DESCRIPTORS = Path("/proc/self/fd")
+DESCRIPTORS = "/proc/self/fd"
 
 _CREDENTIALS = struct.Struct("3i")
 """What the kernel says of a peer: its process, user and group."""
@@ -69,13 +69,14 @@ class UnixPeers:
         return connection.getsockname() in self._paths
 
 
-def descriptors() -> Iterator[int]:
+def descriptors() -> list[int]:
     """The numbers of all open descriptors.
 
     Raises:
         OSError: none is left to look with.
     """
-    return iter([int(entry.name) for entry in DESCRIPTORS.iterdir()])
+    # Of 4,096 connections, paths would take three times as long, twice a second.
+    return [int(name) for name in os.listdir(DESCRIPTORS)]  # noqa: PTH208 - see above
 
 
 def duplicate(descriptor: int) -> socket.socket:

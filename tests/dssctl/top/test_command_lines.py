@@ -9,16 +9,20 @@ from unittest.mock import patch
 import pytest
 
 from dss_client.changes import (
+    CancelJob,
     Change,
     CloseSession,
     Evict,
     MoveCursors,
     PauseGroup,
+    PauseJob,
     PauseSchedule,
     Rebalance,
     RemoveGroup,
+    RemoveJob,
     RemoveTopic,
     ResumeGroup,
+    ResumeJob,
     ResumeSchedule,
     RevokeGrant,
     SkipRecords,
@@ -60,11 +64,16 @@ CHANGES: list[Change] = [
     Evict(PAYMENTS, "0abc", 30_000, 3_600_000),
     TransferGrant(PAYMENTS, "payments/0/1", "c 3"),
     RevokeGrant(PAYMENTS, "payments/0/1"),
+    PauseJob("eu-again"),
+    ResumeJob("eu-again"),
+    CancelJob("eu-again"),
+    RemoveJob("eu-again"),
 ]
 COMMANDS = (
     "borrowers",
     "grants",
     "groups",
+    "jobs",
     "offsets",
     "ops",
     "records",
@@ -105,7 +114,7 @@ def test_a_line_makes_exactly_the_change(change: Change) -> None:
 def test_every_action_has_a_line(viewed: Viewed) -> None:
     shown = set()
     places = [
-        Place("schedules"),
+        Place("schedules"), Place("jobs"), Place("job", name="audit-orders"),
         Place("groups"), Place("group", group=PAYMENTS), Place("topics"), Place("sessions"),
         Place("operations"), Place("record", group=ORDERS, stream="orders/0/0", offset=3),
     ]  # fmt: skip

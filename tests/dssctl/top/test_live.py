@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 import dss_client
-from dss_client.changes import PauseGroup
+from dss_client.changes import CreateJob, PauseGroup
+from dss_client.job_values import JobInput
 from dss_core.errors import GroupNotFound
+from dssctl.job_logs import begin_log, log_path
 from dssctl.settings import Settings
 from dssctl.top.feed.live import Live, rest_s
 from dssctl.top.model.answers import Answer, Question
@@ -107,6 +110,36 @@ async def test_a_daemon_is_pictured_asked_and_changed(daemon: Daemon) -> None:
             await seen.live.plan(PauseGroup("nobody"))
 
 
+async def test_of_a_job_what_is_new_is_learned(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    await filled(daemon.endpoint)
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        watched(daemon.endpoint) as seen,
+    ):
+        inputs = tuple(JobInput(f"part {n}") for n in range(3))
+        change = CreateJob("in-parts", "backfill", target="orders", inputs=inputs)
+        await client.operations.apply(await client.operations.plan(change))
+        await seen.until(lambda picture: "in-parts" in picture.items.jobs)
+        asked = [await seen.asked("job", name="in-parts")]
+        assert asked[0].log == ()
+        begin_log(log_path("in-parts"), await client.jobs.get("in-parts"))
+        log_path("in-parts").write_text("it begins\n")
+        async with client.jobs.drive("in-parts", driver="a test") as lease:
+            for number in range(3):
+                await lease.commit(number)
+                asked.append(await seen.asked("job", name="in-parts"))
+        published = [[each.result is not None for each in answer.chunks] for answer in asked]
+        assert published == [[number < done for number in range(3)] for done in range(4)]
+        assert [each.text for each in asked[-1].log if each.by == "driver"] == ["it begins"]
+        ended = await seen.until(lambda picture: picture.items.jobs["in-parts"].has_ended)
+        assert ended.items.jobs["in-parts"].state == "done"
+        gone = await seen.asked("job", name="nothing")
+        assert "nothing" in gone.failure
+
+
 async def test_a_page_of_records_that_retention_took_begins_with_what_is_kept(
     daemon: Daemon,
 ) -> None:
@@ -128,8 +161,7 @@ async def test_a_daemon_that_is_not_there_is_told_as_away_and_asked_again() -> N
         assert later.away.since_ms == lost.away.since_ms
 
 
-def test_a_feed_rests_the_longer_the_more_was_told_and_not_while_all_comes_anew() -> None:
+def test_a_feed_rests_the_longer_the_more_was_told_and_between_the_pieces_of_it() -> None:
     few, many = update(group("a")).update, update(*(group(str(n)) for n in range(1_000))).update
     assert 0 < rest_s(few) < rest_s(many)
-    assert rest_s(update(group("a"), anew=True).update) == 0
-    assert rest_s(update(group("a"), complete=False).update) == 0
+    assert 0 < rest_s(update(group("a"), complete=False).update) < rest_s(few)

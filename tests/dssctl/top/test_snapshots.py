@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dssctl.top.model.answers import Answer, LogLine
 from dssctl.top.model.picture import Lost
+from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import ASCII, FULL, Glyphs
-from support.dashboard_items import NOW_MS, busy
+from support.dashboard_items import NOW_MS, busy, chunk
 from support.played_dashboard import Played, Seen, played
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -42,6 +44,19 @@ def _away() -> Played:
     return Played([*busy(), Lost(NOW_MS - 12_000, "No daemon answers at unix:/run/dssd.sock.")])
 
 
+def _looked_at() -> Played:
+    source = Played(busy())
+    chunks = tuple(chunk(n, (0 if n == 3 else 10_000) if n < 16 else None) for n in range(40))
+    told = ((50, "daemon", "job.begun: it is driven"), (5, "driver", "published 16, chunks 40"))
+    log = tuple(LogLine(NOW_MS - before * 1_000, by, text) for before, by, text in told)
+    source.answers["job"] = Answer(Place("job"), chunks=chunks, log=log)
+    return source
+
+
+def _jobs(*keys: str) -> tuple[str, ...]:
+    return ("colon", *"jobs", "enter", *keys)
+
+
 def _groups(*keys: str) -> tuple[str, ...]:
     return ("colon", *"groups", "enter", *keys)
 
@@ -58,6 +73,9 @@ SHOTS = {
     "members-small-light": Shot(keys=_groups("enter", "2"), theme="light"),
     "operations-small-no-color": Shot(keys=("colon", *"ops", "enter"), no_color=True),
     "schedules-small": Shot(keys=("colon", *"schedules", "enter")),
+    "jobs-small": Shot(keys=_jobs()),
+    "job-small": Shot(keys=_jobs("enter"), source=_looked_at),
+    "job-large": Shot(LARGE, _jobs("enter", "2"), source=_looked_at),
     "topics-small-read-only": Shot(
         keys=("colon", *"topics", "enter"), badge=Badge("10.0.0.7:7070", read_only=True)
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import dss_client
+from dss_client.changes import CreateJob
 from dssctl.top.feed.recording import recorded
 from dssctl.top.model.picture import Picture, step
 from support.daemon_process import short_directory
@@ -32,6 +33,8 @@ async def filled(endpoint: str) -> None:
         async with client.producer("orders") as producer:
             await producer.send(b'{"id": 7, "total": 12.50}', key=b"ada")
             await producer.send(b"text \x1b[2J", key=b"ben")
+        change = CreateJob("again", "replay", source="orders", target="orders", allow_loop=True)
+        await client.operations.apply(await client.operations.plan(change))
 
 
 def shown(screen: TmuxTerminal, *arguments: str) -> None:
@@ -48,16 +51,18 @@ async def test_it_shows_a_daemon_changes_it_and_outlives_it(folder: Path) -> Non
             shown(screen, "--endpoint", daemon.endpoint, "--record", path)
             await asyncio.to_thread(look_around_and_pause, screen)
             await daemon.kill()
-            screen.until("the daemon is away since", "\u25b6billing")
+            screen.until("the daemon is away since", "held up by paused")
             await daemon.start()
             screen.until("1 group paused", gone="away since")
         screen.keys("C-q")
         assert screen.ended() == 0
         assert "dssctl groups pause 'billing@orders/#'" in screen.printed
+        assert "dssctl jobs pause again" in screen.printed
     picture = Picture()
     for _, told in recorded(path):
         picture = step(picture, told)
     assert picture.items.groups["billing@orders/#"].paused
+    assert picture.items.jobs["again"].state == "paused"
 
 
 def look_around_and_pause(screen: TmuxTerminal) -> None:
@@ -75,6 +80,14 @@ def look_around_and_pause(screen: TmuxTerminal) -> None:
     screen.until("Cancel", "dssctl groups pause --if-revision")
     screen.keys("Right", "Enter")
     screen.until("1 group paused", "undo: dssctl ops undo")
+    screen.typed(":jobs\r")
+    screen.until("\u25b6again", "0/1", "no driver yet")
+    screen.keys("Enter")
+    screen.until("[1 Chunks]", "held up by no driver yet", "orders/0/0 0..1")
+    screen.typed("P")
+    screen.until("Cancel", "dssctl jobs pause --if-revision")
+    screen.keys("Right", "Enter")
+    screen.until("held up by paused")
 
 
 @pytest.mark.slow("a real terminal")

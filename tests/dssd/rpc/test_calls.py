@@ -18,17 +18,23 @@ from dssd.events.model import Event
 from dssd.rpc import arrivals, calls
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.calls import UNNAMED, Calls
+from dssd.rpc.limits import PEER_CALLS_MIN
 from dssd.rpc.server import RpcServer
+from dssd.rpc.unix_peers import Process
 from support.audits import unaudited
 from support.raw_http2 import HEADERS, RawPeer, message_head
 from support.raw_stubs import condition_of
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Call = grpc.aio.StreamStreamCall[log_pb2.ProduceRequest, log_pb2.ProduceReply]
 
 CALLS_MAX = 24
 PRODUCE = "/dss_api.v1.Log/Produce"
 PUBLISH = "/dss_api.v1.Log/Publish"
 MIB = 1 << 20
+
+FEW = Process(7, 7, "few", "few")
+"""A peer that has few calls."""
 
 
 class Servicer(log_pb2_grpc.LogServicer):
@@ -52,7 +58,7 @@ class Served:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.told: list[Event] = []
-        self.calls = Calls(CALLS_MAX, self.told.append, lambda _: None)
+        self.calls = Calls(CALLS_MAX, self.told.append, {FEW.pid: FEW}.get)
         self.server = RpcServer(
             [
                 lambda own: log_pb2_grpc.add_LogServicer_to_server(
@@ -193,3 +199,32 @@ async def test_whoever_said_something_lately_is_left_alone_when_memory_is_short(
     await call.write(log_pb2.ProduceRequest())
     await call.read()
     assert served.calls.end_waits(1) == {}
+
+
+async def test_who_has_few_calls_is_left_alone_as_long_as_the_others_may_hold_the_excess(
+    served: Served, stub: log_pb2_grpc.LogStub
+) -> None:
+    named = [("grpc.primary_user_agent", f"few pid/{FEW.pid}")]
+    async with grpc.aio.insecure_channel(f"unix:{served.path}", options=named) as channel:
+        few = await waiting(log_pb2_grpc.LogStub(channel))
+        [own] = served.calls.open_calls()
+        many = [await waiting(stub) for _ in range(PEER_CALLS_MIN + 1)]
+        while any(  # noqa: ASYNC110 - nobody is told
+            call.quiet_since is None for call in served.calls.open_calls()
+        ):
+            await asyncio.sleep(0.001)
+        assert own.quiet_since is not None
+        own.quiet_since -= 60  # The others have waited for less than a moment.
+        assert served.calls.end_waits(PEER_CALLS_MIN + 1) == {}
+        assert served.calls.end_waits(PEER_CALLS_MIN + 2) == {FEW: 1}
+        few.cancel()
+        for call in many:
+            call.cancel()
+
+
+async def waiting(stub: log_pb2_grpc.LogStub) -> Call:
+    """A call that the daemon has answered, and waits for more of."""
+    call = stub.Produce()
+    await call.write(log_pb2.ProduceRequest())
+    await call.read()
+    return call

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +20,7 @@ from dssd.addresses import UnixAddress
 from dssd.rpc.errors import ERROR_METADATA_KEY
 from dssd.rpc.server import RpcServer
 from support.audits import unaudited, uncounted
+from support.raw_http2 import RawPeer, message_head
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -57,18 +59,39 @@ class Servicer(log_pb2_grpc.LogServicer):
             yield log_pb2.ProduceReply(acks=[log_pb2.ProduceAck(sequence=len(request.frames))])
 
 
+class Flood(Servicer):
+    """Answers without end while it does as it was told, as a session does."""
+
+    async def Produce(  # type: ignore[override] # the guard takes both kinds
+        self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
+    ) -> None:
+        async def answer() -> None:
+            while True:
+                await context.write(log_pb2.ProduceReply(acks=[log_pb2.ProduceAck()] * 50_000))
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(answer())
+                tasks.create_task(self._act())  # type: ignore[arg-type]
+        finally:
+            self.closed.set()
+
+
 class Served:
     """A server with one servicer, and what crashed in it."""
 
-    def __init__(self, stub: log_pb2_grpc.LogStub, servicer: Servicer) -> None:
+    def __init__(self, path: Path, stub: log_pb2_grpc.LogStub, servicer: Servicer) -> None:
+        self.path = path
         self.stub = stub
         self.servicer = servicer
         self.crashes: list[BaseException] = []
 
 
 @asynccontextmanager
-async def serving(act: Callable[[], Awaitable[None]]) -> AsyncIterator[Served]:
-    servicer = Servicer(act)
+async def serving(
+    act: Callable[[], Awaitable[None]], kind: type[Servicer] = Servicer
+) -> AsyncIterator[Served]:
+    servicer = kind(act)
     crashes: list[BaseException] = []
     server = RpcServer(
         [lambda own: log_pb2_grpc.add_LogServicer_to_server(servicer, own)],
@@ -81,7 +104,7 @@ async def serving(act: Callable[[], Awaitable[None]]) -> AsyncIterator[Served]:
         server.bind([address])
         await server.start()
         async with grpc.aio.insecure_channel(address.target) as channel:
-            served = Served(log_pb2_grpc.LogStub(channel), servicer)
+            served = Served(address.path, log_pb2_grpc.LogStub(channel), servicer)
             served.crashes = crashes
             yield served
         await server.stop(None)
@@ -206,3 +229,29 @@ async def test_both_directions_of_a_stream_pass_the_guard() -> None:
         await call.done_writing()
         assert [reply async for reply in replies] == []
     assert served.crashes == []
+
+
+async def test_who_reads_nothing_and_is_ended_costs_no_traceback_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving(refuse_once_stuck, Flood) as served:
+        with RawPeer(served.path) as peer:
+
+            def begin() -> None:
+                peer.greet()
+                peer.data(peer.call("/dss_api.v1.Log/Produce"), message_head(0))
+
+            await asyncio.to_thread(begin)
+            await served.servicer.closed.wait()
+        # It was ended by then; another call behind it shows that gRPC has logged what it would.
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.stub.Publish(log_pb2.PublishRequest())
+        assert not served.crashes
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def refuse_once_stuck() -> None:
+    """Refuse when the loop has nothing to do: what is written is on its way by then."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+    await refuse()

@@ -1,4 +1,4 @@
-"""Asking the daemon what no watch tells: what is out, why a floor stands, records, a topic.
+"""Asking the daemon what no watch tells: what is out, why a floor stands, records, a topic, a job.
 
 Invariant: nothing that is asked here changes anything; records are read without a group.
 """
@@ -12,12 +12,17 @@ from dssctl.top.model.answers import Answer, Question
 
 if TYPE_CHECKING:
     from dss_client import Client, Record, RecordStanding
+    from dssctl.top.feed.job_answers import JobAnswers
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
 
 
 async def answered(
-    client: "Client", place: "Place", question: Question, picture: "Picture"
+    client: "Client",
+    place: "Place",
+    question: Question,
+    picture: "Picture",
+    jobs: "JobAnswers",
 ) -> Answer:
     """The answer to what a screen asks about a place.
 
@@ -33,6 +38,8 @@ async def answered(
             return await _record(client, place)
         case "topic":
             return Answer(place, topic=await client.topics.describe(place.name))
+        case "job":
+            return await jobs.answer(client, place)
         case _:
             assert_never(question)
 

@@ -15,6 +15,7 @@ from dssctl.connection import connected
 from dssctl.settings import Settings
 from dssctl.top.feed.answers import answered
 from dssctl.top.feed.clock import wall_ms
+from dssctl.top.feed.job_answers import JobAnswers
 from dssctl.top.limits import (
     AWAY_FIRST_S,
     AWAY_MAX_S,
@@ -42,12 +43,9 @@ Given = TypeVar("Given")
 def rest_s(update: "WatchUpdate") -> float:
     """How long to read nothing more: who presses keys comes first.
 
-    The daemon tells a watcher that is slow less often, and then the latest. What comes anew is
-    wanted at once.
+    The daemon tells a watcher that is slow less often, and then the latest.
     """
-    if update.anew or not update.complete:
-        return 0
-    return FEED_REST_S + len(update.changed) * FEED_REST_ITEM_S
+    return len(update.changed) * FEED_REST_ITEM_S + (FEED_REST_S if update.complete else 0)
 
 
 class Live:
@@ -59,6 +57,7 @@ class Live:
         self._client: Client | None = None
         self._refused = ""
         """Why the watch does not run, although the daemon answers."""
+        self._jobs = JobAnswers()
         self._look = asyncio.Event()
         """Something was heard that asks for a look at the daemon at once."""
 
@@ -75,7 +74,7 @@ class Live:
         """What no watch tells of a place."""
         client = self._connected()
         try:
-            return await in_time(answered(client, place, question, picture))
+            return await in_time(answered(client, place, question, picture, self._jobs))
         except DssError as failure:
             return Answer(place, failure=failure.message)
 
@@ -112,10 +111,14 @@ class Live:
             with suppress(DssError):
                 tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
             try:
+                anew = False
                 async for update in client.watch(*WATCHED, all=self._private):
                     self._refused, pause_s = "", AWAY_FIRST_S
+                    anew |= update.anew
                     tell(Updated(update))
-                    await asyncio.sleep(rest_s(update))
+                    # What comes anew is wanted at once.
+                    await asyncio.sleep(0 if anew else rest_s(update))
+                    anew &= not update.complete
             except DssError as failure:
                 self._refused = failure.message
             self._look.set()

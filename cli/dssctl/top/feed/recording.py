@@ -17,6 +17,7 @@ from dss_client import (
     Event,
     Group,
     Held,
+    Job,
     Operation,
     PeerHeld,
     Quarantined,
@@ -47,8 +48,8 @@ _HEADER = "dssctl-top"
 _CLASSES: Mapping[str, Any] = {
     each.__name__: each
     for each in (
-        DaemonStatus, Event, Fates, Group, Happened, Held, Listed, Lost, OperatedStream, Operation,
-        PeerHeld, Progress, Quarantined, Rates, Schedule, ScheduleRun, SessionSummary,
+        DaemonStatus, Event, Fates, Group, Happened, Held, Job, Listed, Lost, OperatedStream,
+        Operation, PeerHeld, Progress, Quarantined, Rates, Schedule, ScheduleRun, SessionSummary,
         Stood, StorageTopic, StreamBounds,
         Ticked, Topic, TopicSummary, UnreadLoss, Updated, WatchKey, WatchUpdate, WatchedGrant,
         WatchedLag, WatchedMember,

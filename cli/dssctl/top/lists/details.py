@@ -31,7 +31,8 @@ class DetailRow(NamedTuple):
     text: str
 
 
-def _details(title: str, rows: "Any", empty: str) -> Listing[DetailRow]:  # noqa: ANN401
+def details(title: str, rows: "Any", empty: str) -> Listing[DetailRow]:  # noqa: ANN401
+    """A page of lines."""
     return Listing(
         title=title,
         columns=(
@@ -70,13 +71,13 @@ def _rows_of(listing: Listing[Any], scene: Scene) -> Mapping[str, DetailRow]:
     return numbered(detail_rows(facts_of(listing, row, scene.pen), scene.width))
 
 
-EVENT = _details("Event", lambda scene: _rows_of(EVENTS, scene), "this event is not kept any more")
-OPERATION = _details(
+EVENT = details("Event", lambda scene: _rows_of(EVENTS, scene), "this event is not kept any more")
+OPERATION = details(
     "Operation", lambda scene: _rows_of(OPERATIONS, scene), "this operation is not told any more"
 )
 
 
-FACTS = _details(
+FACTS = details(
     "Facts",
     lambda scene: numbered([DetailRow(*each) for each in scene.place.lines]),
     "nothing is known",
@@ -94,7 +95,7 @@ def _session_rows(scene: Scene) -> Mapping[str, DetailRow]:
     return numbered(rows)
 
 
-SESSION = _details("Session", _session_rows, "the client has no session any more")
+SESSION = details("Session", _session_rows, "the client has no session any more")
 
 
 def _record_of(scene: Scene) -> "Record | None":
@@ -128,7 +129,7 @@ def _record_rows(scene: Scene) -> Mapping[str, DetailRow]:
     return numbered(rows)
 
 
-RECORD = _details("Record", _record_rows, "this record is not there any more")
+RECORD = details("Record", _record_rows, "this record is not there any more")
 
 
 def _decoded(value: bytes) -> str:

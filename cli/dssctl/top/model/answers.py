@@ -5,14 +5,22 @@ nowhere.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from dss_client import Record, RecordStanding, StreamSums, Topic
+    from dss_client import JobChunk, Record, RecordStanding, StreamSums, Topic
     from dssctl.top.model.places import Place
 
-Question: TypeAlias = Literal["out", "stream", "record", "topic"]
+Question: TypeAlias = Literal["out", "stream", "record", "topic", "job"]
 """What is asked while a screen is open, because no watch tells of it."""
+
+
+class LogLine(NamedTuple):
+    """What a driver of a job said on this machine, or the daemon told of it."""
+
+    at_ms: int
+    by: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +34,11 @@ class Answer:
     """Why the floors stand where they do."""
     records: "tuple[Record, ...]" = ()
     topic: "Topic | None" = None
+    params: str = ""
+    """Of a job: what its driver is told besides."""
+    chunks: "tuple[JobChunk, ...]" = ()
+    """Its manifest."""
+    log: tuple[LogLine, ...] = ()
+    """The newest last."""
     failure: str = ""
     """Why there is no answer, or only a part."""

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from dssctl.top.limits import EVENTS_KEPT, SAMPLE_TICKS
+from dssctl.top.model.courses import Course, coursed
 from dssctl.top.model.trends import NOTHING, Sample, Trend, sampled, summed
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         DaemonStatus,
         Event,
         Group,
+        Job,
         Operation,
         Schedule,
         SessionSummary,
@@ -42,6 +44,7 @@ class Items:
     lags: "Mapping[str, Mapping[str, WatchedLag]]" = field(default_factory=dict)
     sessions: "Mapping[str, SessionSummary]" = field(default_factory=dict)
     operations: "Mapping[str, Operation]" = field(default_factory=dict)
+    jobs: "Mapping[str, Job]" = field(default_factory=dict)
 
 
 _KEPT = frozenset(each.name for each in fields(Items))
@@ -78,6 +81,8 @@ class Picture:
     trends: Mapping[str, Trend] = field(default_factory=dict)
     """Of groups."""
     total: Trend = ()
+    courses: Mapping[int, Course] = field(default_factory=dict)
+    """Of jobs that have not ended, by their numbers: a name may be another job's by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +230,12 @@ def _ticked(picture: Picture, at_ms: int) -> Picture:
         name: sampled(picture.trends.get(name, ()), sample) for name, sample in samples.items()
     }
     total = sampled(picture.total, summed(list(samples.values())))
-    return replace(picture, trends=trends, total=total)
+    courses = {
+        job.job_id: coursed(picture.courses.get(job.job_id, ()), job, at_ms)
+        for job in picture.items.jobs.values()
+        if not job.has_ended
+    }
+    return replace(picture, trends=trends, total=total, courses=courses)
 
 
 def _sample(group: "Group") -> Sample:

@@ -18,7 +18,7 @@ class Place:
     """NAME@FILTER, where it is about one."""
     stream: str = ""
     name: str = ""
-    """Of a topic, a client, an operation, an event."""
+    """Of a topic, a client, an operation, an event, a job."""
     offset: int | None = None
     """Of a record; of a stream: from where on its records are shown."""
     lines: tuple[tuple[str, str], ...] = ()

@@ -112,7 +112,9 @@ def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
         return line(Span(f" {glyphs.bad} the daemon is away since {since}{reason}", "bad"))
     if not picture.complete:
         return line(Span(" waiting for the daemon", "warn"))
-    found = [*_alerts_of_groups(picture), *_alerts_of_status(picture.status)]
+    found = [
+        *_alerts_of_groups(picture), *_alerts_of_jobs(picture), *_alerts_of_status(picture.status)
+    ]  # fmt: skip
     if not found:
         return line(Span(f" {glyphs.good} nothing is wrong", "good"))
     spans: list[str | Span] = []
@@ -135,6 +137,13 @@ def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
         for state, number in counts.items()
         if number
     ]
+
+
+def _alerts_of_jobs(picture: Picture) -> list[tuple[str, Look]]:
+    alone = sum(
+        job.state == "active" and not job.driver_lives for job in picture.items.jobs.values()
+    )
+    return [(f"{counted(alone, 'job')} without a driver", "warn")] if alone else []
 
 
 def _alerts_of_status(status: "DaemonStatus | None") -> list[tuple[str, Look]]:

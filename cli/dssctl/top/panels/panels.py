@@ -20,6 +20,19 @@ from dssctl.top.lists.groups import (
     state_of,
 )
 from dssctl.top.lists.history import EVENTS, OPERATIONS
+from dssctl.top.lists.jobs import (
+    LOG,
+    JobRow,
+    bound,
+    driver,
+    held_up,
+    job_facts,
+    job_look,
+    left,
+    progress,
+    records_s,
+    row_at,
+)
 from dssctl.top.lists.listing import Pen, Scene, facts_of
 from dssctl.top.lists.streams import STREAMS, stream_rows
 from dssctl.top.paint import amounts
@@ -36,6 +49,7 @@ from dssctl.top.panels.blocks import (
     rows_block,
 )
 from dssctl.top.panels.heatmap import heat_lines
+from dssctl.top.panels.manifest import manifest_lines
 
 if TYPE_CHECKING:
     from dss_client import DaemonStatus
@@ -173,3 +187,50 @@ def topic(scene: Scene, width: int, height: int) -> Sequence[Line]:
     if row is None:
         return filled([line(Span("this topic is not there", "bad"))], width, height, scene.pen)
     return indented(facts_in_two(facts_of(TOPICS, row, scene.pen), width - 2, height, scene.pen))
+
+
+def job(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """One bulk job: how it stands, and its manifest as a picture."""
+    pen, row = scene.pen, row_at(scene)
+    if row is None:
+        gone = "this job is not there" if scene.picture.complete else "waiting for the daemon"
+        return filled([line(Span(gone, "warn"))], width, height, pen)
+    chunks = scene.answer.chunks if scene.answer else ()
+    if width < LARGE_COLUMNS:
+        facts = _job_lines(row, pen)
+        inner = width - 2
+        pictured = manifest_lines(row.job, chunks, inner, height - len(facts), pen)
+        return indented(filled([*facts, *pictured], inner, height, pen))
+    third = width // 3
+    rest = width - third
+    pictured = manifest_lines(row.job, chunks, rest - 4, height - 2, pen)
+    return joined(
+        [
+            box(line(Span("Job", "strong")),
+                facts_block(job_facts(row, pen), third - 4, height - 2, pen), third, height, pen),
+            box(line(Span("Chunks", "strong")), pictured, rest, height, pen),
+        ]
+    )  # fmt: skip
+
+
+def _job_lines(row: JobRow, pen: Pen) -> list[Line]:
+    """A job in three lines."""
+    job = row.job
+    reason = held_up(row)
+    return [
+        line(Span(job.state, job_look(job)), Span("  chunks ", "dim"),
+            progress(row, _BAR_PLACES, pen),
+            Span("  records/s ", "dim"), records_s(row),
+            Span("  done in ", "dim"), left(row)),
+        line(Span("driver ", "dim"), driver(job), Span("  rate bound ", "dim"), bound(job)),
+        line(Span("held up by ", "dim"), said(reason or "nothing", "warn" if reason else "")),
+    ]  # fmt: skip
+
+
+_BAR_PLACES = 20
+
+
+def log_below(scene: Scene, width: int, height: int) -> Sequence[Line]:
+    """What was said of a job last."""
+    block = rows_block(LOG, scene, width - 4, height - 2)
+    return box(line(Span("Said last", "strong")), block, width, height, scene.pen)

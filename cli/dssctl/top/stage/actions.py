@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dss_core.times import parse_time, text_of_us
 from dssctl.top.lists.catalogue import BoundsRow
 from dssctl.top.lists.groups import GroupRow
+from dssctl.top.lists.jobs import JobRow
 from dssctl.top.lists.streams import MemberRow, StreamRow
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place
 
 if TYPE_CHECKING:
+    from dss_client import Job
     from dss_client.changes import Change
 
 
@@ -38,6 +40,14 @@ class Spot(NamedTuple):
         if isinstance(self.row, StreamRow | BoundsRow):
             return self.row.stream
         return self.place.stream
+
+    @property
+    def job(self) -> "Job | None":
+        """The bulk job that it is, or belongs to, as it stands."""
+        row, place = self.row, self.place
+        name = row.job.name if isinstance(row, JobRow) else place.name
+        is_one = isinstance(row, JobRow) or place.noun == "job"
+        return self.picture.items.jobs.get(name) if is_one else None
 
     @property
     def paused(self) -> bool:
@@ -151,6 +161,42 @@ def _pause_schedule(spot: Spot, _typed: str) -> "Change":
     return ResumeSchedule(name) if spot.row.paused else PauseSchedule(name)
 
 
+def _job_goes_on(spot: Spot) -> bool:
+    return spot.job is not None and not spot.job.has_ended
+
+
+def _job_ended(spot: Spot) -> bool:
+    return spot.job is not None and spot.job.has_ended
+
+
+def _job_name(spot: Spot) -> str:
+    return spot.job.name if spot.job is not None else ""
+
+
+def _job_pauses(spot: Spot) -> str:
+    is_paused = spot.job is not None and spot.job.state == "paused"
+    return f"{'Resume' if is_paused else 'Pause'} the job {_job_name(spot)}"
+
+
+def _pause_job(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import PauseJob, ResumeJob
+
+    is_paused = spot.job is not None and spot.job.state == "paused"
+    return ResumeJob(_job_name(spot)) if is_paused else PauseJob(_job_name(spot))
+
+
+def _cancel_job(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import CancelJob
+
+    return CancelJob(_job_name(spot))
+
+
+def _remove_job(spot: Spot, _typed: str) -> "Change":
+    from dss_client.changes import RemoveJob
+
+    return RemoveJob(_job_name(spot))
+
+
 def _rebalance(spot: Spot, _typed: str) -> "Change":
     from dss_client.changes import Rebalance
 
@@ -217,6 +263,7 @@ ACTION_TABLE = (
         "P", lambda spot: f"{'Resume' if spot.row.paused else 'Pause'} {_schedule_of(spot)}",
         "pause or resume the schedule", lambda spot: bool(_schedule_of(spot)), _pause_schedule,
     ),
+    Action("P", _job_pauses, "pause or resume the bulk job", _job_goes_on, _pause_job),
     Action(
         "R", lambda spot: f"Rebalance {spot.group}", "spread the streams evenly over the members",
         _has_group, _rebalance,
@@ -254,6 +301,14 @@ ACTION_TABLE = (
     Action(
         "C", lambda spot: f"Close the session of {_client_of(spot)}", "end the client's session",
         lambda spot: bool(_client_of(spot)), _close, severe=_client_of,
+    ),
+    Action(
+        "C", lambda spot: f"Cancel the job {_job_name(spot)}",
+        "end the bulk job; what it published stays", _job_goes_on, _cancel_job, severe=_job_name,
+    ),
+    Action(
+        "X", lambda spot: f"Forget the job {_job_name(spot)}",
+        "forget a bulk job that has ended", _job_ended, _remove_job, severe=_job_name,
     ),
     Action(
         "X", lambda spot: f"Remove {_removed(spot)}", "remove the group or the topic",

@@ -32,9 +32,14 @@ def of_group(line: str) -> Callable[[Place], str]:
     return lambda place: f"dssctl {line} {word(place.group)}"
 
 
+def of_name(line: str) -> Callable[[Place], str]:
+    """A line that ends with the name of the place."""
+    return lambda place: f"dssctl {line} {word(place.name)}"
+
+
 def events_line(place: Place) -> str:
     """The events of a place."""
-    subject = place.stream or place.group
+    subject = place.stream or place.group or place.name
     return f"dssctl events --subject {word(subject)}" if subject else "dssctl events"
 
 
@@ -77,7 +82,8 @@ _Words = tuple[tuple[str, str], tuple[str, ...], tuple[str, ...]]
 
 def _words(change: "Change") -> _Words | None:
     """Noun and verb, options, and names."""
-    return _of_records(change) or _of_groups(change) or _of_members(change) or _of_rest(change)
+    found = _of_records(change) or _of_groups(change) or _of_members(change)
+    return found or _of_jobs(change) or _of_rest(change)
 
 
 def _of_records(change: "Change") -> _Words | None:
@@ -124,6 +130,22 @@ def _of_rest(change: "Change") -> _Words | None:
             return ("schedules", "pause"), (), (schedule,)
         case changes.ResumeSchedule(schedule):
             return ("schedules", "resume"), (), (schedule,)
+        case _:
+            return None
+
+
+def _of_jobs(change: "Change") -> _Words | None:
+    from dss_client import changes
+
+    match change:
+        case changes.PauseJob(job):
+            return ("jobs", "pause"), (), (job,)
+        case changes.ResumeJob(job):
+            return ("jobs", "resume"), (), (job,)
+        case changes.CancelJob(job):
+            return ("jobs", "cancel"), (), (job,)
+        case changes.RemoveJob(job):
+            return ("jobs", "rm"), (), (job,)
         case _:
             return None
 

@@ -9,7 +9,9 @@ from dssctl.top.model.places import Ordering
 from dssctl.top.stage.actions import ACTION_TABLE, Action, Spot, actions_at
 from dssctl.top.stage.keys import KEYS, REPLAY_KEYS
 
-_NOUNS = "pulse groups topics sessions leaders schedules operations events; group NAME, topic NAME"
+_NOUNS = (
+    "pulse groups topics sessions leaders schedules jobs operations events; group NAME, job NAME"
+)
 
 
 def _help_lines() -> Iterator[DetailRow]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from dssctl.top.limits import RECORDS_PAGE
 from dssctl.top.lists.details import detail_rows
 from dssctl.top.lists.groups import GroupRow
+from dssctl.top.lists.jobs import JobRow
 from dssctl.top.lists.listing import facts_of, next_ordering, ordering_by
 from dssctl.top.lists.streams import MemberRow
 from dssctl.top.model.places import Ordering, Place, Visit, Way
@@ -164,6 +165,9 @@ def _events(view: View) -> View:
         return gone_to(view, Place("events", group=spot.row.key))
     if isinstance(spot.row, MemberRow):
         return gone_to(view, Place("events", name=spot.row.member.client_id))
+    if isinstance(spot.row, JobRow) or spot.place.noun == "job":
+        name = spot.row.job.name if isinstance(spot.row, JobRow) else spot.place.name
+        return gone_to(view, Place("events", name=name))
     if spot.stream:
         return gone_to(view, Place("events", group=spot.group, stream=spot.stream))
     return gone_to(view, Place("events", group=spot.group))

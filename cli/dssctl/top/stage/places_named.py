@@ -32,10 +32,9 @@ def place_named(written: str, picture: Picture) -> Named:
         near = get_close_matches(name.lower(), names(), n=2)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         return f"there is no screen {name}{meant}"
-    if noun == "groups" and argument:
-        noun = "group"
-    if noun == "topics" and argument:
-        noun = "topic"
+    one = noun.removesuffix("s")
+    if argument and one in SCREENS and SCREENS[one].argument:
+        noun = one
     screen = SCREENS[noun]
     if not screen.argument:
         return Place(noun)

@@ -12,6 +12,7 @@ from dssctl.top.lists.catalogue import SESSIONS, TOPIC_STREAMS, TOPICS
 from dssctl.top.lists.details import EVENT, FACTS, OPERATION, RECORD, RECORDS, SESSION
 from dssctl.top.lists.groups import GROUPS, LEADERS
 from dssctl.top.lists.history import EVENTS, OPERATIONS
+from dssctl.top.lists.jobs import CHUNKS, JOB_FACTS, JOBS, LOG
 from dssctl.top.lists.listing import Listing
 from dssctl.top.lists.schedules import SCHEDULES
 from dssctl.top.lists.streams import MEMBERS, OUT, STREAMS
@@ -23,6 +24,7 @@ from dssctl.top.stage.command_lines import (
     consume_line,
     events_line,
     of_group,
+    of_name,
     operations_line,
     plain,
     record_line,
@@ -94,7 +96,7 @@ _TABLE = (
     Screen("topics", "Topics", (Tab(TOPICS, plain("topics ls")),), ("t",)),
     Screen(
         "topic", "Topic",
-        (Tab(TOPIC_STREAMS, lambda place: plain(f"topics describe {place.name}")(place), "topic"),),
+        (Tab(TOPIC_STREAMS, of_name("topics describe"), "topic"),),
         above=Strip(panels.topic, 5, 8), argument="name",
     ),
     Screen("sessions", "Sessions", (Tab(SESSIONS, plain("sessions ls")),), ("clients", "s")),
@@ -103,11 +105,21 @@ _TABLE = (
         beside=False, argument="name",
     ),
     Screen("schedules", "Schedules", (Tab(SCHEDULES, plain("schedules ls")),), ("cron",)),
+    Screen("jobs", "Jobs", (Tab(JOBS, plain("jobs ls")),), ("j", "bulk")),
+    Screen(
+        "job", "Job",
+        (
+            Tab(CHUNKS, of_name("jobs describe --chunks"), "job"),
+            Tab(LOG, of_name("jobs logs"), "job"),
+            Tab(JOB_FACTS, of_name("jobs describe"), "job"),
+        ),
+        above=Strip(panels.job, 7, 14), below=Strip(panels.log_below, 0, 8), argument="name",
+    ),
     Screen("leaders", "Leaders", (Tab(LEADERS, plain("leaders ls")),), ("l",)),
     Screen("operations", "Operations", (Tab(OPERATIONS, operations_line),), ("ops", "o")),
     Screen(
         "operation", "Operation",
-        (Tab(OPERATION, lambda place: plain(f"ops show {place.name}")(place)),), ("op",),
+        (Tab(OPERATION, of_name("ops show")),), ("op",),
         beside=False, argument="name",
     ),
     Screen("events", "Events", (Tab(EVENTS, events_line),), ("e",)),
