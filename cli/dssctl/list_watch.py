@@ -7,7 +7,6 @@ printed. Invariant: a daemon that is away ends nothing; it is told once, and onc
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dss_core.errors import Stopping, TimedOut, Unreachable
@@ -59,7 +58,7 @@ def watch_list(
 def change_kind(kind: Kind) -> Kind:
     """Items of a kind with what happened to them."""
     happened = Column("event", "EVENT", width=7, styles={GONE: "yellow", ADDED: "green"})
-    return replace(kind, name=f"{kind.name}Event", columns=(happened, *kind.columns))
+    return kind._replace(name=f"{kind.name}Event", columns=(happened, *kind.columns))
 
 
 class Changes:

@@ -5,7 +5,6 @@ Invariant: an item has the same fields wherever it is printed; only the columns 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
@@ -110,7 +109,7 @@ PLAN_KIND = Kind(
         Column("revision", "REVISION"),
         Column("kind", "KIND", only_csv=True),
         Column("subject", "SUBJECT", only_csv=True),
-        replace(_at("planned_at", "PLANNED"), only_csv=True),
+        _at("planned_at", "PLANNED")._replace(only_csv=True),
     ),
     lambda item: str(item["subject"]),
 )

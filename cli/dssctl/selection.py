@@ -5,8 +5,7 @@ is left out by a limit is told. A list that is shown as it comes loads no gramma
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dssctl.output import Item, Kind, note
 from dssctl.settings import Format, Settings
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from dssctl.choosing import Choice
 
 
-@dataclass(frozen=True, slots=True)
-class ListRules:
+class ListRules(NamedTuple):
     """How one list differs from the others."""
 
     in_daemon: bool = False
@@ -29,8 +27,7 @@ class ListRules:
     """The names that completion has of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a list asks the daemon for."""
 
     filter: str = ""

@@ -4,8 +4,8 @@ Invariant: what `resolve` returns can be given to gRPC as it is.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from dss_core.default_paths import OPERATORS_SOCKET_NAME, default_socket
 from dss_core.errors import IllegalArgument, SocketPathTooLong
@@ -14,8 +14,7 @@ from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One daemon's address."""
 
     target: str

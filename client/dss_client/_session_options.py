@@ -1,10 +1,9 @@
 """How a client wants its session; apart from the session, which loads gRPC."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
+class SessionOptions(NamedTuple):
     """How a client's session is opened."""
 
     client_id: str

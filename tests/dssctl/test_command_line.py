@@ -16,7 +16,7 @@ import typer
 import dssctl as package
 from dss_core.errors import REGISTRY
 from dssctl.explanations import EXPLANATIONS, explanation_of
-from dssctl.settings import Format
+from dssctl.settings import Format, Settings
 from dssctl.tree import COMMANDS, root
 from support.dssctl_call import run_dssctl
 
@@ -279,3 +279,33 @@ def test_no_command_returns_what_would_be_discarded() -> None:
         if "typer" in ast.unparse(node.value)
     ]
     assert returned == []
+
+
+@pytest.mark.parametrize(
+    ("words", "verbs"),
+    [
+        (["groups", "ls"], {"ls"}),
+        (["group", "list", "--help"], {"ls"}),
+        (["groups", "-o", "json", "ls"], None),
+        (["groups", "--help"], None),
+        (["groups", "lst"], None),
+        (["groups"], None),
+    ],
+)
+def test_of_the_verbs_of_a_noun_only_the_one_that_is_named_at_once_is_made(
+    words: list[str], verbs: set[str] | None
+) -> None:
+    program = root()
+    context = program.make_context("dssctl", list(words), obj=Settings())
+    name, noun, rest = program.resolve_command(context, list(words))
+    every = set(program.get_command(context, "groups").commands)
+    assert len(every) > 5
+    assert (name, rest, set(noun.commands)) == ("groups", words[1:], verbs or every)
+
+
+@pytest.mark.parametrize("noun", ["grants", "borrowers"])
+def test_a_group_is_named_behind_a_list_or_by_an_option_but_once(noun: str, dssctl: Run) -> None:
+    assert dssctl(*NOBODY, noun, "ls", "billing").returncode == 3
+    twice = dssctl(*NOBODY, noun, "ls", "billing", "-g", "billing")
+    assert twice.returncode == 2
+    assert b"the group is named twice" in twice.stderr

@@ -24,9 +24,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar, cast
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar, cast
 
 from dss_core.errors import DssError, IllegalConfig
 from dssctl.config.keys import KEYS, did_you_mean, put, truth
@@ -43,8 +43,7 @@ Table = Mapping[str, object]
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """A named target."""
 
     name: str
@@ -56,16 +55,15 @@ class Context:
     spark_master: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """What the file says."""
 
     path: Path
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = MappingProxyType({})
     """By the name of the key."""
     previous: str = ""
-    contexts: Mapping[str, Context] = field(default_factory=dict)
-    defaults: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    contexts: Mapping[str, Context] = MappingProxyType({})
+    defaults: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """Of single commands, by their names: `groups ls`."""
 
 

@@ -5,7 +5,7 @@ from every origin, with the same words.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dss_core.times import parse_span_ms
 from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S, WATCH_INTERVAL_S_MIN
@@ -17,8 +17,7 @@ NO = frozenset({"no", "false", "off", "0"})
 TEMPLATE = "template="
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """One thing that can be configured."""
 
     name: str

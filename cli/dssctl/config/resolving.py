@@ -6,7 +6,7 @@ for this command before what is for all, and the default last.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dss_core.errors import ContextNotFound, DssError, IllegalArgument, IllegalConfig
 from dssctl.config.document import Configuration, Context, config_path, read_configuration
@@ -17,8 +17,7 @@ from dssctl.settings import Settings
 NO_CONTEXT = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """The value of a key, and who gave it."""
 
     key: str

@@ -5,7 +5,6 @@ Invariant: every column that is named is shown, in the order of the names.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from dss_core.errors import WrongUsage
 from dssctl.near_names import near_names
@@ -37,7 +36,7 @@ def with_columns(kind: Kind, wanted: str) -> Kind:
         column = _column(kind, part.removeprefix("+"))
         if column.field not in {each.field for each in chosen}:
             chosen.append(column)
-    return replace(kind, columns=tuple(chosen))
+    return kind._replace(columns=tuple(chosen))
 
 
 def only_columns(kind: Kind, item: Item) -> Item:
@@ -54,5 +53,5 @@ def _column(kind: Kind, name: str) -> Column:
         raise WrongUsage(reason=f"There is no column '{name}'.{said}", command="dssctl explain")
     for column in kind.columns:
         if column.field == field:
-            return replace(column, wide=False, only_csv=False)
+            return column._replace(wide=False, only_csv=False)
     return Column(field, header_of(field))

@@ -4,10 +4,9 @@ An item is a mapping from field names (the words of the wire) to plain values. I
 is constant; everything that a format needs to know about an item stands in its kind.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dssctl.limits import MOMENT_COLUMNS
 from dssctl.output.escape import escaped
@@ -25,8 +24,7 @@ Cell: TypeAlias = Callable[[Item, int], str]
 API_VERSION = "dssctl/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One field of an item, as a table shows it."""
 
     field: str
@@ -41,7 +39,7 @@ class Column:
     """Reserved for it in a table that is printed while it grows."""
     cell: Cell | None = None
     """How to show it, where the plain value will not do."""
-    styles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    styles: Mapping[str, str] = MappingProxyType({})
     """Colours of values, on a terminal."""
 
     def text(self, item: Item, now_us: int, style: TimeStyle = TimeStyle.RELATIVE) -> str:
@@ -64,8 +62,7 @@ class Column:
         return max(self.width, MOMENT_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of thing, ``Group`` for one."""
 
     name: str
@@ -81,8 +78,7 @@ class Kind:
         return fields_of(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A list inside an item that a table shows below it."""
 
     field: str
