@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from dss_core.arrow_layout import HEADERS_TYPE
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dss_core.errors import IllegalSubject
+from dss_core.errors import DssError, IllegalArgument, IllegalSubject, RecordTooLarge
 from dss_core.frame import examine
+from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.staged import (
     STAGED_HEAD_BYTES,
@@ -41,6 +44,36 @@ def test_a_staged_file_gives_the_frames_that_were_added_in_their_order(tmp_path:
     assert sum(each.header.records for each in verified) == file.records == 200
     assert decode(frames[1], checksums=False).payloads[99] == b"99 of 1"
     assert chunk_of_name(file.name) == FOR.chunk
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "refused"),
+    [
+        ("payloads", bytes(RECORD_BYTES_MAX + 1), RecordTooLarge),
+        ("keys", bytes(KEY_BYTES_MAX + 1), IllegalArgument),
+        ("headers", [("n", bytes(HEADER_BYTES_MAX))], IllegalArgument),
+        ("headers", [("n", b"")] * (HEADERS_MAX + 1), IllegalArgument),
+    ],
+)
+def test_a_record_beyond_a_limit_is_refused_wherever_it_stands_in_arrow_columns(
+    tmp_path: Path, column: str, value: object, refused: type[DssError]
+) -> None:
+    rows = 2_000
+    values: dict[str, list[object]] = {
+        "payloads": [bytes(200)] * rows,
+        "keys": [b"k"] * rows,
+        "headers": [[("n", b"v")]] * rows,
+    }
+    values[column][-1] = value
+    columns = Columns(
+        payloads=pa.array(values["payloads"], pa.binary()),
+        keys=pa.array(values["keys"], pa.binary()),
+        subjects="orders/new",
+        headers=pa.array(values["headers"], HEADERS_TYPE),
+    )
+    with pytest.raises(refused), StagedWriter(tmp_path, FOR) as staged:
+        staged.add(columns, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_frames_larger_than_one_read_come_whole(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ Whoever may make schedules over the network must not choose where files are writ
 in the directory ``exports`` of the data directory; an operator may put a link there.
 
 Invariant: when a run ends, however that is, no process of it goes on; the job that it leaves is
-gone on with by the next run.
+gone on with by the next run. Where the daemon is killed, its driver goes on as any other does: it
+waits for the next life, has the job's lease, and ends with the job.
 """
 
 import asyncio
