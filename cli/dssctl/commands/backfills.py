@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from dssctl.changing import Changing
 from dssctl.connection import ask
-from dssctl.driving import Drive, JobName, Rate, Target, make_job, size_or_usual
+from dssctl.driving import (
+    Drive,
+    JobName,
+    MakingAndTelling,
+    Rate,
+    Target,
+    Wait,
+    make_job,
+    size_or_usual,
+)
 from dssctl.engines import LOCAL, Conf, EngineName, Master, chosen
 from dssctl.output import note
 from dssctl.tree import noun, settings_of
@@ -15,7 +23,7 @@ from dssctl.tree import noun, settings_of
 app = noun("backfills")
 
 
-@app.command(cls=Changing)
+@app.command(cls=MakingAndTelling)
 def create(
     context: typer.Context,
     name: JobName,
@@ -51,6 +59,7 @@ def create(
     engine: EngineName = None,
     master: Master = None,
     conf: Conf = None,
+    wait: Wait = False,
 ) -> None:
     """Make records of the rows of files, each exactly once, in the order of their keys."""
     from dss_bulk.backfill_work import BackfillParams, chunks_of, looked_through, rows_refused
@@ -85,4 +94,4 @@ def create(
         params=BackfillParams(rule, inputs.files, folder).to_json(),
         inputs=chunks_of(inputs),
     )
-    make_job(context, change, driver, drive=drive)
+    make_job(context, change, driver, drive=drive, wait=wait)
