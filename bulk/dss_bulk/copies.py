@@ -162,6 +162,12 @@ def _in_turns(first: pa.Int32Array, *others: pa.Int32Array) -> pa.Buffer:
     return pa.py_buffer(found)
 
 
+@lru_cache(1)
+def _each() -> pa.Int32Scalar:
+    """How many origin headers a record has; with its first value Arrow loads pandas, if any."""
+    return pa.scalar(len(_NAMES), pa.int32())
+
+
 def _names(records: int) -> pa.StringArray:
     """The names of the origin headers, of so many records."""
     return _repeated_names(_rounded(records))[: len(_NAMES) * records]
@@ -182,7 +188,7 @@ def _repeated_names(records: int) -> pa.StringArray:
 
 def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
     """Each record's own headers, then its origin headers."""
-    records, each = len(headers), pa.scalar(len(_NAMES), pa.int32())
+    records, each = len(headers), _each()
     names, values = _names(records), origins
     offsets = pc.add(headers.offsets, pc.multiply(_numbers(records + 1), each))
     if len(headers.keys):

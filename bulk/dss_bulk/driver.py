@@ -276,7 +276,7 @@ class _Published:
     async def commit(self, chunk: int, done: ChunkDone) -> None:
         """Publish a chunk, and say so."""
         lease = self._lease
-        commit = partial(lease.commit, chunk, done.files, output=done.output)
+        commit = partial(lease.commit, chunk, done.files, output=done.output, records=done.records)
         await _with_room(lease, commit)
         self._records += done.records
         lease.said = json.dumps({"records": self._records})

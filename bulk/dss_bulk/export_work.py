@@ -63,16 +63,12 @@ class ExportWork:
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
-        records = 0
+        read = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+        parts = [(stream, self._selection.of(table)) async for stream, table in read]
+        records = sum(int(table.num_rows) for _, table in parts)
         if not self._run.published:
-            parts = [
-                (stream, self._selection.of(table))
-                async for stream, table in tables_of(
-                    self._client, chunk.ranges, in_place=self._in_place
-                )
-            ]
             # The loop keeps the lease while a slow disk is written to.
-            records = await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
+            await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
             if last:
                 await asyncio.to_thread(self._run.publish, self._params.ends)
         output = json.dumps({"records": records, "run": self._run.folder.name})

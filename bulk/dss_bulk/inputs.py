@@ -4,7 +4,8 @@ Their order is their own, file after file, or that of the order columns; chunks 
 what a chunk holds follows from the files alone. Sizes and times of the files are kept in the
 manifest and looked at again, because a file that changed would shift every row behind.
 
-Invariant: all files have the same columns of the same types; a row is named by file and number.
+Invariant: all files have the same columns of the same types; a row is named by file and number,
+and one that cannot be read is there with the reason (`dss_bulk.csv_rows`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from dss_bulk.csv_rows import REJECT, read_csv
 from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH
 from dss_bulk.rows import RowRule
 from dss_core.errors import InputRefused
@@ -61,15 +62,19 @@ class Inputs:
         """
         files: list[InputFile] = []
         schema: pa.Schema | None = None
+        table: pa.Table | None = None
         for path in paths:
-            own, rows = _schema_and_rows(path)
+            own, rows, table = _head(path)
             _require_columns(path, own, rule)
             if schema is not None and not own.equals(schema):
                 raise InputRefused(file=path, reason=_difference(schema, own))
             schema = own
             stat = path.stat()
             files.append(InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows))
-        return cls(files, rule)
+        inputs = cls(files, rule)
+        if table is not None:
+            inputs._keep(len(files) - 1, table)
+        return inputs
 
     @property
     def rows(self) -> int:
@@ -92,6 +97,8 @@ class Inputs:
 
     def batches(self, start: int, end: int) -> Iterator[pa.Table]:
         """Rows of the one order, with the columns ``__file`` and ``__row`` that say whence.
+
+        Where ``__reject`` is not null, a row cannot be read.
 
         Raises:
             InputRefused: a file cannot be read.
@@ -124,18 +131,27 @@ class Inputs:
         table = _reading(path, _read_whole)
         if table.num_rows != self.files[number].rows:
             raise InputRefused(file=path, reason="it has other rows than when the job was made")
+        return self._keep(number, table)
+
+    def _keep(self, number: int, table: pa.Table) -> pa.Table:
         rows = pa.array(range(table.num_rows), pa.int64())
         files = pa.repeat(pa.scalar(number, pa.int32()), table.num_rows)
         table = table.append_column("__file", files).append_column("__row", rows)
+        if REJECT not in table.column_names:
+            table = table.append_column(REJECT, pa.nulls(table.num_rows, pa.utf8()))
+        columns = [name for name in table.column_names if name != REJECT]
+        table = table.select([*columns, REJECT])
         self._last = (number, table)
         return table
 
 
-def _schema_and_rows(path: Path) -> tuple[pa.Schema, int]:
+def _head(path: Path) -> tuple[pa.Schema, int, pa.Table | None]:
+    """The columns of a file, how many rows it has, and these, where they had to be read."""
     if _format(path) == "parquet":
-        return _reading(path, _parquet_head)
+        return *_reading(path, _parquet_head), None
     table = _reading(path, _read_whole)
-    return table.schema, table.num_rows
+    columns = [name for name in table.column_names if name != REJECT]
+    return table.select(columns).schema, table.num_rows, table
 
 
 def _parquet_head(path: Path) -> tuple[pa.Schema, int]:
@@ -148,7 +164,7 @@ def _read_whole(path: Path) -> pa.Table:
         case "parquet":
             return pq.read_table(path, partitioning=None).replace_schema_metadata()
         case "csv":
-            return pa.csv.read_csv(path)
+            return read_csv(path)
         case _:
             return pa.json.read_json(path)
 

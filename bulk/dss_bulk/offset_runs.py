@@ -5,8 +5,6 @@ import pyarrow.compute as pc
 
 from dss_core.progress import Ranges
 
-_ONE = pa.scalar(1, pa.uint64())
-
 
 def runs_of(offsets: pa.ChunkedArray) -> Ranges:
     """The offsets; one that is there twice is there once."""
@@ -16,8 +14,9 @@ def runs_of(offsets: pa.ChunkedArray) -> Ranges:
         return ()
     if not pc.all(pc.greater(values[1:], values[:-1]), min_count=0).as_py():
         values = pc.unique(values).sort()
-    ends = pc.indices_nonzero(pc.not_equal(pc.subtract(values[1:], values[:-1]), _ONE))
-    starts = pa.concat_arrays([pa.array([0], pa.uint64()), pc.add(ends, _ONE)])
+    one = pa.scalar(1, pa.uint64())  # not when this is loaded: it loads pandas where that is there
+    ends = pc.indices_nonzero(pc.not_equal(pc.subtract(values[1:], values[:-1]), one))
+    starts = pa.concat_arrays([pa.array([0], pa.uint64()), pc.add(ends, one)])
     lasts = pa.concat_arrays([ends, pa.array([len(values) - 1], pa.uint64())])
     firsts, behind = values.take(starts).to_pylist(), values.take(lasts).to_pylist()
     return tuple((low, high + 1) for low, high in zip(firsts, behind, strict=True))

@@ -2,7 +2,7 @@
 
 A subject is a template over columns, ``flights/{origin}/{carrier}``. A payload is one column of
 bytes or text, or a JSON object of all columns. Rows come with two columns of their own, ``__file``
-and ``__row``, which say where they stood.
+and ``__row``, which say where they stood, and perhaps with ``__reject``, why one cannot be read.
 
 Invariant: each row becomes one record or one reject, in the order of the rows. Pure functions over
 tables; this module must not know files.
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dss_bulk.csv_rows import REJECT
 from dss_bulk.tables import HEADERS_TYPE
 from dss_core.arrow_layout import no_headers
 from dss_core.arrow_routing import hashes_or_null
@@ -108,7 +109,7 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
     payloads = _payloads(rows, rule)
     times = [None] * rows.num_rows if rule.time is None else plain[rule.time]
     times_us = [now_us if value is None else _time_us(value) for value in times]
-    reasons = _reasons(keys, subjects, payloads, rule)
+    reasons = _reasons(keys, subjects, payloads, rule) | _unreadable(rows)
     for at, time_us in enumerate(times_us):
         if time_us is None:
             reasons.setdefault(at, f"its {rule.time} is no time: {str(times[at])[:40]}; {_TIMES}")
@@ -126,6 +127,13 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
         [times_us[at] for at in kept],
     )
     return RowsMade(records, rejects)
+
+
+def _unreadable(rows: pa.Table) -> dict[int, str]:
+    """Rows that have no values, and why."""
+    if REJECT not in rows.column_names or rows[REJECT].null_count == rows.num_rows:
+        return {}
+    return {at: reason for at, reason in enumerate(rows[REJECT].to_pylist()) if reason is not None}
 
 
 def _table(

@@ -51,7 +51,7 @@ class Job:
     published: int
     """Chunks."""
     records: int
-    """That were published."""
+    """That were published, written elsewhere or examined."""
     bytes: int
     epoch: int
     driver: str

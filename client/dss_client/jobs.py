@@ -166,7 +166,7 @@ class Lease:
             yield chunk
 
     async def commit(
-        self, chunk: int, files: Sequence[StagedFile] = (), *, output: str = ""
+        self, chunk: int, files: Sequence[StagedFile] = (), *, output: str = "", records: int = 0
     ) -> ChunkResult:
         """Publish a chunk, once; waits while the job is paused, and over a restart of the daemon.
 
@@ -174,6 +174,7 @@ class Lease:
             chunk: its number.
             files: what was staged for it, in the order of the records.
             output: what is kept of a chunk that was written elsewhere.
+            records: how many that one has; of what is staged the daemon counts them.
 
         Raises:
             JobFenced: another driver has the job.
@@ -188,7 +189,12 @@ class Lease:
             for file in files
         ]
         request = jobs_pb2.CommitIngestRequest(
-            job=str(self.job.job_id), chunk=chunk, epoch=self.epoch, files=staged, output=output
+            job=str(self.job.job_id),
+            chunk=chunk,
+            epoch=self.epoch,
+            files=staged,
+            output=output,
+            records=records,
         )
         while True:
             try:

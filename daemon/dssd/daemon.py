@@ -235,6 +235,7 @@ class Daemon:
         await stack.enter_async_context(sessions)
         staging = Staging(directory.staging_path)
         jobs = await Jobs.open(store, catalogue, log, staging, self._clock, events.note)
+        jobs.tell_ends(events.newest_at_open_ms)
         stack.push_async_callback(jobs.settle)
         steering = await self._open_steering(
             _Data(directory, store, log, catalogue, events, groups, registry, sessions, jobs), stack

@@ -8,21 +8,27 @@ condition.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dss_core.errors import DssError
-from dss_core.errors.condition import from_wire
+if TYPE_CHECKING:
+    from dss_core.errors import DssError
 
 
-def write_answer(path: Path, said: Mapping[str, object], refusals: Iterable[DssError]) -> None:
+Refusal = Mapping[str, object]
+"""A condition, as text can have it."""
+
+
+def refusal_of(error: "DssError") -> Refusal:
+    """What a record did wrong."""
+    return {"code": error.code, "fields": error.fields, "message": error.message}
+
+
+def write_answer(path: Path, said: Mapping[str, object], refusals: Sequence[Refusal] = ()) -> None:
     """Tell the driver."""
-    refused = [
-        {"code": each.code, "fields": each.fields, "message": each.message} for each in refusals
-    ]
     unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps({**said, "refusals": refused}))
+    unfinished.write_text(json.dumps({**said, "refusals": refusals}))
     unfinished.rename(path)
 
 
@@ -32,6 +38,8 @@ def read_answer(path: Path) -> dict[str, Any]:
     Raises:
         DssError: a record broke a rule.
     """
+    from dss_core.errors.condition import from_wire
+
     said: dict[str, Any] = json.loads(path.read_text())
     path.unlink()
     for refusal in said["refusals"]:

@@ -18,13 +18,14 @@ from dss_client.job_values import Granted
 from dss_core.errors import EngineLost, IllegalJob
 from dss_spark.audit import AuditOnSpark, AuditSource
 from dss_spark.backfill import BackfillOnSpark
-from dss_spark.export import ExportOnSpark, ExportSink
+from dss_spark.export import ExportOnSpark
+from dss_spark.export_sink import ExportSink
 from dss_spark.limits import CHUNKS_AHEAD_MAX
 from dss_spark.ranges import register_in
 from dss_spark.replay import ReplayOnSpark
 from dss_spark.rows_source import RowsSource
+from dss_spark.sink import StageSource
 from dss_spark.spooled import SpooledSource
-from dss_spark.staging import StageSource
 from dss_spark.transform import TransformOnSpark
 from dss_spark.work import OnSpark
 

@@ -17,9 +17,8 @@ from pyspark.errors import PySparkException
 from dss_core.errors import EngineLost, WorkFailed
 from dss_spark.limits import REASON_CHARACTERS_MAX
 
-_OF_PYTHON = re.compile(
-    r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Refused|Gone|Limit|Damaged|\w*)): (.+)$"
-)
+_OF_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+): (.+)$")
+"""How the last line of a trace begins: with the kind of the error."""
 _NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
 """What a full disk is called, by tasks in Python and by the JVM alike."""
 _GONE = (Py4JNetworkError, ConnectionError)
@@ -50,17 +49,14 @@ def conditions(job: str) -> Iterator[None]:
 
 def reason_of(text: str) -> str:
     """The line of a long report that says why."""
-    lines = [line.strip() for line in text.splitlines()]
-    after_trace = [
-        line
-        for at, line in enumerate(lines)
-        if _OF_PYTHON.match(line) and any("Traceback" in before for before in lines[:at])
-    ]
-    for line in after_trace:
+    lines = text.splitlines()
+    begins = next((at for at, line in enumerate(lines) if "Traceback" in line), len(lines))
+    for line in lines[begins:]:
+        # What a trace quotes of a program is indented.
         found = _OF_PYTHON.match(line)
         if found is not None and not found[1].startswith(("Py", "Spark")):
             return _short(found[2] if "dss_core.errors" in line else line)
-    return _short(next((line for line in lines if line), "it gave no reason"))
+    return _short(next((line.strip() for line in lines if line.strip()), "it gave no reason"))
 
 
 def _short(text: str) -> str:

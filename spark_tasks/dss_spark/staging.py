@@ -16,32 +16,26 @@ its condition: Spark would try it again, and say it in forty lines of a trace.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
-
-from dss_bulk.copies import CopyRule, copied
+from dss_bulk.copies import CopyRule
 from dss_bulk.rows import Reject
 from dss_bulk.staging import Target
-from dss_bulk.tables import columns_of
-from dss_core.errors import DssError
 from dss_core.routing import Router
-from dss_core.staged import StagedFile, StagedFor, StagedWriter
-from dss_spark.answers import read_answer, write_answer
-from dss_spark.limits import STAGED_BATCH_BYTES, STAGING_TASKS_MAX
+from dss_core.staged import StagedFile, StagedFor
+from dss_spark.answers import read_answer
+from dss_spark.limits import STAGING_TASKS_MAX
+from dss_spark.names import STAGE
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
-from dss_spark.tables import HASH, as_records
+from dss_spark.tables import HASH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FORMAT = "dss_stage"
 PARTITION = "__partition"
 RECORD_COLUMNS = ("subject", "key", "payload", "headers", "timestamp_us")
 REJECT_COLUMNS = ("file", "row", "reject")
@@ -111,8 +105,8 @@ def stage(
         .repartitionById(tasks, f.expr(f"CAST({PARTITION} DIV {each} AS INT)"))
         .sortWithinPartitions(PARTITION, *order)
         .select(PARTITION, HASH, *columns)
-        .write.format(FORMAT)
-        .option("plan", _encoded(plan))
+        .write.format(STAGE)
+        .option("plan", encoded(plan))
         .mode("append")
         .save()
     )
@@ -125,107 +119,13 @@ def _answer(path: Path) -> StagedChunk:
     return StagedChunk([StagedFile(**each) for each in said["files"]], rejects)
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged(WriterCommitMessage):
-    """What one task has done."""
-
-    file: StagedFile | None
-    """None where it had no record."""
-    rejects: Sequence[Reject] = ()
-    refusal: DssError | None = None
-
-
-class StageSource(DataSource):
-    """The sink, as Spark knows it."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Its name in `write.format`."""
-        return FORMAT
-
-    def writer(self, schema: object, overwrite: bool) -> DataSourceArrowWriter:
-        """Of one chunk; made in a process of Spark, and sent to the tasks."""
-        return _StageWriter(_decoded(self.options["plan"]))
-
-
-class _StageWriter(DataSourceArrowWriter):
-    def __init__(self, plan: Stage) -> None:
-        self._plan = plan
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Staged:
-        """Write the file of one attempt of one task."""
-        plan = self._plan
-        rejects: list[Reject] = []
-        try:
-            with StagedWriter(plan.directory, plan.staged_for) as staged:
-                for partition, table in by_partition(iterator):
-                    records = as_records(_without_rejects(table, plan.paths, rejects))
-                    if records.num_rows:
-                        made = records if plan.copy is None else copied(records, plan.copy)
-                        staged.add(columns_of(made), partition)
-                return _Staged(staged.finish() if staged.records else None, rejects)
-        except DssError as refusal:
-            return _Staged(None, refusal=refusal)
-
-    def commit(self, messages: Sequence[_Staged | None]) -> None:
-        """Tell the driver which files there are; this is not its process."""
-        done = [message for message in messages if message is not None]
-        said = {
-            "files": [asdict(each.file) for each in done if each.file is not None],
-            "rejects": [reject for each in done for reject in each.rejects],
-        }
-        refusals = [each.refusal for each in done if each.refusal is not None]
-        write_answer(self._plan.answer, said, refusals)
-
-    def abort(self, messages: Sequence[_Staged | None]) -> None:
-        """Remove what was written for nothing; the daemon sweeps what is missed here."""
-        for message in messages:
-            if message is not None and message.file is not None:
-                (self._plan.directory / message.file.name).unlink(missing_ok=True)
-
-
-def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Rows sorted by partition as tables of one partition each, of some megabytes."""
-    held: list[pa.RecordBatch] = []
-    held_bytes, of = 0, -1
-    for batch in batches:
-        for partition, part in runs(batch, PARTITION):
-            if held and (partition != of or held_bytes >= STAGED_BATCH_BYTES):
-                yield of, pa.Table.from_batches(held)
-                held, held_bytes = [], 0
-            of = partition
-            held.append(part)
-            held_bytes += part.nbytes
-    if held:
-        yield of, pa.Table.from_batches(held)
-
-
-def _without_rejects(table: pa.Table, paths: Sequence[str], rejects: list[Reject]) -> pa.Table:
-    """The rows that are records; the others are added to the rejects."""
-    if not paths or table["reject"].null_count == table.num_rows:
-        return table
-    is_record = table["reject"].is_null()
-    others = table.filter(pc.invert(is_record)).select(REJECT_COLUMNS).to_pylist()
-    rejects += [Reject(paths[each["file"]], each["row"], each["reject"]) for each in others]
-    return table.filter(is_record)
-
-
-def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """Consecutive rows with the same value of a column."""
-    if not batch.num_rows:
-        return
-    runs = pc.run_end_encode(batch.column(name))
-    start = 0
-    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield value, batch.slice(start, end - start)
-        start = end
-
-
-def _encoded(plan: Stage) -> str:
+def encoded(plan: Stage) -> str:
+    """The plan as text."""
     return json.dumps(asdict(plan), default=str)
 
 
-def _decoded(text: str) -> Stage:
+def decoded(text: str) -> Stage:
+    """What `encoded` made."""
     said = json.loads(text)
     copy, target = said["copy"], said["target"]
     return Stage(

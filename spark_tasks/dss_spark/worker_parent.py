@@ -7,6 +7,7 @@ Invariant: nothing is opened before a fork, and no thread runs but that of an al
 made for forks; Arrow begins its own with the first work for them.
 """
 
+import pyarrow as pa
 import pyspark.sql.worker.commit_data_source_write
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.sql.worker.write_into_data_source
@@ -15,7 +16,8 @@ from pyspark.daemon import manager
 
 import dss_spark.rows_source
 import dss_spark.spooled
-import dss_spark.staging  # noqa: F401
+import dss_spark.staged_tasks  # noqa: F401
 
 if __name__ == "__main__":
+    pa.scalar(0)  # With its first value Arrow loads pandas, where there is one.
     manager()

@@ -18,8 +18,12 @@ from support.prerequisites import need_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for a minute and reads little: to compile well and to collect garbage beside its
+work costs it half as much again."""
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JVM,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -150,6 +150,7 @@ async def test_rows_are_looked_through_again_once_there_is_room(
             assert (await work.chunk(chunk, last=True)).records == ROWS - ROWS // 100
 
 
+@only_in_proof
 async def test_a_row_that_makes_no_record_or_a_subject_outside_ends_the_job_with_nothing_published(
     client: Client, engine: Engine, tmp_path: Path
 ) -> None:

@@ -13,7 +13,11 @@ TRACE = """Job aborted due to stage failure: Task 0 in stage 2.0 failed 3 times
 Traceback (most recent call last):
   File "/x/dss_spark/staging.py", line 178, in write
     with StagedWriter(plan.directory, plan.staged_for) as staged:
+  File "/x/dss_core/staged.py", line 84, in __init__
+    self._file: BinaryIO = self._unfinished.open("xb")
+                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
 {said}
+ SQLSTATE: 38000
 """
 
 

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 from dss_bulk.staging import Target
 from dss_core.routing import Router, key_hash, partition_of
 from dss_spark.routing import HASH, partition_sql
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# What jobs on Spark publish is held against the local engine each time.
+pytestmark = only_in_proof
 
 TARGETS = [
     *(Target(Router.BLOCK, p, k) for p, k in [(1, 1), (8, 1), (8, 4), (12, 4), (4096, 64), (7, 7)]),

@@ -9,15 +9,21 @@ import pytest
 from dss_bulk.copies import CopyRule
 from dss_bulk.staging import Target
 from dss_core.decode import decode
-from dss_core.errors import HopLimit
+from dss_core.errors import HopLimit, WorkFailed
 from dss_core.frame import examine
 from dss_core.origin import HOP
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.staged import StagedFile, StagedFor, staged_frames
-from dss_spark.staging import Stage, StageSource, stage
+from dss_spark.failures import conditions
+from dss_spark.sink import StageSource
+from dss_spark.staging import Stage, stage
+from support.proof_share import only_in_proof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# Jobs on Spark stage each time what they publish.
+pytestmark = only_in_proof
 
 STAGED_FOR = StagedFor(7, 3, 11)
 TARGET = Target(Router.BLOCK, 12, 4)
@@ -80,6 +86,15 @@ def test_a_record_that_breaks_a_rule_ends_the_work_with_its_condition_and_no_fil
 ) -> None:
     with pytest.raises(HopLimit):
         staged(records(spark, HOP), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@only_in_proof
+def test_a_task_that_does_not_see_the_staging_directory_fails_the_work(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with pytest.raises(WorkFailed, match="No such file or directory"), conditions("again"):
+        staged(records(spark), tmp_path / "of another host")
     assert list(tmp_path.iterdir()) == []
 
 

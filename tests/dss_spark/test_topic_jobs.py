@@ -146,6 +146,13 @@ async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     record = await anext(aiter(client.read("copies/#")))
     assert record.header("dss-job") == b"whole"
     assert record.subject in ("copies/eu", "copies/us")
+
+
+@only_in_proof
+async def test_a_replay_copies_what_its_filter_and_its_key_choose(
+    client: Client, engine: Engine
+) -> None:
+    await driven(client, of_topic("whole", "replay"), engine)
     params = ReplayParams(key=b"k4".hex(), headers=(("dss-job", "whole"),))
     back = of_topic("some", "replay", params.to_json(), filter="copies/us")
     await client.topics.create("third", partitions=1)

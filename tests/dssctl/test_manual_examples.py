@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,8 +22,9 @@ EXAMPLES = [
     for example in examples
     for line in example["run"].strip().splitlines()
 ]
-NEEDS_A_SHELL = ("|", " > ", "$", ";", "contexts", "dssctl config")
-"""Or a configuration of its own, which commands in this process have not."""
+NEEDS_A_SHELL = ("|", " > ", "$", ";")
+NEEDS_A_FILE = ("contexts", "dssctl config")
+"""A configuration of its own, which commands in this process have not."""
 RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
 MEMBER_S_MAX = 60.0
 LOOK_AGAIN_S = 0.05
@@ -75,16 +76,24 @@ def test_the_examples_of_the_manual_work(
 def run(line: str, daemon: Daemon, folder: Path) -> Completed:
     """In this process where no shell is needed, for that costs a twentieth."""
     words = shlex.split(line)
-    if words[0] == "dssctl" and not any(each in line for each in NEEDS_A_SHELL):
-        return daemon.dssctl(*words[1:])
-    path = f"{folder}/bin{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-ec", line],
-        env=environment(
-            PATH=path,
-            DSSCTL_ENDPOINT=daemon.endpoint,
-            DSSCTL_CONFIG=str(folder / "config.toml"),
-        ),
-        capture_output=True,
-        check=False,
+    variables = environment(
+        PATH=f"{folder}/bin{os.pathsep}{os.environ['PATH']}",
+        DSSCTL_ENDPOINT=daemon.endpoint,
+        DSSCTL_CONFIG=str(folder / "config.toml"),
     )
+    if words[0] != "dssctl" or any(each in line for each in NEEDS_A_SHELL):
+        return subprocess.run(
+            ["bash", "-ec", line], env=variables, capture_output=True, check=False
+        )
+    if any(each in line for each in NEEDS_A_FILE):
+        return forked(words[1:], variables)
+    return daemon.dssctl(*words[1:])
+
+
+def forked(arguments: Sequence[str], variables: Mapping[str, str]) -> Completed:
+    """``dssctl`` as a process of its own."""
+    command = ["-m", "dssctl", *arguments]
+    pipe = subprocess.PIPE
+    with ProgramProcess(command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables) as process:
+        out, err = process.communicate()
+    return Completed(command, process.returncode, out, err)

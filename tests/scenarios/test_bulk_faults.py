@@ -16,9 +16,18 @@ import pytest
 from dss_client.changes import CancelJob, EditTopic, PauseJob, RemoveJob, ResumeJob
 from dss_core.errors import JobNotDone, JobNotFound, JobNotInState
 from support.bulk_jobs import answered
-from support.faulty_jobs import JOB, LOOK_S, RECORDS, Scene, Verdict, scene
+from support.faulty_jobs import (
+    JOB,
+    LOOK_S,
+    RECORDS,
+    Rows,
+    Scene,
+    Verdict,
+    scene,
+    table_of_faults,
+)
 from support.prerequisites import MOUNT, leave_out
-from support.proof_share import FULL, share
+from support.proof_share import share
 from support.small_disk import CannotMount, fill, mounted
 
 TABLE = Path(".cache/proof/bulk-faults.md")
@@ -28,11 +37,10 @@ PHASES = ("acquiring", "reading", "staging", "committing")
 KILLED = share(("committing",), PHASES)
 FROZEN = share(("committing",), PHASES[1:])
 CANCELLED = share(("staging",), PHASES)
-FULL_DISK = share(("staging", "committing"), PHASES[1:])
+FULL_DISK = share(("committing",), PHASES[1:])
 POINTS = ("copied", "stamped", "committed")
+STRUCK = share(POINTS[1:2], POINTS)
 DISK_BYTES = 48 << 20
-
-Rows = dict[str, Verdict]
 
 at_chunks = pytest.mark.parametrize("chunk", CHUNKS)
 
@@ -40,16 +48,8 @@ at_chunks = pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.fixture(scope="module")
 def rows() -> Iterator[Rows]:
     """The table of the module."""
-    table: Rows = {}
-    yield table
-    if FULL:
-        lines = [
-            f"| fault | {Verdict.head()} |",
-            "|---" * (len(Verdict.head().split("|")) + 1) + "|",
-        ]
-        lines += [f"| {fault} | {verdict.row()} |" for fault, verdict in table.items()]
-        TABLE.parent.mkdir(parents=True, exist_ok=True)
-        TABLE.write_text("\n".join(lines) + "\n")
+    with table_of_faults(TABLE) as table:
+        yield table
 
 
 async def judged(one: Scene, rows: Rows, fault: str) -> Verdict:
@@ -59,13 +59,12 @@ async def judged(one: Scene, rows: Rows, fault: str) -> Verdict:
     return verdict
 
 
-async def done(one: Scene, rows: Rows, fault: str, *, told: bool = True) -> None:
-    """The job went on to its end; a daemon that was killed just behind that tells nobody."""
+async def done(one: Scene, rows: Rows, fault: str) -> None:
+    """The job went on to its end, and that is told, also where the daemon died behind it."""
     verdict = await judged(one, rows, fault)
     assert (verdict.state, verdict.records) == ("done", RECORDS)
     assert verdict.published == verdict.chunks > max(CHUNKS)
-    if told:
-        await one.tells("job.ended")
+    await one.tells("job.ended")
 
 
 @at_chunks
@@ -101,7 +100,7 @@ async def test_a_driver_that_wakes_behind_its_lease_publishes_nothing(
 
 
 @at_chunks
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", STRUCK)
 async def test_a_daemon_that_is_killed_amid_a_commit_publishes_all_of_it_or_nothing(
     rows: Rows, point: str, chunk: int
 ) -> None:
@@ -112,8 +111,7 @@ async def test_a_daemon_that_is_killed_amid_a_commit_publishes_all_of_it_or_noth
         published = (await answered(one.job)).published
         assert published >= chunk + (point == "committed")
         assert (await driving).epoch == 1, "the same driver goes on"
-        killed_last = (point, chunk) == ("committed", len(one.planned) - 1)
-        await done(one, rows, f"daemon killed, chunk {chunk} {point}", told=not killed_last)
+        await done(one, rows, f"daemon killed, chunk {chunk} {point}")
 
 
 @at_chunks
@@ -173,6 +171,21 @@ async def test_a_job_that_is_cancelled_amid_a_commit_does_not_publish_it(
         verdict = await judged(one, rows, f"cancelled, chunk {chunk} {point}")
         assert verdict.published == chunk
         await check_cancelled(one)
+
+
+@at_chunks
+@pytest.mark.parametrize("point", share(POINTS[1:2], POINTS[:2]))
+async def test_a_job_that_is_paused_and_resumed_amid_a_commit_goes_on(
+    rows: Rows, point: str, chunk: int
+) -> None:
+    async with scene(point, chunk) as one:
+        driving = asyncio.create_task(one.drive_on())
+        await one.reached()
+        await one.client.operations.apply(PauseJob(JOB))
+        await one.client.operations.apply(ResumeJob(JOB))
+        one.go_on()
+        assert (await driving).epoch == 1, "the same driver goes on"
+        await done(one, rows, f"paused and resumed, chunk {chunk} {point}")
 
 
 @at_chunks

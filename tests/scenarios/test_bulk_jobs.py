@@ -308,10 +308,13 @@ async def test_an_export_keeps_what_was_said_of_each_chunk(client: Client) -> No
         async with client.jobs.drive("out", driver="one") as lease:
             assert lease.granted.target is None
             async for chunk in lease.open_chunks():
-                await lease.commit(chunk.number, output=f"part-{chunk.number}.parquet")
+                await lease.commit(
+                    chunk.number, output=f"part-{chunk.number}.parquet", records=chunk.number + 1
+                )
         done = await client.jobs.ended("out")
         outputs = [chunk.result.output async for chunk in client.jobs.chunks("out") if chunk.result]
         assert outputs == [f"part-{number}.parquet" for number in range(done.chunks)]
+        assert done.records == sum(range(1, done.chunks + 1))
 
 
 async def test_a_driver_that_gives_up_ends_the_job(client: Client, home: Path) -> None:

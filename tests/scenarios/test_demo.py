@@ -19,7 +19,7 @@ DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"
 PATIENCE_S = 100.0
 IN_A_TABLE = re.compile(r"\S {2,}\S|\u2500")
-FLIGHTS = share(50_000, 336_776)
+FLIGHTS = share(20_000, 336_776)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_the_demo_runs_through_and_leaves_nothing_behind(temporary: Path) 
 
 async def test_a_demo_that_is_interrupted_leaves_nothing_behind(temporary: Path) -> None:
     mark = uuid.uuid4().hex
-    async with started(temporary, mark) as demo:
+    async with started(temporary, mark, "--flights", str(FLIGHTS)) as demo:
         assert demo.stdout is not None
         # Its first line comes once the daemon runs.
         assert await demo.stdout.readline()

@@ -10,7 +10,7 @@ import os
 import signal
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from dss_core.errors import JobLeased
 from dss_core.origin import ORIGIN
 from support.bulk_jobs import read_chunk
 from support.daemon_process import DaemonProcess, short_directory
+from support.proof_share import FULL
 from support.started_program import StartedProgram, started
 
 PROGRAMS = Path(__file__).parents[1] / "scenarios" / "programs"
@@ -63,6 +64,25 @@ class Verdict:
     def head(cls) -> str:
         """Of that table."""
         return " | ".join(field.name.replace("_", " ") for field in fields(cls))
+
+
+Rows = dict[str, Verdict]
+"""What came of each fault."""
+
+
+@contextmanager
+def table_of_faults(path: Path) -> Iterator[Rows]:
+    """What came of each fault, and at the end of a full proof a table of it in a file."""
+    rows: Rows = {}
+    yield rows
+    if FULL:
+        lines = [
+            f"| fault | {Verdict.head()} |",
+            "|---" * (len(Verdict.head().split("|")) + 1) + "|",
+        ]
+        lines += [f"| {fault} | {verdict.row()} |" for fault, verdict in rows.items()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
 
 
 @dataclass(slots=True)
@@ -207,6 +227,7 @@ async def scene(
     data: Path | None = None,
     rate_bytes_s: int = 0,
     patience_s: float = PATIENCE_S,
+    transform: str = "",
 ) -> AsyncIterator[Scene]:
     """A topic with records, one for copies with more partitions, and a job from one to the other.
 
@@ -216,6 +237,7 @@ async def scene(
         data: the data directory; one beside where none is given.
         rate_bytes_s: how fast the job may publish.
         patience_s: how long all of it may take.
+        transform: params of the job, where it is a transform and no replay.
     """
     async with asyncio.timeout(patience_s):
         with short_directory() as folder:
@@ -224,7 +246,7 @@ async def scene(
             made = None
             try:
                 async with dss_client.connect(endpoint=f"unix:{folder / 's'}") as client:
-                    planned = await _filled(client, rate_bytes_s)
+                    planned = await _filled(client, rate_bytes_s, transform)
                     made = Scene(folder, directory, point, call, daemon, client, planned)
                     yield made
             finally:
@@ -237,7 +259,7 @@ async def _started(folder: Path, data: Path, point: str, call: int) -> DaemonPro
     return await DaemonProcess.start(*arguments, program=program)
 
 
-async def _filled(client: Client, rate_bytes_s: int) -> dict[int, frozenset[int]]:
+async def _filled(client: Client, rate_bytes_s: int, transform: str) -> dict[int, frozenset[int]]:
     await client.topics.create("orders", partitions=2)
     await client.topics.create("copies", partitions=5)
     async with client.producer("orders") as producer:
@@ -248,11 +270,12 @@ async def _filled(client: Client, rate_bytes_s: int) -> dict[int, frozenset[int]
                 await producer.flush()
     change = CreateJob(
         JOB,
-        "replay",
+        "transform" if transform else "replay",
         source="orders",
         target="copies",
         chunk_bytes=CHUNK_BYTES,
         rate_bytes_s=rate_bytes_s,
+        params=transform,
     )
     await client.operations.apply(await client.operations.plan(change), reason="a test")
     return {

@@ -5,9 +5,11 @@ streams of the new process, and its number goes back. `support.started_program` 
 
 Invariant: it has no event loop and no thread but that of an allocator which nothing of ours uses,
 and it runs nothing of ours but imports; so a process that it forks is as one that has just come to
-its first line.
+its first line. At its end it waits for its threads, runs what was registered for its exit and
+writes out its streams as any other; only its memory is left to the kernel.
 """
 
+import atexit
 import fcntl
 import gc
 import json
@@ -23,6 +25,29 @@ from dssd.loading import loading
 
 START_BYTES_MAX = 1 << 17
 STREAMS = 3
+
+_codes: list[int] = []
+"""With what the program that was run exits, once it does."""
+
+
+def _end_at_once() -> None:
+    """End the process without taking apart what is loaded: half of what a short program costs.
+
+    Where a stream cannot be written out, the end of the interpreter tells it.
+    """
+    if not _codes:
+        return
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except OSError:
+        return
+    os._exit(_codes[0])
+
+
+# What is registered first is called last.
+atexit.register(_end_at_once)
 
 with loading():
     import uvloop  # noqa: F401 - a daemon loads it with its loop
@@ -93,4 +118,10 @@ def run(
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as starts:
         start = next_start(starts)
-    run(**start)
+    try:
+        run(**start)
+        _codes.append(0)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            _codes.append((end.code or 0) & 0xFF)
+        raise

@@ -32,6 +32,11 @@ class Submitted:
         """Its exit code."""
         return await self.process.wait()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.returncode is None
+
     def said(self) -> str:
         """All that it and Spark said."""
         return self.log.read_text()
@@ -40,11 +45,15 @@ class Submitted:
         """The processes below it, the youngest last."""
         yield from sorted(_below(self.process.pid))
 
-    def kill_spark(self) -> None:
-        """SIGKILL to the JVM, to the driver in it and to its workers."""
+    def signal_spark(self, number: int) -> None:
+        """A signal to the JVM, to the driver in it and to its workers."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
+
+    def kill_spark(self) -> None:
+        """SIGKILL to all of them."""
+        self.signal_spark(signal.SIGKILL)
 
 
 @asynccontextmanager
@@ -117,12 +126,29 @@ async def _said(log: Path, wanted: re.Pattern[str]) -> re.Match[str]:
     return found
 
 
+async def gone(pid: int) -> None:
+    """Return once a process has ended."""
+    while _parent(Path(f"/proc/{pid}/stat")) is not None:  # noqa: ASYNC110 - no child of ours
+        await asyncio.sleep(LOOK_S)
+
+
+def parent_of(pid: int) -> int:
+    """The process that started one that runs."""
+    parent = _parent(Path(f"/proc/{pid}/stat"))
+    assert parent is not None, "it runs"
+    return parent
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
 def _below(pid: int) -> list[int]:
     """The processes that a process has started, and those that these have."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        if (parent := _parent(stat)) is not None:
             children.setdefault(parent, []).append(int(stat.parent.name))
     found, left = [], [pid]
     while left:
@@ -130,3 +156,12 @@ def _below(pid: int) -> list[int]:
         found += own
         left += own
     return found
+
+
+def _parent(stat: Path) -> int | None:
+    """Of a process; none where it has ended, also where nobody has waited for it."""
+    try:
+        state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state == "Z" else int(parent)

@@ -55,6 +55,8 @@ class Events:
             last_number=rows[-1].number if rows else 0,
             count=len(rows),
         )
+        self.newest_at_open_ms = rows[-1].at_ms if rows else 0
+        """By the wall clock: when the newest of the events was told that were kept at the start."""
         worst = Severity.ERROR.word
         self._errors_at_ms = deque(
             (row.at_ms for row in rows if row.severity == worst), maxlen=EVENTS_MAX

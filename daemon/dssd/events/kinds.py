@@ -131,12 +131,13 @@ JOB_ENDED = EventKind(
     "job.ended",
     Severity.INFO,
     "A bulk job published all of its chunks.",
+    Repeats.ONCE,
 )
 JOB_FAILED = EventKind(
     "job.failed",
     Severity.ERROR,
     "The driver of a bulk job gave it up.",
-    Repeats.KEPT,
+    Repeats.ONCE,
 )
 
 KINDS = (

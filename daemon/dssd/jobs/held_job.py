@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, assert_never
 
+from dss_core.counted import counted
 from dss_core.errors import (
     ChunkNotFound,
     DssError,
@@ -16,6 +17,8 @@ from dss_core.errors import (
     JobNotInState,
 )
 from dss_core.staged import StagedFile
+from dssd.events.kinds import JOB_ENDED, JOB_FAILED
+from dssd.events.model import Event
 from dssd.jobs.model import ChunkResult
 from dssd.jobs.pacing import Pace
 from dssd.machines.job import JobState, Phase, Why
@@ -40,6 +43,8 @@ class Chunk(NamedTuple):
     epoch: int
     files: tuple[StagedFile, ...]
     output: str
+    records: int = 0
+    """That its driver says it has, where it writes to no topic."""
 
 
 class JobView(NamedTuple):
@@ -74,6 +79,24 @@ def ended(row: JobRow, phase: Phase, failure: str, now_ms: int) -> JobRow:
     return replace(row, state=phase.value, failure=failure, ended_at_ms=now_ms)
 
 
+def end_of(job: HeldJob) -> Event | None:
+    """What is told of how a job ended; None where it did not, or whoever cancelled it told it.
+
+    Told again, for instance by the next life of the daemon, it is the same event.
+    """
+    row, fields = job.row, {"job": str(job.row.job_id)}
+    match Phase(row.state):
+        case Phase.DONE:
+            sentence = f"{counted(job.progress.records, 'record')}: all of its chunks are done."
+            return Event(JOB_ENDED, row.name, sentence, fields)
+        case Phase.FAILED:
+            return Event(JOB_FAILED, row.name, f"Its driver gave up: {row.failure}.", fields)
+        case Phase.ACTIVE | Phase.PAUSED | Phase.CANCELLED:
+            return None
+        case phase:
+            assert_never(phase)
+
+
 def refusal(
     job: HeldJob, why: Why, asked: str, epoch: int, now_ms: int, chunk: int = 0
 ) -> DssError:
@@ -102,12 +125,13 @@ def asked_for(job: HeldJob, chunk: Chunk) -> str:
     return f"{asked} before chunk {job.state.published}"
 
 
-def moved(job: HeldJob, chunk: Chunk) -> Exception:
-    """Why the rows of a job are not as they were when its chunk was begun."""
-    if job.state.epoch != chunk.epoch:
-        return fenced(job, chunk.epoch)
-    asked = f"publish chunk {chunk.chunk}"
-    return JobNotInState(job=job.row.name, state=job.state.phase, asked=asked)
+def moved(row: JobRow, progress: JobProgressRow, chunk: Chunk) -> DssError | None:
+    """Why a chunk cannot be published by the rows of its job as they are now, if it cannot."""
+    if progress.epoch != chunk.epoch:
+        return JobFenced(job=row.name, epoch=chunk.epoch, newest=progress.epoch)
+    if row.state == Phase.ACTIVE:
+        return None
+    return JobNotInState(job=row.name, state=row.state, asked=f"publish chunk {chunk.chunk}")
 
 
 def fenced(job: HeldJob, epoch: int) -> JobFenced:

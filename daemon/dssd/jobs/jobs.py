@@ -22,7 +22,7 @@ from dss_core.errors import (
     JobNotFound,
 )
 from dssd.clock import Clock
-from dssd.events.kinds import JOB_ENDED, JOB_FAILED, JOB_SILENT, JOB_TAKEN
+from dssd.events.kinds import JOB_SILENT, JOB_TAKEN
 from dssd.events.model import Event, Note
 from dssd.jobs.held_job import (
     Chunk,
@@ -31,14 +31,15 @@ from dssd.jobs.held_job import (
     JobView,
     asked_for,
     check_length,
+    end_of,
     ended,
-    moved,
     refusal,
 )
 from dssd.jobs.limits import (
     ACQUIRE_TOKEN_BYTES_MAX,
     CHUNK_OUTPUT_BYTES_MAX,
     DRIVER_BYTES_MAX,
+    END_TOLD_LATE_MS,
     HOLD_PENDING_MS,
     PACE_LOOK_S,
     SAID_BYTES_MAX,
@@ -134,6 +135,20 @@ class Jobs:
         await asyncio.to_thread(staging.sweep, running)
         return jobs
 
+    def tell_ends(self, since_ms: int) -> None:
+        """Tell how those ended that did so since about this time: a kill may have been quicker.
+
+        What is kept of it already is not kept again.
+        """
+        for job in self._jobs.values():
+            if (job.row.ended_at_ms or 0) > since_ms - END_TOLD_LATE_MS:
+                self._tell_end(job)
+
+    def _tell_end(self, job: HeldJob) -> None:
+        event = end_of(job)
+        if event is not None:
+            self._note(event)
+
     def _enter(self, row: JobRow, progress: JobProgressRow) -> None:
         # A driver of before has as long to be heard again as any other has.
         lease = Lease(b"", self._clock.now_ms() + JOB_LEASE_MS) if progress.epoch else None
@@ -203,6 +218,7 @@ class Jobs:
         """The commit of a new job is done."""
         self._pending.pop(row.job_id, None)
         self._enter(row, progress)
+        self._tell_end(self._jobs[row.job_id])
 
     def changed(self, row: JobRow) -> None:
         """The commit of a change of the row is done."""
@@ -292,8 +308,8 @@ class Jobs:
                 await self._store.commit(writes, [VersionIs(JobRow, (row.job_id,), found.version)])
             except PreconditionFailed:
                 continue
-            self._note(Event(JOB_FAILED, row.name, f"Its driver gave up: {why}."))
             self.changed(row)
+            self._tell_end(job)
             return
 
     # Publishing
@@ -351,11 +367,9 @@ class Jobs:
             result = await self._published(job, chunk)
         except BaseException as error:
             self._step(job, NotPublished(chunk.chunk))
-            if isinstance(error, PreconditionFailed):
-                error = moved(job, chunk)
             outcome.set_exception(error)
             outcome.exception()  # nobody need have joined
-            raise error from None
+            raise
         outcome.set_result(result)
         return result
 
@@ -369,9 +383,7 @@ class Jobs:
         assert result is not None
         job.pace.spend(result.bytes, self._clock.now_ms())
         self._do_later(job, self._step(job, Published(chunk.chunk)))
-        if job.state.phase is Phase.DONE:
-            sentence = f"{job.progress.records:,} records were published."
-            self._note(Event(JOB_ENDED, job.row.name, sentence))
+        self._tell_end(job)
         return result
 
     def _granting(self, job: HeldJob, folder: str) -> Granting:

@@ -50,3 +50,7 @@ STATED_BYTES_S = 64 << 20
 
 CHUNKS_LISTED_MAX = 1_000
 """Chunks in one answer."""
+
+END_TOLD_LATE_MS = 60_000
+"""What ended so long before the newest kept event was told itself: events are written in their
+order, a second after they came, or some more where the store refuses them."""

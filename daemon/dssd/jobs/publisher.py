@@ -18,7 +18,7 @@ from dssd.jobs.model import ChunkResult, JobKind, Spec
 from dssd.jobs.staging import Staging, checked_frames
 from dssd.log.port import Adopted, BulkLog, Publication, Publish
 from dssd.machines.job import Phase
-from dssd.store.port import Precondition, Put, Store, VersionIs, Write
+from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.model import StorageTopic, Topic
@@ -40,9 +40,16 @@ class Publisher:
         """Publish a chunk; returns the rows that were committed with it.
 
         Raises:
-            PreconditionFailed: job or progress moved meanwhile; nothing was published.
             DssError: why nothing was published.
         """
+        while True:
+            try:
+                return await self._published(job, chunk)
+            except PreconditionFailed:
+                # Paused and resumed meanwhile, for one: what counts is how the rows are now.
+                continue
+
+    async def _published(self, job: HeldJob, chunk: Chunk) -> "Rows":
         rows, conditions = await self._begun(job, chunk)
 
         def publish(adopted: Adopted) -> Publication:
@@ -51,7 +58,7 @@ class Publisher:
         if JobKind(rows.row.kind).writes_topic:
             await self._adopt(rows.row, chunk, publish)
         else:
-            await self._store.commit(*publish(Adopted({}, 0, 0, 0, 0)))
+            await self._store.commit(*publish(Adopted({}, 0, 0, chunk.records, 0)))
         return rows
 
     async def _begun(self, job: HeldJob, chunk: Chunk) -> tuple["Rows", Sequence[Precondition]]:
@@ -62,8 +69,8 @@ class Publisher:
         found = await self._store.read(ChunkRow, (*key, chunk.chunk))
         if row is None or progress is None or found is None:
             raise JobNotFound(job=job.row.name)
-        if progress.row.epoch != chunk.epoch or row.row.state != Phase.ACTIVE:
-            raise moved(job, chunk)
+        if (why := moved(row.row, progress.row, chunk)) is not None:
+            raise why
         conditions = [
             VersionIs(JobRow, key, row.version),
             VersionIs(JobProgressRow, key, progress.version),

@@ -80,7 +80,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
             rule = f"a chunk has at most {CHUNK_FILES_MAX:,}"
             raise IllegalArgument(argument=f"{len(request.files):,} files", rule=rule)
         files = tuple(StagedFile(each.name, each.bytes, each.records) for each in request.files)
-        chunk = Chunk(request.chunk, request.epoch, files, request.output)
+        chunk = Chunk(request.chunk, request.epoch, files, request.output, request.records)
         return _result_message(await self._jobs.commit(request.job, chunk))
 
     async def GiveUp(self, request: jobs_pb2.GiveUpJobRequest, context: Context) -> jobs_pb2.Job:

@@ -90,7 +90,7 @@ class Job(_message.Message):
     published: _builtins.int
     """chunks"""
     records: _builtins.int
-    """that were published"""
+    """that were published, written elsewhere or examined"""
     bytes: _builtins.int
     epoch: _builtins.int
     """of its newest driver; 0: nobody has taken it"""
@@ -519,11 +519,14 @@ class CommitIngestRequest(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     job: _builtins.str
     chunk: _builtins.int
     epoch: _builtins.int
     output: _builtins.str
     """of a chunk that is written elsewhere"""
+    records: _builtins.int
+    """that it has, where nothing is staged"""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___StagedFile]:
         """in the order of their records"""
@@ -536,10 +539,11 @@ class CommitIngestRequest(_message.Message):
         epoch: _builtins.int = ...,
         files: _abc.Iterable[Global___StagedFile] | None = ...,
         output: _builtins.str = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "epoch", b"epoch", "files", b"files", "job", b"job", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "epoch", b"epoch", "files", b"files", "job", b"job", "output", b"output", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

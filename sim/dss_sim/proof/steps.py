@@ -94,8 +94,8 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_operating_on_flights.py",
     ),
     _tests("faults of bulk jobs", 4, f"{SCENARIOS}/test_bulk_faults.py"),
-    _tests("faults of jobs on Spark", 4, f"{SCENARIOS}/test_spark_faults.py"),
-    _tests("reads and jobs on Spark", 3, "tests/dss_spark"),
+    _tests("faults of jobs on Spark", 9, f"{SCENARIOS}/test_spark_faults.py"),
+    _tests("reads and jobs on Spark", 4, "tests/dss_spark"),
     _tests("an incident, by its page", 2, "tests/dssctl/test_replay_page.py"),
     _tests("a crash at every effect", 5, f"{SIMULATORS}/groups/test_scenarios.py"),
     _tests(

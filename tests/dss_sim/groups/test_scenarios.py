@@ -8,7 +8,7 @@ from dss_sim.groups.scenarios import SCENARIOS, crash_points, spoken
 from support.proof_share import share
 
 PROTOCOLS = ("borrow", "lease")
-EVERY = share(144, 1)
+EVERY = share(288, 1)
 """Of the crashes of a scenario, one of so many is tried; of each scenario others."""
 AT_A_TIME = 10
 """Scenarios."""
@@ -57,6 +57,6 @@ def test_without_a_death_every_scenario_of_the_log_holds() -> None:
 def test_after_a_death_at_any_step_of_a_group_commit_everything_still_holds() -> None:
     plans = [plan for scenario in LOG_SCENARIOS for plan in death_points(scenario)]
     assert len(plans) > 500
-    plans = plans[:: share(48, 1)]
+    plans = plans[:: share(96, 1)]
     broken = [(plan.dies, str(found)) for plan in plans if (found := run(plan).violation)]
     assert broken == []

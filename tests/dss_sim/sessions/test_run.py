@@ -21,8 +21,8 @@ from dssd.sessions import sessions
 from dssd.store.rows import SessionRow
 from support.proof_share import share
 
-SEEDS = share(5, 400)
-AT_A_TIME = 5
+SEEDS = share(3, 400)
+AT_A_TIME = share(3, 5)
 
 ONCE_FAILED = {
     92: "a group that was removed on a full disk ended the connections of its members",
@@ -49,6 +49,7 @@ ONCE_FAILED_WITH_PROGRAMS = {
     1257: "who left was told so before that was durable, and a full disk then kept the rest",
     4120: "the judge of turns took only killed processes for clients that vanished with a record",
     4533: "a handler of the session before ended the chain of a grant of the same number",
+    5890: "`run` handed out after a stand-still though the loss of its connection had been read",
 }
 
 
@@ -59,7 +60,7 @@ def test_every_invariant_holds_in_seed_after_seed(first: int) -> None:
     assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
 
 
-@pytest.mark.parametrize("seed", list(ONCE_FAILED)[:: share(3, 1)])
+@pytest.mark.parametrize("seed", list(ONCE_FAILED)[:: share(5, 1)])
 def test_seeds_that_once_failed_hold(seed: int) -> None:
     # As they were found: with the limits that the daemon has, and without programs.
     assert run(replace(plan_without_programs(seed), limits=())).violation is None

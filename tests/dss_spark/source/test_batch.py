@@ -13,6 +13,7 @@ from dss_spark.source.conditions import Bounds, Conditions
 from dss_spark.source.options import SourceOptions
 from dss_spark.source.planning import planned
 from dss_spark.source.slices import Sized, sliced
+from support.proof_share import only_in_proof
 from support.spark_source import Filled, taken
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def test_every_record_comes_once_and_whole(spark: "SparkSession", orders: Filled
     assert taken(frame.where(right)) == orders.rows
 
 
+@only_in_proof
 def test_ranges_are_read_as_a_chunk_of_a_job_names_them(
     spark: "SparkSession", orders: Filled, client: dss_client.sync.Client
 ) -> None:
@@ -51,6 +53,7 @@ def part(whole: LocatedRange, start: int, end: int) -> dict[str, object]:
     }
 
 
+@only_in_proof
 def test_only_what_is_asked_for_comes(spark: "SparkSession", orders: Filled) -> None:
     frame = orders.read(spark, columns="offset, subject", subject="orders/us/+")
     assert frame.columns == ["offset", "subject"]

@@ -49,6 +49,8 @@ class Crowd:
         self.now_ms = 0
         self.wake_ms: int | None = None
         self.inbox: list[ToBorrower | Persist] = []
+        self.states: Counter[StreamState] = Counter()
+        """As the last step left them; to count those of many streams takes longer than a step."""
         stored = tuple(
             StoredStream(StreamId(1, at), Progress(0), 0, 0, None, 1, held_by, held_by)
             for at in range(streams)
@@ -57,7 +59,7 @@ class Crowd:
 
     def feed(self, given: LeaderInput) -> int:
         """Take a step; how many grants it began or streams it began to revoke."""
-        before = self.shares()
+        before = self.states
         for effect in step(self.leader, given)[1]:
             match effect:
                 case Send(message):
@@ -66,7 +68,7 @@ class Crowd:
                     self.inbox.append(effect)
                 case WakeAt(at_ms):
                     self.wake_ms = at_ms
-        after = self.shares()
+        after = self.states = self.shares()
         return sum(abs(after[state] - before[state]) for state in (S.FREE, S.REVOKING))
 
     def shares(self) -> Counter[StreamState]:

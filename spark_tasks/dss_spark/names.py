@@ -1,0 +1,13 @@
+"""Names that both sides of a sink know: who plans a write, and the tasks that carry it out.
+
+This module loads nothing: Spark's planner imports it anew for each chunk.
+"""
+
+STAGE = "dss_stage"
+"""The sink of staged files, in `write.format`."""
+
+EXPORT = "dss_export"
+"""That of exported files."""
+
+HOUR = "__hour"
+"""The column of an export that says whose folder a record belongs to, in hours."""
