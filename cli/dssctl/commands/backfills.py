@@ -75,14 +75,13 @@ def create(
     rule = RowRule(target, key, null_key, subject, time_column, payload, columns)
     topic = ask(settings, lambda client: client.topics.describe(target))
     inputs = Inputs.looked_at(files, rule)
-    size = sum(file.bytes for file in inputs.files)
-    driver = chosen(settings, engine, master, conf, size, starts=drive)
+    driver = chosen(settings, engine, master, conf, inputs.bytes, starts=drive)
     if driver.name == LOCAL:
         records, refused = looked_through(inputs, rule, topic.patterns)
         if refused and rejects is None:
             raise rows_refused(refused)
-        made = f"{records:,} records, {len(refused):,} are rejected"
-        note(settings, f"{inputs.rows:,} rows make {made}")
+        made = f"{inputs.rows:,} rows make {records:,} records"
+        note(settings, f"{made}, {len(refused):,} are rejected")
     else:
         note(settings, f"{inputs.rows:,} rows; the driver looks through them before it publishes")
     folder = None if rejects is None else str(rejects.resolve())
