@@ -7,8 +7,24 @@ import typer
 GroupName = Annotated[
     str, typer.Argument(metavar="GROUP", help="NAME where only one has it, else NAME@FILTER.")
 ]
+OfGroup = Annotated[
+    str | None,
+    typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
+]
+GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The same as --group.")]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int, typer.Argument(metavar="NUMBER", min=1, help="Of the operation; see dssctl ops ls.")
 ]
+
+
+def of_one_group(context: typer.Context, named: str | None, option: str | None) -> str | None:
+    """The group of a list, which is named as every other command names it, or by an option.
+
+    Raises:
+        typer.BadParameter: it is named twice.
+    """
+    if named is not None and option is not None:
+        raise typer.BadParameter("the group is named twice.", ctx=context)
+    return option if named is None else named

@@ -186,6 +186,12 @@ BUNDLE_BYTES_MAX = 128 << 20
 BUNDLE_ENTRY_BYTES_MAX = 32 << 20
 """Of one file in it, so that no long list leaves room for nothing else."""
 
+BUNDLE_FILES_MAX = 1_000
+"""In one that is read: some twenty, and the logs that were named."""
+
+LOG_CODES_TOLD = 5
+"""Of those that a log names: the most frequent."""
+
 BUNDLE_EVENTS = 2_000
 BUNDLE_OPERATIONS = 500
 """The newest; what is older is hardly about what hurts now."""

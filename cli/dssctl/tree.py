@@ -49,7 +49,7 @@ COMMANDS = {
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
     "top": "The dashboard: all of a daemon as it changes, with keys.",
-    "support": "A bundle for whoever helps.",
+    "support": "A bundle for whoever helps: gather, analyze.",
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",

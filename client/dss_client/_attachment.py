@@ -7,18 +7,19 @@ for an ack has an answer.
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import grpc.aio
 
 from dss_api.v1 import sessions_pb2 as wire
-from dss_api.v1 import types_pb2
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._handout import Handout
+from dss_client._settle_on_wire import settle_of
 from dss_client.limits import (
     CREDIT_PARTS,
     ENDED_GRANTS_MAX,
@@ -125,14 +126,28 @@ class Attachment:
         reasons: list[DssError] = []
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._read(), name="dss session reader")
-                tasks.create_task(self._write(), name="dss session writer")
-                tasks.create_task(self._ping(), name="dss session pinger")
+                for work, name in (
+                    (self._read(), "reader"),
+                    (self._write(), "writer"),
+                    (self._ping(), "pinger"),
+                ):
+                    tasks.create_task(self._until_lost(work), name=f"dss session {name}")
         except* ConnectionLostError as lost:
             reasons.extend(e.reason for e in lost.exceptions if isinstance(e, ConnectionLostError))
         finally:
             self._end(reasons[0] if reasons else OutcomeUnknown())
         return reasons[0]
+
+    async def _until_lost(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let nothing be handed out once one of them knows: the others end turns of the loop later.
+
+        The daemon may have known for a while, and lent the streams to others.
+        """
+        try:
+            await work
+        except ConnectionLostError as lost:
+            self._end(lost.reason)
+            raise
 
     def send(self, item: wire.SessionUp) -> None:
         """Queue an item; the reports of grants go out before it."""
@@ -458,7 +473,7 @@ class Attachment:
         if self._reports:
             reports, self._reports = self._reports, []
             pieces = (piece for report in reports for piece in report.pieces(SETTLE_RANGES_MAX))
-            return wire.SessionUp(settle=wire.SettleBatch(settles=map(_settle, pieces)))
+            return wire.SessionUp(settle=wire.SettleBatch(settles=map(settle_of, pieces)))
         return self._outbox.popleft() if self._outbox else None
 
     def _collect(self, grant: HeldGrant) -> None:
@@ -518,22 +533,3 @@ def _offsets_of(error: AckOutOfRange) -> int:
     if start.isdecimal() and end.isdecimal():
         return max(1, int(end) - int(start))
     return 1
-
-
-def _settle(report: GrantReport) -> wire.Settle:
-    return wire.Settle(
-        grant=report.grant,
-        acked=_ranges(report.acked),
-        naks=[
-            wire.Nak(start=start, end=end, delay_ms=delay_ms)
-            for start, end, delay_ms in report.naks
-        ],
-        frontier=report.frontier,
-        token=report.token,
-        in_progress=_ranges(report.in_progress),
-        handed_out=_ranges(report.handed_out),
-    )
-
-
-def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
-    return [types_pb2.Range(start=start, end=end) for start, end in ranges]

@@ -5,7 +5,7 @@ map<utf8, binary>, timestamp_us int64, append_time_us int64. Invariant: payloads
 that came in the arrow layout are not copied. Importing this module imports pyarrow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ KEY_HASH = pa.field("key_hash", pa.uint64())
 _VALUES_SCHEMA = pa.schema([SCHEMA.field(name) for name in _VALUES])
 
 
-def values_of_rows(columns: RowColumns) -> pa.RecordBatch:
+def values_of_rows(columns: RowColumns) -> pa.Table:
     """The values of records in the rows layout."""
     arrays = [
         pa.array(columns.subjects, pa.utf8()),
@@ -43,24 +43,25 @@ def values_of_rows(columns: RowColumns) -> pa.RecordBatch:
         pa.array(columns.headers, arrow_layout.HEADERS_TYPE),
         pa.array(columns.timestamps_us, pa.int64()),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_VALUES_SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
 
 
-def values_of_batch(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
-    """The values of a frame in the arrow layout, its subjects by name."""
-    subject = pa.array(names, pa.utf8()).take(batch.column("subject"))
-    arrays = [subject, *(batch.column(name) for name in _VALUES[1:])]
-    return pa.RecordBatch.from_arrays(arrays, schema=_VALUES_SCHEMA)
+def values_of_batches(batches: Sequence[pa.RecordBatch], names: tuple[str, ...]) -> pa.Table:
+    """The values of frames in the arrow layout that have the same subjects, these by name."""
+    whole = pa.Table.from_batches(batches, schema=arrow_layout.SCHEMA)
+    subject = pc.take(pa.array(names, pa.utf8()), whole["subject"])
+    arrays = [subject, *(whole[name] for name in _VALUES[1:])]
+    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
 
 
 def table_of(
     summaries: Sequence[Summary],
-    values: Iterable[pa.RecordBatch],
+    values: Sequence[pa.Table],
     key_hashes: Sequence[pa.UInt64Array] | None,
     kept: list[Range] | None,
 ) -> pa.Table:
     """The table of consecutive frames; ``kept`` are the rows to keep, None for all."""
-    table = pa.Table.from_batches(values, schema=_VALUES_SCHEMA)
+    table = pa.concat_tables(values) if values else _VALUES_SCHEMA.empty_table()
     table = table.add_column(0, SCHEMA.field("offset"), _offsets(summaries))
     table = table.append_column(SCHEMA.field("append_time_us"), _append_times(summaries))
     if key_hashes is not None:

@@ -5,8 +5,9 @@ column. Arrow is loaded only for frames in its layout, or for `DecodedBatch.to_a
 knows nothing of grants or acks.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from dss_core import rows_layout
@@ -47,7 +48,7 @@ class _RowsPart:
         column: list[Any] = getattr(self._read(), name)
         return column
 
-    def values(self) -> "pa.RecordBatch":
+    def values(self) -> "pa.Table":
         """All columns."""
         from dss_core import arrow_tables
 
@@ -85,11 +86,10 @@ class _ArrowPart:
             return arrow_layout.subjects(batch, self._names)
         return arrow_layout.listed(batch, name)
 
-    def values(self) -> "pa.RecordBatch":
-        """All columns."""
-        from dss_core import arrow_tables
-
-        return arrow_tables.values_of_batch(self._read(), self._names)
+    def batch(self) -> "tuple[tuple[str, ...], pa.RecordBatch]":
+        """The names of its subjects, and all columns."""
+        batch = self._read()
+        return self._names, batch
 
     def key_hashes(self) -> "pa.UInt64Array":
         """The routing hashes of the keys."""
@@ -213,7 +213,7 @@ class DecodedBatch:
         """
         from dss_core import arrow_tables
 
-        values = [part.values() for part in self._parts]
+        values = list(_values(self._parts))
         hashes = [part.key_hashes() for part in self._parts] if key_hashes else None
         return arrow_tables.table_of(self._summaries, values, hashes, self._kept)
 
@@ -232,6 +232,19 @@ def _parts(frames: bytes, summaries: list[Summary]) -> "list[_RowsPart | _ArrowP
     if run:
         parts.append(_RowsPart(frames, run))
     return parts
+
+
+def _values(parts: "Sequence[_RowsPart | _ArrowPart]") -> "Iterator[pa.Table]":
+    """All columns; neighbours with the same subjects together, for each table costs time."""
+    from dss_core import arrow_tables
+
+    for in_rows, own in groupby(parts, lambda part: isinstance(part, _RowsPart)):
+        if in_rows:
+            yield from (part.values() for part in own if isinstance(part, _RowsPart))
+            continue
+        read = (part.batch() for part in own if isinstance(part, _ArrowPart))
+        for names, batches in groupby(read, itemgetter(0)):
+            yield arrow_tables.values_of_batches([batch for _, batch in batches], names)
 
 
 def _spans(summaries: list[Summary]) -> list[Range]:

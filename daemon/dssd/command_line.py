@@ -4,6 +4,7 @@ Invariant: a command loads what it needs when it runs, so help and version cost 
 daemon. What is wrong with a command line is a condition like any other.
 """
 
+import shlex
 import shutil
 import sys
 import tempfile
@@ -74,6 +75,9 @@ def run(words: Sequence[str]) -> int:
             sys.stderr.write(f"{reason}\n")
             return ExitCode.USAGE
         where = getattr(wrong, "ctx", None)
+        if words and words[0].startswith("-"):
+            meant = f"dssd serve {shlex.join(words)}"
+            reason = f"{reason.rstrip('.')}. A daemon's options stand behind a command: {meant}"
         raise WrongUsage(reason=reason, command=where.command_path if where else "dssd") from wrong
     return ExitCode.OK
 

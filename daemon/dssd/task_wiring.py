@@ -71,6 +71,7 @@ class TaskWiring:
             change=self._rebalanced,
             lags=self._lags,
             gather=self._gathered,
+            endpoint=self._endpoint,
         )
 
     async def _rebalanced(self, change: Rebalance) -> OperationRow | None:
@@ -84,6 +85,11 @@ class TaskWiring:
             GroupLag(subject_of(each.group), each.lag, each.lag_exact, each.oldest_unacked_us)
             for each in await self.overviews.all()
         ]
+
+    async def _endpoint(self) -> str:
+        """Where a process on this machine reaches the daemon; where it can, by its file."""
+        listening: Sequence[str] = (await self.facts()).listening
+        return min(listening, key=lambda address: not address.startswith("unix:"))
 
     async def _gathered(self) -> dict[str, Any]:
         """All that a support snapshot has."""

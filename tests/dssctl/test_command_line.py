@@ -301,3 +301,11 @@ def test_of_the_verbs_of_a_noun_only_the_one_that_is_named_at_once_is_made(
     every = set(program.get_command(context, "groups").commands)
     assert len(every) > 5
     assert (name, rest, set(noun.commands)) == ("groups", words[1:], verbs or every)
+
+
+@pytest.mark.parametrize("noun", ["grants", "borrowers"])
+def test_a_group_is_named_behind_a_list_or_by_an_option_but_once(noun: str, dssctl: Run) -> None:
+    assert dssctl(*NOBODY, noun, "ls", "billing").returncode == 3
+    twice = dssctl(*NOBODY, noun, "ls", "billing", "-g", "billing")
+    assert twice.returncode == 2
+    assert b"the group is named twice" in twice.stderr

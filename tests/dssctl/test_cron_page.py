@@ -47,7 +47,7 @@ def test_the_commands_of_the_page_work_one_after_the_other(daemon: Daemon) -> No
         assert words[0] == "dssctl"
         done = daemon.dssctl(*words[1:])
         assert done.returncode == 0, f"{line}: {done.stderr.decode()}"
-    assert daemon.dssctl("schedules", "ls", "-o", "name").stdout == b"lag\nnightly-scrub\n"
+    assert daemon.dssctl("schedules", "ls", "-o", "name").stdout == b"lag\nlake\nnightly-scrub\n"
 
 
 def crontab() -> tuple[dict[str, str], list[list[str]]]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, run_dssctl
 
 
 class Daemon(Protocol):
@@ -61,6 +61,11 @@ def test_a_bundle_tells_how_all_stands_and_has_no_payload(stocked: Daemon, tmp_p
     manifest = json.loads(files["manifest.json"])
     assert {each["name"] for each in manifest["entries"]} == files.keys() - {"manifest.json"}
     assert not any("PAYLOAD-7" in text or "KEY-7" in text for text in files.values())
+    told = run_dssctl("support", "analyze", str(path), "-o", "jsonl")
+    found = {each["check"]: each for each in map(json.loads, told.stdout.splitlines())}
+    assert found["bundle.whole"]["level"] == "ok"
+    assert found["groups.stuck"]["level"] == "problem"
+    assert told.returncode == 1
 
 
 def test_names_are_taken_out_where_that_is_wanted(stocked: Daemon, tmp_path: Path) -> None:

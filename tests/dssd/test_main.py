@@ -76,6 +76,7 @@ def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["serve", "--dev", "--data-dir", "/d"], "--dev and --data-dir exclude each other"),
         (["check", "-o", "xml"], "'xml'"),
         (["nonsense"], "No such command"),
+        (["--data-dir", "/d d"], "dssd serve --data-dir '/d d'"),
         ([], "Usage: dssd"),
     ],
 )

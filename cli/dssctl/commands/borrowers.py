@@ -7,7 +7,7 @@ import typer
 
 from dss_core.errors import BorrowerNotFound
 from dss_core.times import parse_span_ms
-from dssctl.arguments import GroupName
+from dssctl.arguments import GroupName, GroupToo, OfGroup, of_one_group
 from dssctl.changing import Changing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
 from dssctl.commands.groups import BORROWER_KIND, borrower_item
@@ -36,14 +36,9 @@ MEMBER_KIND = Kind(
 
 
 @app.command("ls", cls=listing(MEMBER_KIND, ListRules(remembered="borrowers")))
-def list_borrowers(
-    context: typer.Context,
-    group: Annotated[
-        str | None,
-        typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
-    ] = None,
-) -> None:
+def list_borrowers(context: typer.Context, named: GroupToo = None, group: OfGroup = None) -> None:
     """List the members of groups: what they hold, how far they are behind, how quick they are."""
+    group = of_one_group(context, named, group)
 
     async def borrowers(client: "Client", _wanted: Wanted) -> list[Item]:
         described = (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.times import text_of_span
-from dssctl.arguments import GroupName, StreamName
+from dssctl.arguments import GroupName, GroupToo, OfGroup, StreamName, of_one_group
 from dssctl.changing import Changing, carry_out
 from dssctl.listing import list_items, listing
 from dssctl.output import Cell, Column, Instant, Item, Kind
@@ -94,14 +94,9 @@ GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
 
 
 @app.command("ls", cls=listing(GRANT_KIND))
-def list_grants(
-    context: typer.Context,
-    group: Annotated[
-        str | None,
-        typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
-    ] = None,
-) -> None:
+def list_grants(context: typer.Context, named: GroupToo = None, group: OfGroup = None) -> None:
     """List the streams of groups: who holds them and how far they were consumed."""
+    group = of_one_group(context, named, group)
 
     async def grants(client: "Client", _wanted: Wanted) -> list[Item]:
         return [grant_item(grant) for grant in await client.grants.list(group)]

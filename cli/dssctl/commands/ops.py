@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dssctl.arguments import OperationNumber
+from dssctl.arguments import OfGroup, OperationNumber
 from dssctl.changing import Changing, Writing, carry_out, show_operation
 from dssctl.confirm import confirm
 from dssctl.connection import ask
@@ -39,10 +39,7 @@ app = noun("ops")
 )
 def list_operations(
     context: typer.Context,
-    group: Annotated[
-        str | None,
-        typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
-    ] = None,
+    group: OfGroup = None,
     topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
     state: Annotated[
         str | None,

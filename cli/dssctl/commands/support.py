@@ -1,4 +1,4 @@
-"""``dssctl support``: a bundle for whoever helps."""
+"""``dssctl support``: a bundle for whoever helps, and what it tells."""
 
 import platform
 from datetime import UTC, datetime
@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from dssctl.doctor.telling import FINDING_KIND, OnlyTrouble, Strict, tell
 from dssctl.output import Column, Kind, Section, note, show_one
 from dssctl.output.model import size
 from dssctl.progress import looking
-from dssctl.tree import Command, noun, settings_of
+from dssctl.tree import Command, noun, settings_of, showing
 
 app = noun("support")
 
@@ -71,6 +72,25 @@ def gather(
     show_one(settings, BUNDLE_KIND, item, sections)
     if not hide_names:
         note(settings, "names of topics, groups and clients are in it; --hide-names takes them out")
+
+
+@app.command(cls=showing(FINDING_KIND))
+def analyze(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="That support gather wrote.")],
+    only_trouble: OnlyTrouble = False,
+    strict: Strict = False,
+) -> None:
+    """Tell what is wrong by a bundle, with no daemon at hand; exit code 1 where there are problems.
+
+    What the doctor found where it was gathered, whether the bundle is whole, and which errors its
+    logs and events name.
+    """
+    from dssctl.support.analyzing import findings_in
+    from dssctl.support.reading import read_bundle
+
+    findings = findings_in(read_bundle(file))
+    tell(settings_of(context), findings, only_trouble=only_trouble, strict=strict)
 
 
 def _default_name(now_us: int, *, hide_names: bool) -> str:

@@ -25,7 +25,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'doctor' 'Look at client, daemon, disk, log and groups'
             printf '%s\t%s\n' 'check' 'One measurement against bounds, for Nagios and Prometheus'
             printf '%s\t%s\n' 'top' 'Show all of a daemon as it changes'
-            printf '%s\t%s\n' 'support' 'A bundle for whoever helps'
+            printf '%s\t%s\n' 'support' 'A bundle for whoever helps: gather, analyze'
             printf '%s\t%s\n' 'bench' 'Measure publishing and delivery with a topic and a group of its own ...'
             printf '%s\t%s\n' 'replays' 'Records of a topic copied to another, as a bulk job: create'
             printf '%s\t%s\n' 'exports' 'Records of a topic as Parquet files, as a bulk job: create'
@@ -127,6 +127,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'daemon' 'Check that the daemon serves, and how fast it answers'
         case 'support'
             printf '%s\t%s\n' 'gather' 'Write a file that tells how all stands, for whoever helps'
+            printf '%s\t%s\n' 'analyze' 'Tell what is wrong by a bundle, with no daemon at hand'
         case 'replays'
             printf '%s\t%s\n' 'create' 'Copy records of a topic to another, each exactly once, in the order of ...'
         case 'exports'
@@ -1127,6 +1128,12 @@ function __dssctl_flags
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
+        case 'support analyze'
+            printf '%s\t%s\n' '--only-trouble' 'Leave out what is well'
+            printf '%s\t%s\n' '--strict' 'Exit with 1 for warnings, too'
+            printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
+            printf '%s\t%s\n' '-h' 'Show this message and exit'
+            printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'bench'
             printf '%s\t%s\n' '-n' 'To publish and take back'
             printf '%s\t%s\n' '--records' 'To publish and take back'
@@ -1498,6 +1505,9 @@ function __dssctl_argument
         case 'groups rm'
             set -l sources '@groups'
             echo $sources[$argv[2]]
+        case 'grants ls'
+            set -l sources '@groups'
+            echo $sources[$argv[2]]
         case 'grants transfer'
             set -l sources '@groups' '@streams'
             echo $sources[$argv[2]]
@@ -1518,6 +1528,9 @@ function __dssctl_argument
             echo $sources[$argv[2]]
         case 'offsets import'
             set -l sources '@groups' '/'
+            echo $sources[$argv[2]]
+        case 'borrowers ls'
+            set -l sources '@groups'
             echo $sources[$argv[2]]
         case 'borrowers describe'
             set -l sources '@groups' '@borrowers'
@@ -1637,6 +1650,9 @@ function __dssctl_argument
             set -a sources $sources[-1] $sources[-1] $sources[-1]
             echo $sources[$argv[2]]
         case 'support gather'
+            set -l sources '/'
+            echo $sources[$argv[2]]
+        case 'support analyze'
             set -l sources '/'
             echo $sources[$argv[2]]
         case 'replays create'

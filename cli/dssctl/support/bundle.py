@@ -18,6 +18,8 @@ from dss_core.errors import FileUnwritable
 from dssctl.limits import BUNDLE_BYTES_MAX, BUNDLE_ENTRY_BYTES_MAX
 
 MANIFEST = "manifest.json"
+KIND = "DssSupport"
+"""What the manifest says that it is."""
 
 
 class Bundle:

@@ -19,10 +19,11 @@ from dssctl.doctor.facts import gathered
 from dssctl.doctor.rules import findings_of
 from dssctl.output import Item
 from dssctl.settings import Settings
-from dssctl.support.bundle import Bundle, bundle_at
+from dssctl.support.bundle import KIND, Bundle, bundle_at
 from dssctl.support.redaction import Redaction
 from dssctl.support.sources import (
     ASKED,
+    JOURNAL,
     configuration,
     environment,
     journal,
@@ -89,7 +90,7 @@ def gather(
         _write_local(bundle, answers, logs, redaction, steps)
         bundle.close(
             {
-                "kind": "DssSupport",
+                "kind": KIND,
                 "gathered_at": text_of_ms(now_us // 1_000),
                 "names_hidden": hide_names,
                 "payloads": "none: no record was read",
@@ -167,7 +168,7 @@ def _write_local(
         ("environment.json", "variables here", lambda: _lines([environment()], redaction)),
         ("config.toml", "the tool's configuration", configuration),
         ("process.txt", "limits and memory of the daemon", of_daemon),
-        ("journal.log", "the end of the daemon's log", journal),
+        (JOURNAL, "the end of the daemon's log", journal),
     ]
     local += ((f"logs/{path.name}", f"the end of {path.name}", _reader(path)) for path in logs)
     for name, what, read in local:

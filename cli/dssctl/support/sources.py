@@ -52,6 +52,7 @@ ASKED = (
     Asked("stuck.jsonl", "what does not move", lambda client: client.groups.stuck()),
     Asked("sessions.jsonl", "sessions of clients", lambda client: client.sessions.list()),
     Asked("schedules.jsonl", "schedules", lambda client: client.schedules.list()),
+    Asked("jobs.jsonl", "bulk jobs", lambda client: client.jobs.list()),
     Asked(
         "operations.jsonl",
         f"the newest {BUNDLE_OPERATIONS} operations",
@@ -59,6 +60,9 @@ ASKED = (
     ),
     Asked("events.jsonl", f"the newest {BUNDLE_EVENTS} events, the audit among them", _events),
 )
+
+JOURNAL = "journal.log"
+"""The end of the daemon's log."""
 
 _VARIABLES = ("DSSCTL_", "DSSD_", "DSS_", "GRPC_", "XDG_", "PYTHON", "LANG", "LC_", "TERM")
 _LIBRARIES = ("grpcio", "protobuf", "pyarrow", "rich", "typer", "uvloop", "xxhash", "sqlite-utils")

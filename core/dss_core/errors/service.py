@@ -12,7 +12,10 @@ class Unreachable(DssError):
 
     code = "DSS5001"
     sentence = "No daemon answers at {endpoint}."
-    hint = "Start one: dssd serve --data-dir DIR, or pass --endpoint."
+    hint = (
+        "Start one: dssd serve; with --data-dir DIR it listens at DIR/dssd.sock. Say where one is: "
+        "--endpoint unix:PATH or HOST:PORT."
+    )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.UNREACHABLE
 

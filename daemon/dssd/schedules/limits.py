@@ -118,6 +118,9 @@ ALERT_OUTPUT_BYTES_MAX = 2_048
 ALERT_REPLY_BYTES_MAX = 512
 """What is read of the answer to an alert."""
 
+EXPORT_SAID_BYTES_MAX = 4_096
+"""What is kept of the errors that the driver of an export tells."""
+
 SNAPSHOTS_KEPT = 5
 """Support snapshots in the data directory, where nothing is said."""
 

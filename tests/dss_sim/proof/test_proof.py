@@ -13,6 +13,7 @@ from dss_sim.proof.ledger import Ended, Ledger, fingerprint
 from dss_sim.proof.steps import STEPS, Step
 
 REPO = Path(__file__).resolve().parents[3]
+MORE_IN_PROOF = re.compile(r"\bshare\(|\bonly_in_proof\b|^from hypothesis ", re.MULTILINE)
 
 
 def step(name: str, script: str) -> Step:
@@ -100,7 +101,7 @@ def test_every_test_that_runs_a_sample_runs_in_full_in_some_step() -> None:
     sampled = {
         path
         for path in (REPO / "tests").rglob("test_*.py")
-        if re.search(r"\bshare\(|^from hypothesis ", path.read_text(), re.MULTILINE)
+        if MORE_IN_PROOF.search(path.read_text())
     } - {Path(__file__)}
     assert sampled
     assert [path for path in sampled if not {path, *path.parents} & {*full}] == []

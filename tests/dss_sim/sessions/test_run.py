@@ -49,6 +49,7 @@ ONCE_FAILED_WITH_PROGRAMS = {
     1257: "who left was told so before that was durable, and a full disk then kept the rest",
     4120: "the judge of turns took only killed processes for clients that vanished with a record",
     4533: "a handler of the session before ended the chain of a grant of the same number",
+    5890: "`run` handed out after a stand-still though the loss of its connection had been read",
 }
 
 

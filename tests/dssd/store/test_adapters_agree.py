@@ -153,7 +153,7 @@ async def compare(commands: list[Command], path: Path) -> None:
     assert seen == [change async for change in expected]
 
 
-@settings(deadline=None, max_examples=share(30, 120))
+@settings(deadline=None, max_examples=share(20, 120))
 @given(st.lists(COMMANDS, max_size=12))
 def test_both_adapters_answer_alike(commands: list[Command]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -12,6 +12,7 @@ from dssd.clock import Clock
 from dssd.events.model import Note
 from dssd.schedules.tasks.alert import Alerts
 from dssd.schedules.tasks.checkpoint import checkpoint
+from dssd.schedules.tasks.export import Endpoint, export
 from dssd.schedules.tasks.lag_check import Lags, lag_check
 from dssd.schedules.tasks.model import Tasks
 from dssd.schedules.tasks.rebalance import Change, rebalance
@@ -22,8 +23,9 @@ from dssd.schedules.tasks.snapshot import Gather, snapshot
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
-HOOKS, SUPPORT = "hooks", "support"
-"""Directories in the data directory: programs that alerts may run, and support snapshots."""
+EXPORTS, HOOKS, SUPPORT = "exports", "hooks", "support"
+"""Directories in the data directory: exported topics, programs that alerts may run, and support
+snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class TaskParts:
     change: Change
     lags: Lags
     gather: Gather
+    endpoint: Endpoint
 
 
 def built_in(parts: TaskParts) -> Tasks:
@@ -51,6 +54,7 @@ def built_in(parts: TaskParts) -> Tasks:
     return Tasks(
         [
             checkpoint(parts.write_back),
+            export(parts.endpoint, parts.data_dir / EXPORTS),
             lag_check(parts.lags, Alerts(parts.data_dir / HOOKS), parts.note, parts.clock),
             rebalance(parts.groups, parts.change),
             retention(parts.enforce_retention),

@@ -192,7 +192,7 @@ SMALL = st.lists(st.integers(1, 3), min_size=1, max_size=30)
 LARGE = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 
 
-@settings(max_examples=share(50, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(SMALL, LARGE, st.tuples(STRETCHES, STRETCHES), st.integers(1, 20), st.booleans(), ACTIONS)
 def test_every_record_is_delivered_and_acked_once_within_the_credit(
     small: list[int],
@@ -224,7 +224,7 @@ def test_a_client_that_falls_silent_gets_each_record_once_more_at_most(
         assert all(count <= 2 for count in held.sent.values())
 
 
-@settings(max_examples=share(50, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(SMALL, LARGE, st.integers(1, 20), st.sampled_from(GRANTS), ACTIONS)
 def test_one_subscription_gets_all_of_its_records_whatever_the_other_does_not_take(
     small: list[int],
@@ -241,7 +241,7 @@ def test_one_subscription_gets_all_of_its_records_whatever_the_other_does_not_ta
     model.finish()
 
 
-@settings(max_examples=share(50, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(SMALL, LARGE, st.integers(1, 20), st.booleans(), st.sets(st.integers(0, 30)), ACTIONS)
 def test_refused_records_come_again_though_no_others_are_settled(
     small: list[int],

@@ -1,0 +1,65 @@
+"""``python -m dss_bulk.scheduled_export JOB TOPIC FOLDER``: what is new in a topic, once more.
+
+For whoever exports again and again under one name: a job that an earlier run left is gone on with;
+then what is new is exported, by a job that takes the place of the earlier one. What it says and how
+it ends: `dss_bulk.telling`. Invariant: when this ends with 0, nothing of the name is left to do.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import dss_client
+from dss_bulk.driver import drive
+from dss_bulk.next_export import next_export
+from dss_bulk.telling import progressed, run, tell
+from dss_client import Client
+from dss_client.changes import CreateJob, RemoveJob
+from dss_core.counted import counted
+from dss_core.errors import JobNotFound
+
+REASON = "a schedule exports what is new"
+
+
+def main() -> int:
+    """Export what the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m dss_bulk.scheduled_export")
+    parser.add_argument("job", help="its name")
+    parser.add_argument("topic")
+    parser.add_argument("folder", type=Path, help="of its own")
+    parser.add_argument("--only", default="", help="a filter of subjects")
+    parser.add_argument("--endpoint", help="of the daemon")
+    given = parser.parse_args()
+    change = CreateJob(given.job, "export", source=given.topic, filter=given.only)
+    return run(_export(change, given.folder.resolve(), given.endpoint))
+
+
+async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None:
+    async with dss_client.connect(endpoint=endpoint) as client:
+        earlier = await _finished(client, change.name)
+        new = await next_export(client, change, folder)
+        if new is None:
+            tell(said=f"nothing of {change.source} is new since the last export to {folder}")
+            return
+        if earlier:
+            remove = await client.operations.plan(RemoveJob(change.name))
+            await client.operations.apply(remove, reason=REASON)
+        await client.operations.apply(await client.operations.plan(new), reason=REASON)
+        ended = await drive(client, change.name, progressed)
+        tell(said=f"{counted(ended.records, 'record')} exported to {folder}")
+
+
+async def _finished(client: Client, job: str) -> bool:
+    """Leave nothing of an earlier job undone; whether there is one."""
+    try:
+        found = await client.jobs.get(job)
+    except JobNotFound:
+        return False
+    if not found.has_ended:
+        ended = await drive(client, job, progressed)
+        tell(said=f"{counted(ended.records, 'record')} exported that an earlier run had left")
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

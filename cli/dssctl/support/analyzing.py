@@ -1,0 +1,94 @@
+"""What a bundle tells: whether it is whole, what the doctor found there, what its logs say.
+
+Invariant: pure. What the doctor found is told as it was found where the bundle was gathered; no
+daemon is asked.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from dss_core.counted import counted
+from dssctl.doctor.finding import Finding, Level, fine, problem, warning
+from dssctl.limits import LOG_CODES_TOLD
+from dssctl.support.reading import Gathered
+from dssctl.support.sources import ASKED, JOURNAL
+
+_CODE = re.compile(r"\bDSS[0-9]{4}\b")
+_TRACEBACK = "Traceback (most recent call last)"
+_AGAIN = "Gather it again: dssctl support gather"
+
+
+def findings_in(bundle: Gathered) -> list[Finding]:
+    """All findings: of the bundle itself, of the doctor, of logs and events."""
+    rules = (_whole, _answers, _cut, _doctor, _logs, _events)
+    return [finding for rule in rules for finding in rule(bundle)]
+
+
+def _whole(bundle: Gathered) -> Iterator[Finding]:
+    spoiled = bundle.spoiled()
+    if spoiled:
+        text = f"Not as they were gathered: {', '.join(spoiled)}."
+        yield problem("bundle.whole", text, _AGAIN)
+    else:
+        files = counted(len(bundle.manifest["entries"]), "file")
+        hidden = ", names taken out" if bundle.manifest["names_hidden"] else ""
+        yield fine("bundle.whole", f"gathered {bundle.manifest['gathered_at']}, {files}{hidden}")
+
+
+def _answers(bundle: Gathered) -> Iterator[Finding]:
+    """What of the daemon is not in it; what of the machine is not there is often nowhere."""
+    asked = {each.name for each in ASKED}
+    for each in bundle.manifest["missing"]:
+        if each["name"] in asked:
+            text = f"{each['name']} is missing: {each['why']}"
+            yield warning("bundle.answers", text, f"{_AGAIN}, where the daemon answers")
+
+
+def _cut(bundle: Gathered) -> Iterator[Finding]:
+    cut = [each["name"] for each in bundle.manifest["entries"] if each["cut"]]
+    if cut:
+        text = f"Longer than there was room for, their ends are missing: {', '.join(cut)}."
+        yield warning("bundle.cut", text, "Ask for these apart.")
+
+
+def _doctor(bundle: Gathered) -> Iterator[Finding]:
+    """What it found then and there."""
+    levels = {each.value: each for each in Level}
+    for each in bundle.items("doctor.jsonl"):
+        level = levels.get(str(each.get("level")))
+        if level is not None:
+            remedy = str(each.get("remedy") or "")
+            yield Finding(str(each.get("check")), level, str(each.get("text")), remedy)
+
+
+def _logs(bundle: Gathered) -> Iterator[Finding]:
+    names = [name for name in bundle.files if name == JOURNAL or name.startswith("logs/")]
+    if not names:
+        remedy = f"{_AGAIN} --log PATH"
+        yield warning("logs.there", "No log of the daemon is in it.", remedy)
+    for name in names:
+        yield from _log(name, bundle.lines(name))
+
+
+def _log(name: str, lines: list[str]) -> Iterator[Finding]:
+    traces = sum(_TRACEBACK in line for line in lines)
+    if traces:
+        text = f"{name} has {counted(traces, 'traceback')}: a mistake of the program."
+        yield problem("logs.tracebacks", text, f"Read it in the bundle: {name}")
+    codes = Counter(code for line in lines for code in set(_CODE.findall(line)))
+    for code, times in codes.most_common(LOG_CODES_TOLD):
+        text = f"{name} names {code} in {counted(times, 'line')}."
+        yield warning("logs.codes", text, f"dssctl errors explain {code}")
+    if not traces and not codes:
+        yield fine("logs.codes", f"{name}: {counted(len(lines), 'line')}, none names an error")
+
+
+def _events(bundle: Gathered) -> Iterator[Finding]:
+    events = list(bundle.items("events.jsonl"))
+    errors = [each for each in events if each.get("severity") == "error"]
+    if errors:
+        by_code = Counter(str(each.get("code")) for each in errors)
+        named = ", ".join(f"{code} {times}" for code, times in by_code.most_common())
+        text = f"{counted(len(errors), 'error')} among {counted(len(events), 'event')}: {named}."
+        yield warning("events.errors", text, "Read them in the bundle: events.jsonl")
