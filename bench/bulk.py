@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +27,8 @@ LIVE_S = 8.0
 LIVE_RATE_BYTES_S = 10 << 20
 DRIVEN_SECONDS_MAX = 280.0
 LOOK_S = 0.1
+LOCAL_DRIVER = ("dss_bulk",)
+"""The module of a driver, and its options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,15 @@ async def bare(records: int = RECORDS) -> float:
     return float(done["records"]) / float(done["seconds"])
 
 
-async def live_p99_ms(daemon: Daemon, name: str | None) -> float:
+async def live_p99_ms(
+    daemon: Daemon, name: str | None, driver: Sequence[str] = LOCAL_DRIVER
+) -> float:
     """Of acks of a topic, to which a paced job writes meanwhile, if one is named."""
     if name is None:
         return await _live(daemon)
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         await _make(client, name, LIVE_RATE_BYTES_S)
-        async with _driver(daemon, name, []):
+        async with _driver(daemon, name, [], driver):
             while (await client.jobs.get(name)).published == 0:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(LOOK_S)
             taken_ms = await _live(daemon)
@@ -99,17 +103,20 @@ async def _make(client: Client, name: str, rate_bytes_s: int) -> None:
 
 @asynccontextmanager
 async def _driver(
-    daemon: Daemon, name: str, lines: list[dict[str, object]]
+    daemon: Daemon,
+    name: str,
+    lines: list[dict[str, object]],
+    driver: Sequence[str] = LOCAL_DRIVER,
 ) -> AsyncIterator[Process]:
     """A driver, which has ended when the block has."""
-    command = (sys.executable, "-m", "dss_bulk", name, "--endpoint", daemon.endpoint)
+    command = (sys.executable, "-m", *driver, name, "--endpoint", daemon.endpoint)
     async with asyncio.TaskGroup() as tasks:
-        driver = await Process.start(
+        process = await Process.start(
             tasks, f"driver of {name}", command, heard=lambda line: lines.append(json.loads(line))
         )
-        with driver.blamed():
-            yield driver
-            await driver.ended(DRIVEN_SECONDS_MAX)
+        with process.blamed():
+            yield process
+            await process.ended(DRIVEN_SECONDS_MAX)
 
 
 def _at_s(line: dict[str, object]) -> float:

@@ -27,7 +27,7 @@ READY = b"ready"
 """In the line with which a program says that it has begun."""
 LISTENING = b"listening"
 """In that of the daemon."""
-START_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 20.0
 PROGRAM_SECONDS_MAX = 180.0
 SAID_LINES_MAX = 20
@@ -158,14 +158,16 @@ async def started_program(
             await program.ended()
 
 
-async def run_program(name: str, *arguments: str) -> dict[str, Any]:
+async def run_program(
+    name: str, *arguments: str, seconds_max: float = PROGRAM_SECONDS_MAX
+) -> dict[str, Any]:
     """Run a program to its end; returns the JSON object that it printed last.
 
     Raises:
         BenchError: it failed, or took too long.
     """
     async with started_program(name, *arguments) as program:
-        if code := await program.ended(PROGRAM_SECONDS_MAX):
+        if code := await program.ended(seconds_max):
             raise BenchError(f"{name} ended with {code}")
         result: dict[str, Any] = json.loads(program.last_line)
         return result

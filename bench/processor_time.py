@@ -1,14 +1,17 @@
-"""What a call costs the daemon: the processor time that all its threads spend meanwhile.
+"""What work costs: the processor time of the daemon's threads, or of a process and all below it.
 
 What else the machine does matters little to it; what else the daemon does counts.
 """
 
 import contextlib
+import os
 import statistics
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 CALLS = 9
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Meter:
@@ -32,3 +35,34 @@ class Meter:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
                 spent_ns += int((task / "schedstat").read_text().split()[0])
         return spent_ns
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    parent: int
+    spent_s: float
+    """Its own, and that of those below it that have ended."""
+
+
+def own_s(pid: int) -> float:
+    """What a process has spent."""
+    return _looked_at(Path(f"/proc/{pid}/stat")).spent_s
+
+
+def tree_s(pid: int) -> float:
+    """What a process and all that it has started have spent."""
+    processes = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            processes[int(stat.parent.name)] = _looked_at(stat)
+    spent_s, left = 0.0, [pid]
+    while left:
+        one = left.pop()
+        spent_s += processes[one].spent_s if one in processes else 0.0
+        left += [child for child, process in processes.items() if process.parent == one]
+    return spent_s
+
+
+def _looked_at(stat: Path) -> _Process:
+    fields = stat.read_text().rpartition(")")[2].split()
+    return _Process(int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_A_SECOND)

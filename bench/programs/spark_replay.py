@@ -1,7 +1,8 @@
 """A replay on Spark, warm: with its commits, without them, and by the local engine.
 
-Without: the same chunks through the same plan, staged and left. All in millions of records a
-second, in one session that has made a small replay before, so the start of Spark does not count.
+Without: the same chunks through the same plan, staged and left. Besides, what Spark alone needs for
+the same records between two folders of Parquet. All in one session that has made a replay before,
+so the start of Spark does not count. ``spark_replay.py ENDPOINT TOPIC ROUNDS``.
 """
 
 import asyncio
@@ -10,24 +11,30 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from processor_time import own_s, tree_s
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 import dss_client
 from dss_bulk.driver import LOCAL, Engine, drive
 from dss_bulk.replay_work import ReplayParams, copy_rule_of, selection_of
 from dss_client.changes import CreateJob
 from dss_client.job_values import Granted, JobChunk
+from dss_client.jobs import Lease
 from dss_spark.engine import SparkEngine
 from dss_spark.limits import CHUNKS_AHEAD_MAX
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.staging import Stage, stage
 from dss_spark.work import OnSpark, target_of
 
-CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 16 << 20
+PARTITIONS = 8
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -47,42 +54,66 @@ def session(folder: Path) -> SparkSession:
 
 
 async def made(client: dss_client.Client, name: str, topic: str) -> None:
-    await client.topics.create(f"{topic}-{name}", partitions=8)
+    await client.topics.create(f"{topic}-{name}", partitions=PARTITIONS)
     change = CreateJob(
         name, "replay", source=topic, target=f"{topic}-{name}", chunk_bytes=CHUNK_BYTES
     )
     await client.operations.apply(await client.operations.plan(change), reason="a measurement")
 
 
-async def driven(client: dss_client.Client, name: str, topic: str, engine: Engine) -> float:
-    await made(client, name, topic)
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one way of doing it took."""
+
+    records: int
+    seconds: float
+    cpu_s: float
+    """Of this process, the JVM, its workers and the daemon."""
+
+
+@contextmanager
+def measured(daemon: int, records: list[int], into: dict[str, Done], name: str) -> Iterator[None]:
+    """Keep what the block took; it says how many records there were."""
+    spent_s = tree_s(os.getpid()) + own_s(daemon)
     began = time.perf_counter()
+    yield
+    seconds = time.perf_counter() - began
+    cpu_s = tree_s(os.getpid()) + own_s(daemon) - spent_s
+    into[name] = Done(records.pop(), seconds, cpu_s)
+
+
+async def driven(client: dss_client.Client, name: str, engine: Engine) -> int:
     job = await drive(client, name, engine=engine)
     assert job.state == "done", job
-    return job.records / (time.perf_counter() - began) / 1e6
+    return job.records
 
 
-async def only_staged(
-    client: dss_client.Client, topic: str, spark: SparkSession, folder: Path
-) -> float:
-    await made(client, "staged", topic)
-    async with client.jobs.drive("staged", driver="a measurement") as lease:
-        chunks = [chunk async for chunk in lease.open_chunks()]
-        granted = replace(lease.granted, staging=folder)
-        began = time.perf_counter()
-        with ThreadPoolExecutor(CHUNKS_AHEAD_MAX) as threads:
-            on = OnSpark(spark, granted, folder)
+async def only_staged(lease: Lease, endpoint: str, spark: SparkSession, folder: Path) -> int:
+    chunks = [chunk async for chunk in lease.open_chunks()]
+    granted = replace(lease.granted, staging=folder)
+    on = OnSpark(spark, granted, folder)
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(CHUNKS_AHEAD_MAX) as threads:
 
-            def one(chunk: JobChunk) -> int:
-                return on._run(lambda: staged(on, granted, chunk, client.endpoint))
+        def one(chunk: JobChunk) -> int:
+            return on._run(lambda: staged(on, granted, chunk, endpoint))
 
-            loop = asyncio.get_running_loop()
-            counts = await asyncio.gather(
-                *(loop.run_in_executor(threads, one, chunk) for chunk in chunks)
-            )
-        rate = sum(counts) / (time.perf_counter() - began) / 1e6
-        await lease.give_up("it was a measurement")
-    return rate
+        return sum(
+            await asyncio.gather(*(loop.run_in_executor(threads, one, chunk) for chunk in chunks))
+        )
+
+
+def through_parquet(spark: SparkSession, source: Path, target: Path) -> int:
+    """What Spark alone needs to read the same, bring it into as many partitions, and write it."""
+    tasks = min(PARTITIONS, 2 * spark.sparkContext.defaultParallelism)
+    (
+        spark.read.parquet(str(source))
+        .withColumn("to", f.expr(f"CAST(pmod(xxhash64(key), {PARTITIONS}) AS INT)"))
+        .repartitionById(tasks, f.expr(f"CAST(to DIV {-(-PARTITIONS // tasks)} AS INT)"))
+        .sortWithinPartitions("to", "stream", "offset")
+        .write.parquet(str(target))
+    )
+    return int(spark.read.parquet(str(target)).count())
 
 
 def staged(on: OnSpark, granted: Granted, chunk: JobChunk, endpoint: str) -> int:
@@ -99,20 +130,54 @@ def staged(on: OnSpark, granted: Granted, chunk: JobChunk, endpoint: str) -> int
     return done.records
 
 
-async def main(endpoint: str, topic: str) -> None:
+async def main(endpoint: str, topic: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as made_folder:
         folder = Path(made_folder)
         spark = session(folder / "local")
         engine = SparkEngine(lambda: spark, "spark local[*]")
+        source = folder / "source"
         async with dss_client.connect(endpoint=endpoint) as client:
-            await driven(client, "warm", topic, engine)
-            rates = {
-                "plan": await only_staged(client, topic, spark, folder),
-                "spark": await driven(client, "spark", topic, engine),
-                "local": await driven(client, "local", topic, LOCAL),
-            }
+            await made(client, "warm", topic)
+            await driven(client, "warm", engine)
+            read = spark.read.format("dss").option("endpoint", endpoint).option("topic", topic)
+            read.load().write.parquet(str(source))
+            through_parquet(spark, source, folder / "warm")
+            taken = [
+                await one_round(client, topic, engine, spark, folder, number)
+                for number in range(rounds)
+            ]
         spark.stop()
-    print(json.dumps(rates))
+    said = [{name: asdict(each) for name, each in done.items()} for done in taken]
+    print(json.dumps({"rounds": said}))
 
 
-asyncio.run(main(*sys.argv[1:]))
+async def one_round(
+    client: dss_client.Client,
+    topic: str,
+    engine: Engine,
+    spark: SparkSession,
+    folder: Path,
+    number: int,
+) -> dict[str, Done]:
+    """Each way once, on the same records."""
+    done: dict[str, Done] = {}
+    records: list[int] = []
+    daemon = (await client.daemon.status()).pid
+    with measured(daemon, records, done, "parquet"):
+        records.append(through_parquet(spark, folder / "source", folder / f"{number}"))
+    staged = f"staged{number}"
+    await made(client, staged, topic)
+    async with client.jobs.drive(staged, driver="a measurement") as lease:
+        with measured(daemon, records, done, "plan"):
+            records.append(await only_staged(lease, client.endpoint, spark, folder))
+        await lease.give_up("it was a measurement")
+    for way, one in (("spark", engine), ("local", LOCAL)):
+        name = f"{way}{number}"
+        await made(client, name, topic)
+        with measured(daemon, records, done, way):
+            records.append(await driven(client, name, one))
+    assert len({each.records for each in done.values()}) == 1, done
+    return done
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

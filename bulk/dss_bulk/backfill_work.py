@@ -45,7 +45,7 @@ class BackfillParams:
 
 def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     """The chunks of a backfill: runs of rows."""
-    total_bytes = sum(file.bytes for file in inputs.files)
+    total_bytes = inputs.bytes
     found = []
     for start in range(0, inputs.rows, BACKFILL_ROWS_PER_CHUNK):
         end = min(start + BACKFILL_ROWS_PER_CHUNK, inputs.rows)

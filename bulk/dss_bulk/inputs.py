@@ -81,6 +81,11 @@ class Inputs:
         """Of all files."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.bytes for file in self.files)
+
     def require_unchanged(self) -> None:
         """Make sure that the rows are those of the plan.
 

@@ -8,17 +8,19 @@ started for a job that was made, never before; one that dies leaves a job that a
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dssctl.changing import carry_out
+from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.engines import LOCAL_ENGINE, Engine
+from dssctl.job_items import JOB_KIND, job_item
 from dssctl.job_logs import begin_log, log_path
-from dssctl.output import note
+from dssctl.output import note, show_one
 from dssctl.quantities import moment_us, size_bytes
 from dssctl.settings import Settings
+from dssctl.tree import settings_of, showing
 
 if TYPE_CHECKING:
     from dss_client import Client, Operation
@@ -50,6 +52,9 @@ Chunk = Annotated[
 Rate = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Published a second at most: 10M for one.")
 ]
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="For the end of the job; not, where absent.")
+]
 Drive = Annotated[
     bool,
     typer.Option(
@@ -58,15 +63,32 @@ Drive = Annotated[
 ]
 
 
+class Making(Changing):
+    """A verb that makes a job; its --wait is for the end of that, as its operation has none."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
+        own = len(attributes.get("params") or [])
+        super().__init__(name, **attributes)
+        added = [each for each in self.params[own:] if "--no-wait" not in each.secondary_opts]
+        self.params = [*self.params[:own], *added]
+
+
+MakingAndTelling = showing(*Changing.kinds, JOB_KIND, command=Making)
+"""One that shows the job as it is."""
+
+
 def make_job(
     context: typer.Context,
     change: "CreateJob",
     engine: Engine = LOCAL_ENGINE,
     *,
     drive: bool,
+    wait: bool = False,
     tells: bool = True,
 ) -> None:
     """Plan, ask, make; then start the driver. Where something else is told, only that is data.
+
+    Where its end is waited for, the job as it is then is that.
 
     Raises:
         DssError: it cannot be made, or was declined.
@@ -74,10 +96,9 @@ def make_job(
 
     def show(settings: Settings, operation: "Operation") -> None:
         from dssctl.operation_items import APPLIED_KIND, operation_item, operation_sections
-        from dssctl.output import show_one
 
         sections = list(operation_sections(operation))
-        if tells:
+        if tells and not wait:
             show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
             start_driver(settings, change.name, engine)
@@ -85,6 +106,23 @@ def make_job(
             note(settings, f"drive it: dssctl jobs drive {change.name}")
 
     carry_out(context, replace(change, engine=engine.name), show)
+    settings = settings_of(context)
+    if wait and not settings.change.dry_run:
+        show_end(settings, change.name, drives=drive)
+
+
+def show_end(settings: Settings, name: str, *, drives: bool) -> None:
+    """Wait for the end of a job that was just made, and print how it ended.
+
+    Raises:
+        JobNotDone: it failed, or was cancelled.
+        StillWaiting: it did not end in time.
+    """
+    from dssctl.job_waiting import require_job_done, wait_for_end_of
+
+    job = wait_for_end_of(settings, name, drives=drives)
+    show_one(settings, JOB_KIND, job_item(job))
+    require_job_done(job)
 
 
 def start_driver(settings: Settings, job: str, engine: Engine) -> None:

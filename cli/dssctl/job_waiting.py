@@ -7,9 +7,9 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from dss_core.errors import JobNotFound, StillWaiting
+from dss_core.errors import JobNotDone, JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
-from dssctl.connection import connected, require_daemon
+from dssctl.connection import ask, connected, require_daemon
 from dssctl.job_logs import JOB_LOG_KIND, follow
 from dssctl.limits import DRIVER_LOOK_S, DRIVER_LOOKS_MAX
 from dssctl.output import growing, note
@@ -44,6 +44,30 @@ def wait_for_job(settings: Settings, job: "Job") -> "Job":
     except KeyboardInterrupt:
         note(settings, f"the job {job.name} goes on: dssctl jobs wait {job.name}")
         raise
+
+
+def wait_for_end_of(settings: Settings, name: str, *, drives: bool) -> "Job":
+    """The job that was just made, once it has ended; its driver may be about to take it.
+
+    Raises:
+        StillWaiting: it did not end in time.
+        JobNotFound: it was removed meanwhile.
+    """
+    job = ask(
+        settings, lambda client: taken_soon(client, name) if drives else client.jobs.get(name)
+    )
+    return job if job.has_ended else wait_for_job(settings, job)
+
+
+def require_job_done(job: "Job") -> None:
+    """Accept no end but one.
+
+    Raises:
+        JobNotDone: it failed, or was cancelled.
+    """
+    if job.state != "done":
+        reason = job.failure or "no reason was given"
+        raise JobNotDone(job=job.name, state=job.state, reason=reason)
 
 
 async def taken_soon(client: "Client", name: str) -> "Job":

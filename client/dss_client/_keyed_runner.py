@@ -49,8 +49,6 @@ class KeyedRunner:
         self._concurrency = concurrency
         self._wait_sure = wait_sure
         self._asking = asyncio.Lock()
-        self._hesitating = 0
-        """Handlers to be called that wait for the lock, or have it."""
         self._sure_until = 0.0
         self._room = asyncio.Semaphore(concurrency * RUN_QUEUED_OF_CONCURRENCY)
         self._slots: asyncio.Queue[tuple[Chain | Loose, DeliveredRecord]] = asyncio.Queue()
@@ -194,7 +192,7 @@ class KeyedRunner:
             self._quiet.set()
 
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        if self._hesitating or self._waits(chain) or monotonic() >= self._sure_until:
+        while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
         grant = chain.grant
         if grant.stopped:
@@ -230,28 +228,18 @@ class KeyedRunner:
         return self._paused and not (self._ended or self._draining or chain.grant.stopped)
 
     async def _be_sure(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        """Wait for the end of a pause; after a silence, until the grants are known to be held.
-
-        Who comes meanwhile waits behind, so that records without a key stay in their order too.
-        """
-        self._hesitating += 1
+        """Wait for the end of a pause; after a silence, until the grants are known to be held."""
         try:
+            while self._waits(chain):
+                await self._moved_on.wait()
             async with self._asking:
-                while (waits := self._waits(chain)) or monotonic() >= self._sure_until:
-                    await (self._moved_on.wait() if waits else self._ask())
+                while (now := monotonic()) >= self._sure_until:
+                    await self._wait_sure()
+                    # From before the question: this process may stand still behind the answer.
+                    self._sure_until = now + YIELD_EVERY_S
         except asyncio.CancelledError:
             self._slots.put_nowait((chain, record))
             raise
-        finally:
-            self._hesitating -= 1
-
-    async def _ask(self) -> None:
-        # From before the question: this process may stand still behind the answer.
-        asked_at = monotonic()
-        # What has come in since is heard first: perhaps that the connection is lost.
-        await asyncio.sleep(0)
-        await self._wait_sure()
-        self._sure_until = asked_at + YIELD_EVERY_S
 
     def _cancelled(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         """The handler was cancelled with this run; what follows in its chain waits for it."""

@@ -465,30 +465,6 @@ async def test_after_a_silence_nothing_is_handled_before_it_is_known_that_the_gr
     assert asked == [0, 3]
 
 
-async def test_what_came_in_since_is_heard_before_the_next_record_is_handled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock(monkeypatch)
-    grant = grant_of()
-    handled: list[int] = []
-
-    def stop() -> None:
-        grant.stopped = True
-
-    async def handle(record: DeliveredRecord) -> None:
-        handled.append(record.offset)
-        clock.now_s += 60
-        asyncio.get_running_loop().call_soon(stop)
-
-    async def both() -> AsyncIterator[DeliveredRecord]:
-        for record in taken(grant, 0, b"a", b"a"):
-            yield record
-        await until(lambda: handled)
-
-    await run(handle, both(), concurrency=1)
-    assert handled == [0]
-
-
 async def test_handlers_that_wait_for_certainty_ask_once_and_for_as_long_as_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -511,34 +487,6 @@ async def test_handlers_that_wait_for_certainty_ask_once_and_for_as_long_as_it_t
     runner = KeyedRunner(handle, concurrency=3, wait_sure=ask)
     await runner.run(coming(taken(grant, 0, None, None, None)))
     assert (handled, asked) == ([0, 1, 2], 2)
-
-
-async def test_what_comes_while_others_wait_for_certainty_is_handled_behind_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    Clock(monkeypatch)
-    handled: list[int] = []
-    asked, answered = asyncio.Event(), asyncio.Event()
-
-    async def ask() -> None:
-        asked.set()
-        await answered.wait()
-
-    async def handle(record: DeliveredRecord) -> None:
-        handled.append(record.offset)
-
-    async def records() -> AsyncIterator[DeliveredRecord]:
-        first, second, third = taken(grant_of(), 0, None, None, None)
-        yield first
-        yield second
-        await asked.wait()
-        answered.set()
-        yield third
-
-    runner = KeyedRunner(handle, concurrency=3, wait_sure=ask)
-    async with asyncio.timeout(60):
-        await runner.run(records())
-    assert handled == [0, 1, 2]
 
 
 async def test_a_cancelled_run_leaves_what_it_did_not_hand_out() -> None:

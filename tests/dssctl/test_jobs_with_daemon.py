@@ -177,6 +177,20 @@ def test_a_driver_is_started_where_none_lives(
     assert "is done: it cannot be driven" in told
 
 
+def test_a_job_is_waited_for_where_it_is_made(
+    filled: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    replay = ("replays", "create", "--from", "orders", "--to", "copies", "-y", "--wait")
+    planned = filled.dssctl(*replay, "soon", "-o", "json", "--dry-run")
+    assert json.loads(ok(planned))["kind"] == "OperationPlan"
+    # As a process: who starts a driver does not wait for it.
+    made = run_dssctl("--endpoint", filled.endpoint, *replay, "soon", "-o", "json")
+    assert (item(made)["state"], item(made)["records"]) == ("done", 500)
+    late = filled.dssctl(*replay, "left-alone", "--no-drive", "--timeout", "1s")
+    assert "nobody drives the job left-alone" in refused(late, 4, "DSS1172")
+
+
 def test_a_second_driver_is_refused_before_it_is_started(filled: Daemon) -> None:
     make(filled, "taken")
 

@@ -1,10 +1,10 @@
 """``dssctl audits``: whether the records of a topic are there, each once, in place and in order."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import AuditFound, IllegalArgument, JobNotDone
+from dss_core.errors import AuditFound, IllegalArgument
 from dssctl.changing import Changing
 from dssctl.connection import ask
 from dssctl.driving import (
@@ -12,6 +12,7 @@ from dssctl.driving import (
     Drive,
     End,
     JobName,
+    Making,
     Only,
     Start,
     make_job,
@@ -20,7 +21,7 @@ from dssctl.driving import (
     time_us,
 )
 from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
-from dssctl.job_waiting import taken_soon, wait_for_job
+from dssctl.job_waiting import require_job_done, wait_for_end_of
 from dssctl.pages.audit_page import AUDIT_KIND, show_audit
 from dssctl.settings import Settings
 from dssctl.tree import noun, settings_of, showing
@@ -45,15 +46,7 @@ FailOn = Annotated[
 ]
 
 
-class Auditing(Changing):
-    """A verb that makes an audit; its --wait is for the end of that."""
-
-    def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
-        super().__init__(name, **attributes)
-        self.params = [each for each in self.params if "--no-wait" not in each.secondary_opts]
-
-
-@app.command(cls=showing(*Changing.kinds, AUDIT_KIND, command=Auditing))
+@app.command(cls=showing(*Changing.kinds, AUDIT_KIND, command=Making))
 def create(
     context: typer.Context,
     name: JobName,
@@ -107,14 +100,7 @@ def show(context: typer.Context, name: JobName, fail_on: FailOn = "none") -> Non
 
 def _wait(settings: Settings, name: str, checks: "tuple[Check, ...]", *, drives: bool) -> None:
     """Wait for the end of an audit, print its report, and judge it."""
-    job = ask(
-        settings, lambda client: taken_soon(client, name) if drives else client.jobs.get(name)
-    )
-    if not job.has_ended:
-        job = wait_for_job(settings, job)
-    if job.state != "done":
-        reason = job.failure or "no reason was given"
-        raise JobNotDone(job=job.name, state=job.state, reason=reason)
+    require_job_done(wait_for_end_of(settings, name, drives=drives))
     _show(settings, ask(settings, lambda client: client.jobs.get(name)), checks)
 
 

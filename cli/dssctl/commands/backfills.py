@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from dssctl.changing import Changing
 from dssctl.connection import ask
-from dssctl.driving import Drive, JobName, Rate, Target, make_job, size_or_usual
+from dssctl.driving import (
+    Drive,
+    JobName,
+    MakingAndTelling,
+    Rate,
+    Target,
+    Wait,
+    make_job,
+    size_or_usual,
+)
 from dssctl.engines import LOCAL, Conf, EngineName, Master, chosen
 from dssctl.output import note
 from dssctl.tree import noun, settings_of
@@ -15,7 +23,7 @@ from dssctl.tree import noun, settings_of
 app = noun("backfills")
 
 
-@app.command(cls=Changing)
+@app.command(cls=MakingAndTelling)
 def create(
     context: typer.Context,
     name: JobName,
@@ -51,6 +59,7 @@ def create(
     engine: EngineName = None,
     master: Master = None,
     conf: Conf = None,
+    wait: Wait = False,
 ) -> None:
     """Make records of the rows of files, each exactly once, in the order of their keys."""
     from dss_bulk.backfill_work import BackfillParams, chunks_of, looked_through, rows_refused
@@ -66,14 +75,13 @@ def create(
     rule = RowRule(target, key, null_key, subject, time_column, payload, columns)
     topic = ask(settings, lambda client: client.topics.describe(target))
     inputs = Inputs.looked_at(files, rule)
-    size = sum(file.bytes for file in inputs.files)
-    driver = chosen(settings, engine, master, conf, size, starts=drive)
+    driver = chosen(settings, engine, master, conf, inputs.bytes, starts=drive)
     if driver.name == LOCAL:
         records, refused = looked_through(inputs, rule, topic.patterns)
         if refused and rejects is None:
             raise rows_refused(refused)
-        made = f"{records:,} records, {len(refused):,} are rejected"
-        note(settings, f"{inputs.rows:,} rows make {made}")
+        made = f"{inputs.rows:,} rows make {records:,} records"
+        note(settings, f"{made}, {len(refused):,} are rejected")
     else:
         note(settings, f"{inputs.rows:,} rows; the driver looks through them before it publishes")
     folder = None if rejects is None else str(rejects.resolve())
@@ -85,4 +93,4 @@ def create(
         params=BackfillParams(rule, inputs.files, folder).to_json(),
         inputs=chunks_of(inputs),
     )
-    make_job(context, change, driver, drive=drive)
+    make_job(context, change, driver, drive=drive, wait=wait)

@@ -5,16 +5,17 @@ from typing import Annotated
 
 import typer
 
-from dssctl.changing import Changing
 from dssctl.connection import ask
 from dssctl.driving import (
     Chunk,
     Drive,
     End,
     JobName,
+    MakingAndTelling,
     Only,
     Source,
     Start,
+    Wait,
     make_job,
     size_or_usual,
     source_bytes,
@@ -27,7 +28,7 @@ from dssctl.tree import noun, settings_of
 app = noun("exports")
 
 
-@app.command(cls=Changing)
+@app.command(cls=MakingAndTelling)
 def create(
     context: typer.Context,
     name: JobName,
@@ -41,6 +42,7 @@ def create(
     engine: EngineName = None,
     master: Master = None,
     conf: Conf = None,
+    wait: Wait = False,
 ) -> None:
     """Write records as Parquet, by date and hour; a second export takes only what is new.
 
@@ -65,4 +67,4 @@ def create(
     if resolved is None:
         note(settings, f"nothing of {source} is new since the last export to {folder}")
         return
-    make_job(context, resolved, driver, drive=drive)
+    make_job(context, resolved, driver, drive=drive, wait=wait)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.errors import JobNotDone, JobNotFound, JobNotInState
+from dss_core.errors import JobNotFound, JobNotInState
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
@@ -12,7 +12,7 @@ from dssctl.driving import start_driver
 from dssctl.engines import Conf, EngineName, Master, chosen
 from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from dssctl.job_logs import JOB_LOG_KIND, told
-from dssctl.job_waiting import follow_job, taken_soon, wait_for_job
+from dssctl.job_waiting import follow_job, require_job_done, taken_soon, wait_for_job
 from dssctl.listing import list_items, listing
 from dssctl.output import Item, Section, show_list, show_one
 from dssctl.page import page
@@ -75,9 +75,7 @@ def wait(context: typer.Context, name: Name) -> None:
     if not job.has_ended:
         job = wait_for_job(settings, job)
     show_one(settings, JOB_KIND, job_item(job))
-    if job.state != "done":
-        reason = job.failure or "no reason was given"
-        raise JobNotDone(job=job.name, state=job.state, reason=reason)
+    require_job_done(job)
 
 
 @app.command(cls=showing(JOB_LOG_KIND))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from dssctl.changing import Changing
 from dssctl.driving import (
     AllowLoop,
     Chunk,
@@ -12,11 +11,13 @@ from dssctl.driving import (
     End,
     HopsMax,
     JobName,
+    MakingAndTelling,
     Only,
     Rate,
     Source,
     Start,
     Target,
+    Wait,
     make_job,
     size_or_usual,
     source_bytes,
@@ -28,7 +29,7 @@ from dssctl.tree import noun, settings_of
 app = noun("replays")
 
 
-@app.command(cls=Changing)
+@app.command(cls=MakingAndTelling)
 def create(
     context: typer.Context,
     name: JobName,
@@ -58,6 +59,7 @@ def create(
     engine: EngineName = None,
     master: Master = None,
     conf: Conf = None,
+    wait: Wait = False,
 ) -> None:
     """Copy records of a topic to another, each exactly once, in the order of their keys."""
     from dss_bulk.copies import CopyRule
@@ -87,7 +89,7 @@ def create(
     settings = settings_of(context)
     size = source_bytes(settings, change) if asks_size(settings, engine) else None
     driver = chosen(settings, engine, master, conf, size, starts=drive)
-    make_job(context, change, driver, drive=drive)
+    make_job(context, change, driver, drive=drive, wait=wait)
 
 
 def _header(text: str) -> tuple[str, str]:

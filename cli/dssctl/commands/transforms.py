@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from dssctl.changing import Changing
 from dssctl.driving import (
     AllowLoop,
     Chunk,
@@ -12,11 +11,13 @@ from dssctl.driving import (
     End,
     HopsMax,
     JobName,
+    MakingAndTelling,
     Only,
     Rate,
     Source,
     Start,
     Target,
+    Wait,
     make_job,
     size_or_usual,
     time_us,
@@ -27,7 +28,7 @@ from dssctl.tree import noun, settings_of
 app = noun("transforms")
 
 
-@app.command(cls=Changing)
+@app.command(cls=MakingAndTelling)
 def create(
     context: typer.Context,
     name: JobName,
@@ -47,6 +48,7 @@ def create(
     drive: Drive = True,
     master: Master = None,
     conf: Conf = None,
+    wait: Wait = False,
 ) -> None:
     """Run a function over the records of a topic, on Spark, and publish what it makes of them.
 
@@ -72,4 +74,4 @@ def create(
         params=params.to_json(),
     )
     driver = chosen(settings_of(context), SPARK, master, conf, starts=drive)
-    make_job(context, change, driver, drive=drive)
+    make_job(context, change, driver, drive=drive, wait=wait)

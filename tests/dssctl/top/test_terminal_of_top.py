@@ -79,7 +79,9 @@ def look_around_and_pause(screen: TmuxTerminal) -> None:
     screen.typed("P")
     screen.until("Cancel", "dssctl groups pause --if-revision")
     screen.keys("Right", "Enter")
-    screen.until("1 group paused", "undo: dssctl ops undo")
+    # A notice goes after some seconds, so it is awaited alone.
+    screen.until("undo: dssctl ops undo")
+    screen.until("1 group paused")
     screen.typed(":jobs\r")
     screen.until("\u25b6again", "0/1", "no driver yet")
     screen.keys("Enter")

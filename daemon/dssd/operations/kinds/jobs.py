@@ -117,7 +117,7 @@ class JobCreations(Final):
             revision=0,
             summary=f"make the {kind} {change.name}: {size} in {counted(len(chunks), 'chunk')}",
             effects=tuple(_effects(change, manifest)),
-            not_undoable_because="cancel the job instead: dssctl jobs cancel",
+            not_undoable_because=f"cancel the job instead: dssctl jobs cancel {change.name}",
             found=manifest,
         )
 

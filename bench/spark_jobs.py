@@ -1,0 +1,150 @@
+"""Jobs on Spark: their rates and costs at some sizes, how they start, and who produces beside them.
+
+Alone: ``bench/spark_jobs.py 250000 1000000`` prints what a replay of each size takes:
+millions of records a second, and microseconds of processor time a record.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import bulk
+from processes import BenchError, Daemon, Process, run_program, running_daemon, within
+from processor_time import own_s
+from workload import PARTITIONS, TOPIC
+
+import dss_client
+from dss_client.changes import CreateJob
+from dss_spark.submission import Submission, command_of, environment, require_spark
+
+PROGRAM_SECONDS_MAX = 1_800.0
+START_SECONDS_MAX = 300.0
+ROUNDS = 3
+"""In one session, which compiles what it runs more often: the first of them is the slowest."""
+TARGET = "started"
+BARE = Path(__file__).parent / "programs" / "bare_session.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Of one way to do it."""
+
+    million_per_s: float
+    cpu_us: float
+    """Processor time of a record, of all processes."""
+
+
+async def rates(records: int) -> list[dict[str, Rate]]:
+    """What a replay takes: on Spark, by the local engine, and by Spark without a daemon; rounds."""
+    async with running_daemon() as daemon:
+        async with dss_client.connect(endpoint=daemon.endpoint) as client:
+            await client.topics.create(TOPIC, partitions=PARTITIONS)
+        await run_program("produce_prebuilt", daemon.endpoint, str(records), "1000")
+        took = await run_program(
+            "spark_replay", daemon.endpoint, TOPIC, str(ROUNDS), seconds_max=PROGRAM_SECONDS_MAX
+        )
+    return [{name: _rate(**one) for name, one in ways.items()} for ways in took["rounds"]]
+
+
+def _rate(records: int, seconds: float, cpu_s: float) -> Rate:
+    return Rate(records / seconds / 1e6, cpu_s / records * 1e6)
+
+
+async def beside_p99_ms(daemon: Daemon) -> tuple[float, float]:
+    """Of acks of a topic: alone, and while a paced job on Spark writes to it."""
+    alone_ms = await bulk.live_p99_ms(daemon, None)
+    with tempfile.TemporaryDirectory(prefix="dss-bench-") as folder:
+        driver = ("dss_spark", "--master", "local[1]", "--folder", f"{folder}/spark")
+        return alone_ms, await bulk.live_p99_ms(daemon, "paced-on-spark", driver)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How long until a driver has its session."""
+
+    wall_s: float
+    cpu_s: float
+    """Of Python: of what submits, and of the driver; the JVM is Spark's own."""
+
+
+async def started() -> tuple[Started, Started]:
+    """A driver of a job, and a program that begins a session with the same properties."""
+    async with running_daemon() as daemon:
+        async with dss_client.connect(endpoint=daemon.endpoint) as client:
+            await client.topics.create(TOPIC, partitions=1)
+            await client.topics.create(TARGET, partitions=1)
+            async with client.producer(TOPIC) as producer:
+                await producer.send(b"one")
+            change = CreateJob("one", "replay", source=TOPIC, target=TARGET)
+            await client.operations.apply(await client.operations.plan(change))
+        with tempfile.TemporaryDirectory(prefix="dss-bench-") as folder:
+            ours = (sys.executable, "-m", "dss_spark", "one", "--endpoint", daemon.endpoint)
+            mine = await _begun((*ours, "--folder", folder, "--master", "local[2]"), None)
+    with tempfile.TemporaryDirectory(prefix="dss-bench-") as folder:
+        pyspark = require_spark()
+        submission = Submission("one", None, "local[2]", {}, Path(folder))
+        command = command_of(submission, pyspark)
+        cut = next(at for at, word in enumerate(command) if word.endswith("drive_job.py"))
+        bare = await _begun((*command[:cut], str(BARE)), environment(pyspark, "local[2]"))
+    return mine, bare
+
+
+async def _begun(command: Sequence[str], env: dict[str, str] | None) -> Started:
+    """How long it takes until the first line comes, with which a session is there."""
+    loop = asyncio.get_running_loop()
+    async with _first_line(command, env) as (process, said):
+        began_s = loop.time()
+        async with within(START_SECONDS_MAX, "a session of Spark"):
+            await said.wait()
+        wall_s = loop.time() - began_s
+        cpu_s = sum(own_s(pid) for pid in _of_python(process.pid))
+        if code := await process.ended(START_SECONDS_MAX):
+            raise BenchError(f"it ended with {code}")
+    return Started(wall_s, cpu_s)
+
+
+@asynccontextmanager
+async def _first_line(
+    command: Sequence[str], env: dict[str, str] | None
+) -> AsyncIterator[tuple[Process, asyncio.Event]]:
+    said = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        process = await Process.start(
+            tasks, "a driver on Spark", command, heard=lambda _line: said.set(), env=env
+        )
+        with process.blamed():
+            yield process, said
+
+
+def _of_python(pid: int) -> list[int]:
+    """The processes, from this one down, that run Python."""
+    found, left = [], [pid]
+    while left:
+        one = left.pop()
+        if "python" in Path(f"/proc/{one}/cmdline").read_text().partition("\0")[0]:
+            found.append(one)
+        for task in Path(f"/proc/{one}/task").iterdir():
+            left += map(int, (task / "children").read_text().split())
+    return found
+
+
+async def _sizes(sizes: Sequence[str]) -> None:
+    for size in sizes:
+        for found in await rates(int(size)):
+            sys.stdout.write(json.dumps({"records": int(size), **_shown(found)}) + "\n")
+            sys.stdout.flush()
+
+
+def _shown(found: dict[str, Rate]) -> dict[str, list[float]]:
+    return {
+        name: [round(each.million_per_s, 3), round(each.cpu_us, 2)] for name, each in found.items()
+    }
+
+
+if __name__ == "__main__":
+    asyncio.run(_sizes(sys.argv[1:]))
