@@ -15,8 +15,6 @@ from dssctl.limits import CONNECT_PAUSE_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from dss_client import Client
 
 Answer = TypeVar("Answer")
@@ -60,13 +58,15 @@ async def suggestions(settings: Settings, client: "Client") -> AsyncIterator[Non
         raise
 
 
-def connected(
-    settings: Settings, client_id: str | None = None
-) -> "AbstractAsyncContextManager[Client]":
-    """The client that the global options describe, to be entered."""
+@asynccontextmanager
+async def connected(settings: Settings, client_id: str | None = None) -> "AsyncIterator[Client]":
+    """The client that the global options describe; Ctrl-C is heard at once while it is there."""
     from dss_client import connect
+    from dss_client.interrupts import heard_at_once
 
-    return connect(client_id, endpoint=settings.endpoint)
+    with heard_at_once():
+        async with connect(client_id, endpoint=settings.endpoint) as client:
+            yield client
 
 
 async def require_daemon(client: "Client", settings: Settings) -> None:

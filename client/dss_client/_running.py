@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from dss_client.interrupts import heard_at_once
+
 Result = TypeVar("Result")
 
 INTERRUPTED = 130
@@ -22,6 +24,11 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
         SystemExit: it was interrupted.
     """
     try:
-        return asyncio.run(main)
+        return asyncio.run(_interruptible(main))
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+async def _interruptible(main: Coroutine[Any, Any, Result]) -> Result:
+    with heard_at_once():
+        return await main
