@@ -28,7 +28,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
-from dss_core.progress import clipped
+from dss_core.progress import Ranges, clipped, normalised
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -200,7 +200,8 @@ class Reader:
             decoded = decode(reply.frames, (*mask, (decoded.offsets[self._left], _OFFSET_END)))
         if self._left is not None:
             self._left -= decoded.records
-        self._next[reply.stream] = max(decoded.next_offset, self._next.get(reply.stream, 0))
+        behind = _behind_shown(decoded.next_offset, mask)
+        self._next[reply.stream] = max(behind, self._next.get(reply.stream, 0))
         return Batch(ReadPiece(reply.stream), decoded) if decoded.records else None
 
     # After a lost connection.
@@ -308,6 +309,18 @@ class Reader:
         if self._left is not None:
             request.records_max = self._left
         return request
+
+
+def _behind_shown(next_offset: int, mask: Ranges) -> int:
+    """Behind the last record of an answer that is not hidden.
+
+    What is hidden at its end may have come after the end of what was asked for, and is still to
+    come.
+    """
+    ranges = normalised(mask)
+    if ranges and ranges[-1][1] >= next_offset:
+        return min(ranges[-1][0], next_offset)
+    return next_offset
 
 
 def _logged(damage: StreamDamaged) -> None:

@@ -69,6 +69,19 @@ async def test_names_of_streams_may_come_in_several_answers() -> None:
     assert reading.streams == ("t/0/0", "t/0/1", "t/0/2")
 
 
+async def test_what_was_hidden_at_the_end_of_an_answer_is_still_to_come() -> None:
+    came_behind_the_end = types_pb2.Range(start=1, end=2)
+    reading = reader(
+        log_pb2.ReadReply(
+            stream="t/0/0",
+            frames=stored(b"gap", 0) + stored(b"tail", 1),
+            mask=[came_behind_the_end],
+        ),
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"tail", 1)),
+    )
+    assert [record.payload async for record in reading] == [b"gap", b"tail"]
+
+
 async def test_damage_is_told_after_all_that_could_be_read() -> None:
     reading = reader(
         log_pb2.ReadReply(streams=["t/0/0"]),
