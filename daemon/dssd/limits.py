@@ -404,11 +404,9 @@ SILENT_HOLDER_MS = LEASE_MS * SILENT_HOLDER_PERCENT // 100
 reported without its holder after nine tenths: more than the 0.4 leases for which a client that
 heard nothing more hands out, by its own clock."""
 
-CLOSE_DRAIN_S = SILENT_HOLDER_MS / 1_000
-"""Where an operator closes a session, its client has this long to say how far it handed out."""
-
-TAKEOVER_DRAIN_S = SILENT_HOLDER_MS / 1_000
-"""When another client takes a client id, the one before has this long to say how far it came."""
+CLOSE_DRAIN_S = TAKEOVER_DRAIN_S = SILENT_HOLDER_MS / 1_000
+"""Where an operator closes a session, or another client takes its client id, the client has this
+long to say how far it handed out."""
 
 SESSION_FAREWELL_S = 2.0
 """How long the last items of a session that was ended may take to go out. A client that reads
