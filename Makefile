@@ -82,8 +82,9 @@ check: lint types contracts test ## the whole gate: lint, strict types, import c
 proto: $(READY) ## regenerate the gRPC stubs
 	$(BIN)/python scripts/gen_proto.py
 
-docs: $(READY) ## write completions, manual pages and the synchronous client's twins anew
+docs: $(READY) ## write completions, help, manual pages and the synchronous client's twins anew
 	$(BIN)/python scripts/gen_completions.py
+	$(BIN)/python scripts/gen_help.py
 	$(BIN)/python scripts/gen_manuals.py
 	$(BIN)/python scripts/gen_schemas.py
 	$(BIN)/python scripts/gen_golden.py
