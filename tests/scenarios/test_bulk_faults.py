@@ -27,7 +27,7 @@ from support.faulty_jobs import (
     table_of_faults,
 )
 from support.prerequisites import MOUNT, leave_out
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 from support.small_disk import CannotMount, fill, mounted
 
 TABLE = Path(".cache/proof/bulk-faults.md")
@@ -202,6 +202,7 @@ async def test_a_job_that_is_paused_and_resumed_amid_a_commit_goes_on(
         await done(one, rows, f"paused and resumed, chunk {chunk} {point}")
 
 
+@only_in_proof
 @at_chunks
 async def test_a_paused_job_that_is_cancelled_ends_its_driver(rows: Rows, chunk: int) -> None:
     async with scene() as one:
@@ -218,6 +219,7 @@ async def test_a_paused_job_that_is_cancelled_ends_its_driver(rows: Rows, chunk:
         await check_cancelled(one)
 
 
+@only_in_proof
 @at_chunks
 async def test_retention_that_is_due_waits_until_the_job_has_ended(rows: Rows, chunk: int) -> None:
     async with scene() as one:
