@@ -1,8 +1,9 @@
 """What a call makes of its loss, turn by turn of the loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -139,11 +140,14 @@ async def test_a_client_whose_loop_is_held_all_the_time_asks_now_and_then(clock:
             clock.now += LOOP_HELD_S + 0.001
             if not attachment.is_sure():
                 asking = asyncio.create_task(attachment.sure())
-                asked = len(way.pings)
-                await until(lambda asked=asked: len(way.pings) > asked)
+                await until(partial(more_than, way.pings, len(way.pings)))
                 way.answer()
                 await asking
         assert len(way.pings) == 3
+
+
+def more_than(pings: Sized, asked: int) -> bool:
+    return len(pings) > asked
 
 
 def lost_in_reading(way: Way, attachment: Attachment) -> None:
