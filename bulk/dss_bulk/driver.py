@@ -9,7 +9,7 @@
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
-once; commits stay in their order. `LOCAL` does it in this process.
+once; commits stay in their order. This module knows none of them, and loads nothing of theirs.
 
 Invariant: what was committed is never worked on again. A driver that lost its lease stops and
 says so; it gives up nothing that is another one's.
@@ -21,24 +21,13 @@ import json
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.audit_work import AuditWork
-from dss_bulk.backfill_work import BackfillWork
-from dss_bulk.export_work import ExportWork
-from dss_bulk.in_turn import InTurn
-from dss_bulk.limits import (
-    AWAY_REST_S,
-    AWAY_S,
-    FULL_DISK_REST_S,
-    FULL_DISK_S,
-    LOCAL_CHUNKS_AT_ONCE,
-)
-from dss_bulk.replay_work import ReplayWork
+from dss_bulk.limits import AWAY_REST_S, AWAY_S, FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
@@ -47,7 +36,6 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     EngineLost,
-    IllegalJob,
     JobFenced,
     JobNotFound,
     JobNotInState,
@@ -96,7 +84,7 @@ class Engine(Protocol):
         """How many chunks are worked on while the first of them waits for its commit."""
         ...
 
-    def opened(self, job: str) -> AbstractAsyncContextManager[None]:
+    def opened(self, job: Job) -> AbstractAsyncContextManager[None]:
         """What it needs while a job is driven.
 
         Raises:
@@ -113,48 +101,8 @@ class Engine(Protocol):
         ...
 
 
-class LocalEngine:
-    """Everything in this process."""
-
-    name = "local engine"
-    chunks_at_once = LOCAL_CHUNKS_AT_ONCE
-
-    def __init__(self, *, in_place: bool = True) -> None:
-        self._in_place = in_place
-        """Whether files of the daemon are read where they may be opened; else all is sent."""
-
-    @asynccontextmanager
-    async def opened(self, job: str) -> AsyncIterator[None]:
-        """It needs nothing."""
-        yield
-
-    def work_of(self, client: Client, granted: Granted) -> Work:
-        """The work of a job's kind.
-
-        Raises:
-            DssError: its parameters cannot be followed.
-        """
-        return InTurn(self._of_kind(client, granted))
-
-    def _of_kind(self, client: Client, granted: Granted) -> Work:
-        match granted.job.kind:
-            case "replay":
-                return ReplayWork(client, granted, in_place=self._in_place)
-            case "export":
-                return ExportWork(client, granted, in_place=self._in_place)
-            case "backfill":
-                return BackfillWork(granted)
-            case "audit":
-                return AuditWork(client, granted, in_place=self._in_place)
-            case kind:
-                raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
-
-
-LOCAL = LocalEngine()
-
-
 async def drive(
-    client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine = LOCAL
+    client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine
 ) -> Job:
     """Work off a job; returns it as it stands at the end.
 
@@ -163,7 +111,7 @@ async def drive(
         JobFenced: another driver took it.
         DssError: it failed, and was given up; or the daemon is away, and it was not.
     """
-    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(job):
+    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(lease.job):
         try:
             work = engine.work_of(client, lease.granted)
         except DssError as error:
@@ -185,7 +133,7 @@ async def drive(
         return await client.jobs.get(str(lease.job.job_id))
 
 
-def whoami(engine: Engine = LOCAL) -> str:
+def whoami(engine: Engine) -> str:
     """What operators read of this driver."""
     return f"{engine.name}, host {socket.gethostname()}, pid {os.getpid()}"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dss_bulk.staging import Target
+from dss_bulk.target import Target
 from dss_client.job_values import Granted
 from dss_core.errors import EngineLost
 from dss_spark.failures import conditions

@@ -38,6 +38,8 @@ ONCE_FAILED = {
     14213: "the judge took a call for alive that waited for a slow disk to end",
     14648: "a user skipped what it dropped, for it took what came after it had left",
     6090: "the judge took a client for refused without reason as the bound was just being left",
+    7691: "a silent client was answered for before it would ask, in an eviction's shortest grace",
+    8249: "the world's client took what it heard late of its old session for the new one",
     879: "a condition swallowed a cancellation: the call of a client that was taken over hung",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
@@ -49,6 +51,7 @@ ONCE_FAILED_WITH_PROGRAMS = {
     1257: "who left was told so before that was durable, and a full disk then kept the rest",
     4120: "the judge of turns took only killed processes for clients that vanished with a record",
     4533: "a handler of the session before ended the chain of a grant of the same number",
+    7620: "a delay that a user chose after the ack wait ran out was forgotten",
     5890: "`run` handed out after a stand-still though the loss of its connection had been read",
 }
 
