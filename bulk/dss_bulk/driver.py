@@ -35,6 +35,7 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     EngineLost,
+    ExecutorIncomplete,
     JobFenced,
     JobNotFound,
     JobNotInState,
@@ -45,8 +46,9 @@ from dss_core.errors import (
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, EngineLost, DiskFull)
-"""The daemon or the engine is away, or there is no room: another driver may go on later."""
+PASSING = (OutcomeUnknown, Unreachable, EngineLost, ExecutorIncomplete, DiskFull)
+"""The daemon or the engine is away, or there is no room, or it is not
+whole: another driver may go on later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
