@@ -26,6 +26,8 @@ def main() -> int:
         if _written(f"dssctl {VERSION}\n"):
             return 0
         arguments = ["version"]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if arguments in (["--help"], ["-h"]):
         from dssctl.ready_help import ready_help
 
