@@ -176,3 +176,19 @@ async def test_nothing_is_handed_out_from_the_turn_on_in_which_the_loss_is_notic
     await asyncio.sleep(0)
     assert grant.stopped
     assert isinstance(await running, OutcomeUnknown)
+
+
+async def test_each_delivery_of_a_bundle_is_taken() -> None:
+    way, listener = Way(), Listener()
+    opened = wire.Opened(lease_ms=6_000, credit_records=10, credit_bytes=1 << 20)
+    connection = cast("Connection", way)
+    call: Any = way
+    running = asyncio.create_task(Attachment(connection, call, opened, listener).run())
+    for grant in (1, 2):
+        way.coming.put_nowait(wire.SessionDown(granted=wire.Granted(grant=grant, subscription=1)))
+    deliveries = [wire.Deliver(grant=grant) for grant in (1, 2, 1)]
+    way.coming.put_nowait(wire.SessionDown(bundle=wire.DeliveryBundle(deliveries=deliveries)))
+    await until(lambda: listener.only._inbox)
+    assert [each.grant.number for each in listener.only._inbox] == [1, 2, 1]
+    way.coming.put_nowait(None)
+    await running

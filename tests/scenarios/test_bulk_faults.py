@@ -126,6 +126,19 @@ async def test_a_daemon_that_is_killed_amid_a_commit_publishes_all_of_it_or_noth
 
 
 @at_chunks
+async def test_a_driver_whose_daemon_is_away_while_it_reads_goes_on(rows: Rows, chunk: int) -> None:
+    async with scene() as one:
+        async with one.driver("reading", chunk) as driver:
+            await driver.stands()
+            await one.daemon.kill()
+            driver.go_on()
+            await one.kill_daemon()
+            assert await driver.ended() == (0, "")
+        assert (await one.job()).epoch == 1, "the same driver goes on"
+        await done(one, rows, f"daemon killed, chunk {chunk} read")
+
+
+@at_chunks
 async def test_a_commit_whose_answer_is_lost_is_answered_when_it_is_repeated(
     rows: Rows, chunk: int
 ) -> None:
