@@ -29,14 +29,14 @@ pytestmark = [
     pytest.mark.slow("a start for each state"),
 ]
 
-SHARE = share(0.0009, 1.0)
+SHARE = share(0.0005, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000
 """Distinct states of one run, all together."""
 RECOVERIES = share(1, 60)
 """How many of the states get a start that loses power in its turn."""
-RECOVERY_SHARE = min(1.0, 4 * SHARE)
+RECOVERY_SHARE = share(0.003, 1.0)
 THOROUGH_EVERY = 8
 """Of how many starts one goes on to write, stops, and starts again."""
 BLIND_STEPS, BLIND_SHARE = 400, share(0.01, 0.1)
