@@ -36,6 +36,7 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     EngineLost,
+    ExecutorIncomplete,
     JobFenced,
     JobNotFound,
     JobNotInState,
@@ -50,8 +51,9 @@ ENDED = (JobNotInState, JobNotFound)
 AWAY = (OutcomeUnknown, Unreachable, Stopping)
 """What is said of a daemon that is away: killed, or about to be started again."""
 
-PASSING = (*AWAY, EngineLost, DiskFull)
-"""The daemon or the engine is away, or there is no room: another driver may go on later."""
+PASSING = (*AWAY, EngineLost, ExecutorIncomplete, DiskFull)
+"""The daemon or the engine is away or not whole, or there is no room: another driver may go on
+later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 

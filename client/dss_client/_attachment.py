@@ -223,6 +223,9 @@ class Attachment:
         match item.WhichOneof("item"):
             case "deliver":
                 self._on_deliver(item.deliver)
+            case "bundle":
+                for deliver in item.bundle.deliveries:
+                    self._on_deliver(deliver)
             case "granted":
                 self._on_granted(item.granted)
             case "revoke":

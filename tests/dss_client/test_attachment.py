@@ -1,8 +1,9 @@
 """What a call makes of its loss, turn by turn of the loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -139,11 +140,14 @@ async def test_a_client_whose_loop_is_held_all_the_time_asks_now_and_then(clock:
             clock.now += LOOP_HELD_S + 0.001
             if not attachment.is_sure():
                 asking = asyncio.create_task(attachment.sure())
-                asked = len(way.pings)
-                await until(lambda asked=asked: len(way.pings) > asked)
+                await until(partial(more_than, way.pings, len(way.pings)))
                 way.answer()
                 await asking
         assert len(way.pings) == 3
+
+
+def more_than(pings: Sized, asked: int) -> bool:
+    return len(pings) > asked
 
 
 def lost_in_reading(way: Way, attachment: Attachment) -> None:
@@ -172,3 +176,19 @@ async def test_nothing_is_handed_out_from_the_turn_on_in_which_the_loss_is_notic
     await asyncio.sleep(0)
     assert grant.stopped
     assert isinstance(await running, OutcomeUnknown)
+
+
+async def test_each_delivery_of_a_bundle_is_taken() -> None:
+    way, listener = Way(), Listener()
+    opened = wire.Opened(lease_ms=6_000, credit_records=10, credit_bytes=1 << 20)
+    connection = cast("Connection", way)
+    call: Any = way
+    running = asyncio.create_task(Attachment(connection, call, opened, listener).run())
+    for grant in (1, 2):
+        way.coming.put_nowait(wire.SessionDown(granted=wire.Granted(grant=grant, subscription=1)))
+    deliveries = [wire.Deliver(grant=grant) for grant in (1, 2, 1)]
+    way.coming.put_nowait(wire.SessionDown(bundle=wire.DeliveryBundle(deliveries=deliveries)))
+    await until(lambda: listener.only._inbox)
+    assert [each.grant.number for each in listener.only._inbox] == [1, 2, 1]
+    way.coming.put_nowait(None)
+    await running

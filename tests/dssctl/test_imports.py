@@ -96,3 +96,11 @@ def test_the_version_is_that_of_the_distribution() -> None:
     from importlib.metadata import version
 
     assert version("dss") == VERSION
+
+
+def test_the_first_picture_of_the_dashboard_waits_for_no_slow_module() -> None:
+    program = (
+        "import dssctl.invocation, dssctl.commands.top, dssctl.top.run, sys; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert not {*done.stdout.decode().split()} & {"textual", *SLOW} - {"dss_client"}
