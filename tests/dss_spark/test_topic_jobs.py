@@ -136,6 +136,7 @@ async def by_key(client: Client) -> dict[bytes | None, list[int]]:
     return found
 
 
+@only_in_proof
 async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     client: Client, engine: Engine
 ) -> None:
