@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dss_bulk import staging
-from dss_bulk.staging import Staging, Target
+from dss_bulk.staging import Staging
+from dss_bulk.target import Target
 from dss_core.decode import decode
 from dss_core.errors import IllegalArgument
 from dss_core.frame import read_header
@@ -30,7 +31,8 @@ def staged(directory: Path, *tables: pa.Table) -> Written:
     assert file is not None
     assert file.records == records
     found: Written = {}
-    for frame in staged_frames(directory / file.name, FOR, file.bytes):
+    read = staged_frames(directory / file.name, FOR, file.bytes)
+    for frame in (bytes(frame) for frames in read for frame in frames):
         rows = decode(frame)
         of = found.setdefault(read_header(frame).partition, [])
         of.extend(zip(rows.keys, rows.payloads, strict=True))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dss_bulk.copies import CopyRule
-from dss_bulk.staging import Target
+from dss_bulk.copy_rule import CopyRule
+from dss_bulk.target import Target
 from dss_core.decode import decode
 from dss_core.errors import HopLimit, WorkFailed
 from dss_core.frame import examine
@@ -59,7 +59,8 @@ def test_tasks_stage_copies_each_once_where_their_key_belongs_and_in_order(
     assert {path.name for path in tmp_path.iterdir()} == {file.name for file in files}
     found: dict[int, list[int]] = {}
     for file in files:
-        for frame in staged_frames(tmp_path / file.name, STAGED_FOR, file.bytes):
+        read = staged_frames(tmp_path / file.name, STAGED_FOR, file.bytes)
+        for frame in (bytes(frame) for frames in read for frame in frames):
             partition, rows = examine(frame).header.partition, decode(frame)
             of = found.setdefault(partition, [])
             for row, key in enumerate(rows.keys):
