@@ -5,6 +5,7 @@
     drive ─Acquire─► work ─chunk─► commit ─► chunk ─► ... ─► the daemon says done
                        └ DssError ─► GiveUp: the job failed, with the sentence of the error
                        └ a full disk: again, once there is room
+                       └ the daemon is away: again, once it is there
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
+from dss_bulk.limits import AWAY_REST_S, AWAY_S, FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
@@ -40,15 +41,19 @@ from dss_core.errors import (
     JobNotFound,
     JobNotInState,
     OutcomeUnknown,
+    Stopping,
     Unreachable,
 )
 
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, EngineLost, ExecutorIncomplete, DiskFull)
-"""The daemon or the engine is away, or there is no room, or it is not
-whole: another driver may go on later."""
+AWAY = (OutcomeUnknown, Unreachable, Stopping)
+"""What is said of a daemon that is away: killed, or about to be started again."""
+
+PASSING = (*AWAY, EngineLost, ExecutorIncomplete, DiskFull)
+"""The daemon or the engine is away or not whole, or there is no room: another driver may go on
+later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -192,8 +197,29 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(FULL_DISK_REST_S)
 
 
+async def _over_restarts(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
+    """What the act gives, which is done again where the daemon was away: it changes nothing there.
+
+    Raises:
+        OutcomeUnknown, Unreachable, Stopping: it was away for too long.
+    """
+    loop = asyncio.get_running_loop()
+    until_s = float("inf")
+    while True:
+        try:
+            return await act()
+        except AWAY as gone:
+            if lease.lost is not None:
+                raise lease.lost from gone
+            until_s = min(until_s, loop.time() + AWAY_S)
+            if loop.time() >= until_s:
+                raise
+        await asyncio.sleep(AWAY_REST_S)
+
+
 def _begun(work: Work, chunk: JobChunk, lease: Lease) -> asyncio.Task[ChunkDone]:
-    act = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    reads = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    act = partial(_over_restarts, lease, reads)
     return asyncio.create_task(_with_room(lease, act), name=f"chunk {chunk.number}")
 
 

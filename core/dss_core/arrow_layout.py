@@ -30,6 +30,7 @@ from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.progress import Ranges
 from dss_core.routing import Router, partition_of
 from dss_core.rows_layout import check_headers, check_record_bytes
+from dss_core.subject_table import Buffer
 
 HEADERS_TYPE = pa.map_(pa.utf8(), pa.binary())
 SCHEMA = pa.schema(
@@ -42,23 +43,25 @@ SCHEMA = pa.schema(
         pa.field("timestamp_us", pa.int64(), nullable=False),
     ]
 )
-_SUBJECT, _KEY, _KEY_HASH, _PAYLOAD, _HEADERS, _TIMESTAMP = range(6)
+SUBJECT, KEY, KEY_HASH, _PAYLOAD, HEADERS, _TIMESTAMP = range(6)
 
 _NEVER_NULL: list[tuple[int, str]] = [
     (index, field.name) for index, field in enumerate(SCHEMA) if not field.nullable
 ]
 _SUBJECT_BYTES = 2
-_HASH_BYTES = 8
-_COLUMN_OF = {"payloads": _PAYLOAD, "keys": _KEY, "headers": _HEADERS, "timestamps_us": _TIMESTAMP}
+HASH_BYTES = 8
+_COLUMN_OF = {"payloads": _PAYLOAD, "keys": KEY, "headers": HEADERS, "timestamps_us": _TIMESTAMP}
 _COLUMNS_OF_BYTES = 4
 """Keys, payloads, header names, header values. In a forged batch they may be the same bytes."""
+NO_SIZES_BELOW_BYTES = RECORD_BYTES_MAX // _COLUMNS_OF_BYTES
+"""A frame that is no larger has no record over its limit."""
 _NO_ENTRIES = pa.StructArray.from_arrays(
     # `pa.array` would load pandas where that is installed, also for who only reads.
     [pa.nulls(0, pa.utf8()), pa.nulls(0, pa.binary())],
     fields=[HEADERS_TYPE.key_field, HEADERS_TYPE.item_field],
 )
 
-_UNREADABLE = (pa.ArrowException, OSError, MemoryError, ValueError, EOFError)
+UNREADABLE = (pa.ArrowException, OSError, MemoryError, ValueError, EOFError)
 """What Arrow raises for a forged batch; EOFError where it claims to be the end of a stream."""
 
 _PREFIX = Struct("<II")
@@ -101,7 +104,7 @@ def serialised(
     """
     columns = [subject, key, key_hash, payload, headers, timestamp_us]
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    null = _forbidden_null(columns)
+    null = forbidden_null(columns)
     if null is not None:
         raise TypeError(f"a {null} is missing")
     body = batch.serialize()
@@ -110,16 +113,18 @@ def serialised(
     return body
 
 
-def read(frames: bytes, at: int, end: int) -> pa.RecordBatch:
+def read(frames: Buffer, at: int, end: int) -> pa.RecordBatch:
     """The record batch of a frame, not checked further, without copying.
 
     Raises:
         FrameCorrupt: no record batch of the schema's shape stands there.
     """
-    body = frames[at:end] if at % 8 else pa.py_buffer(frames).slice(at, end - at)
+    body = pa.py_buffer(frames).slice(at, end - at)
+    if body.address % 8:
+        body = pa.py_buffer(body.to_pybytes())
     try:
-        return pa.ipc.read_record_batch(pa.py_buffer(body), SCHEMA)
-    except _UNREADABLE as error:
+        return pa.ipc.read_record_batch(body, SCHEMA)
+    except UNREADABLE as error:
         raise FrameCorrupt(reason=f"its record batch cannot be read ({_name(error)})") from error
 
 
@@ -127,25 +132,32 @@ def _name(error: BaseException) -> str:
     return type(error).__name__
 
 
-def verify(frame: bytes, at: int, records: int, subjects: int) -> pa.RecordBatch:
-    """Check the batch from a position to the end of the frame, and return it.
+def uncompressed(frame: Buffer, at: int) -> pa.RecordBatch:
+    """The batch from a position to the end of the frame, of which nothing else was looked at.
+
+    Raises:
+        FrameCorrupt: it is compressed, or cannot be read.
+    """
+    if len(frame) % 8:
+        raise FrameCorrupt(reason="its length is not a multiple of 8")
+    _refuse_compression(frame, at)
+    return read(frame, at, len(frame))
+
+
+def verify(batch: pa.RecordBatch, frame_bytes: int, records: int, subjects: int) -> None:
+    """Check a batch that was read from a frame of so many bytes.
 
     Raises:
         RecordTooLarge: a record is over the limit.
         FrameCorrupt: anything else is wrong with it.
     """
-    if len(frame) % 8:
-        raise FrameCorrupt(reason="its length is not a multiple of 8")
-    _refuse_compression(frame, at)
-    batch = read(frame, at, len(frame))
     try:
-        _verify_batch(batch, len(frame), records, subjects)
-    except _UNREADABLE as error:
+        _verify_batch(batch, frame_bytes, records, subjects)
+    except UNREADABLE as error:
         raise FrameCorrupt(reason=f"its record batch is broken ({_name(error)})") from error
-    return batch
 
 
-def _refuse_compression(frame: bytes, at: int) -> None:
+def _refuse_compression(frame: Buffer, at: int) -> None:
     """Read the message's flatbuffers as far as its compression field.
 
     Arrow would decompress while reading, before anything could be checked.
@@ -166,7 +178,7 @@ def _refuse_compression(frame: bytes, at: int) -> None:
         raise FrameCorrupt(reason="its record batch is compressed")
 
 
-def _slot(frame: bytes, table_at: int, slot: int) -> int:
+def _slot(frame: Buffer, table_at: int, slot: int) -> int:
     """Where a flatbuffers table keeps a field, relative to the table; 0 where it has none."""
     vtable_at = table_at - _I32.unpack_from(frame, table_at)[0]
     if slot + _U16.size > _U16.unpack_from(frame, vtable_at)[0]:
@@ -179,36 +191,37 @@ def _verify_batch(batch: pa.RecordBatch, frame_bytes: int, records: int, subject
         raise FrameCorrupt(reason=f"it holds {batch.num_rows} records, its header says {records}")
     batch.validate(full=True)
     columns = batch.columns
-    null = _forbidden_null(columns)
+    null = forbidden_null(columns)
     if null is not None:
         raise FrameCorrupt(reason=f"a {null} is null")
-    if not _subjects_below(columns[_SUBJECT], subjects):
+    if not subjects_below(columns[SUBJECT], subjects):
         raise FrameCorrupt(reason=f"a row names a subject beyond its {subjects}")
-    if not _null_together(columns[_KEY], columns[_KEY_HASH]):
+    if not null_together(columns[KEY], columns[KEY_HASH]):
         raise FrameCorrupt(reason="a key without its hash, or a hash without its key")
     try:
-        check_limits(columns[_KEY], columns[_PAYLOAD], columns[_HEADERS], frame_bytes)
+        check_limits(columns[KEY], columns[_PAYLOAD], columns[HEADERS], frame_bytes)
     except ValueError as broken:
         raise FrameCorrupt(reason=str(broken)) from broken
 
 
-def _forbidden_null(columns: Sequence[pa.Array]) -> str | None:
+def forbidden_null(columns: Sequence[pa.Array]) -> str | None:
     """The name of a column with a null where none may be."""
     for index, name in _NEVER_NULL:
         if columns[index].null_count:
             return name
-    headers = columns[_HEADERS]
-    return "value of headers" if _header_entries(headers) and headers.items.null_count else None
+    headers = columns[HEADERS]
+    return "value of headers" if header_entries(headers) and headers.items.null_count else None
 
 
-def _subjects_below(subject: pa.UInt16Array, subjects: int) -> bool:
+def subjects_below(subject: pa.UInt16Array, subjects: int) -> bool:
+    """Whether each row names one of so many subjects."""
     zeros = bytes(_SUBJECT_BYTES * len(subject))
-    if subjects == 1 and _fixed_bytes(subject, _SUBJECT_BYTES) == zeros:
+    if subjects == 1 and fixed_bytes(subject, _SUBJECT_BYTES) == zeros:
         return True
     return bool(pc.max(subject).as_py() < subjects)
 
 
-def _fixed_bytes(column: pa.Array, width_bytes: int) -> bytes:
+def fixed_bytes(column: pa.Array, width_bytes: int) -> bytes:
     """The values of a column of fixed width, without looking at its nulls; none in a forged one.
 
     Comparing a few thousand bytes takes a tenth of the time of a call into Arrow.
@@ -221,7 +234,8 @@ def _fixed_bytes(column: pa.Array, width_bytes: int) -> bytes:
     return values
 
 
-def _null_together(one: pa.Array, other: pa.Array) -> bool:
+def null_together(one: pa.Array, other: pa.Array) -> bool:
+    """Whether the same rows of both are null."""
     if one.null_count != other.null_count:
         return False
     return one.null_count == 0 or bool(one.is_null().equals(other.is_null()))
@@ -238,11 +252,11 @@ def check_limits(key: pa.Array, payload: pa.Array, headers: pa.Array, bytes_max:
     """
     if _data_bytes(key) > KEY_BYTES_MAX and _max(pc.binary_length(key)) > KEY_BYTES_MAX:
         raise ValueError(f"a key has at most {KEY_BYTES_MAX} bytes")
-    with_headers = _header_entries(headers) > 0
+    with_headers = header_entries(headers) > 0
     if with_headers:
         named_bytes = header_bytes(headers)
         check_headers(_max(header_counts(headers)), _max(named_bytes))
-    if bytes_max > RECORD_BYTES_MAX // _COLUMNS_OF_BYTES:
+    if bytes_max > NO_SIZES_BELOW_BYTES:
         sizes = pc.add(
             pc.binary_length(payload),
             pc.coalesce(pc.binary_length(key), pa.scalar(0, pa.int32())),
@@ -272,7 +286,8 @@ def ends(column: pa.BinaryArray) -> "memoryview[int]":
     return memoryview(column.buffers()[1].slice(start, size_bytes)).cast("i")
 
 
-def _header_entries(headers: pa.MapArray) -> int:
+def header_entries(headers: pa.MapArray) -> int:
+    """How many headers all rows have."""
     return len(headers.keys)
 
 
@@ -303,8 +318,8 @@ def verify_hashes(batch: pa.RecordBatch) -> None:
     Raises:
         FrameCorrupt: one is not.
     """
-    keys = batch.column(_KEY).drop_null().to_pylist()
-    if not hashes_of(keys).equals(batch.column(_KEY_HASH).drop_null()):
+    keys = batch.column(KEY).drop_null().to_pylist()
+    if not hashes_of(keys).equals(batch.column(KEY_HASH).drop_null()):
         raise FrameCorrupt(reason="a key_hash is not the hash of its key")
 
 
@@ -312,11 +327,11 @@ def first_misrouted(
     batch: pa.RecordBatch, partition: int, router: Router, partitions: int, factor: int
 ) -> tuple[int, int] | None:
     """The first row of a verified batch with a key of another partition, and which that is."""
-    hashes = batch.column(_KEY_HASH)
+    hashes = batch.column(KEY_HASH)
     found = partitions_of(router, hashes, partitions, factor)
     if not found.null_count:
-        expected = partition.to_bytes(_HASH_BYTES, byteorder) * len(found)
-        if _fixed_bytes(found, _HASH_BYTES) == expected:
+        expected = partition.to_bytes(HASH_BYTES, byteorder) * len(found)
+        if fixed_bytes(found, HASH_BYTES) == expected:
             return None
     extremes = pc.min_max(found).as_py()
     if extremes["min"] in (None, partition) and extremes["max"] in (None, partition):
@@ -327,7 +342,7 @@ def first_misrouted(
 
 def rows_with_subjects(batch: pa.RecordBatch, wanted: Iterable[int]) -> Ranges:
     """The rows, counted from 0, whose subject index is wanted."""
-    hits = pc.is_in(batch.column(_SUBJECT), pa.array(sorted(wanted), pa.uint16()))
+    hits = pc.is_in(batch.column(SUBJECT), pa.array(sorted(wanted), pa.uint16()))
     runs = pc.run_end_encode(hits)
     ends = runs.run_ends.to_pylist()
     return tuple(
@@ -346,7 +361,7 @@ def subjects(batch: pa.RecordBatch, names: tuple[str, ...]) -> list[str]:
     if len(names) == 1:
         return [names[0]] * batch.num_rows
     try:
-        return list(map(names.__getitem__, batch.column(_SUBJECT).to_pylist()))
+        return list(map(names.__getitem__, batch.column(SUBJECT).to_pylist()))
     except IndexError:
         raise FrameCorrupt(reason=f"a row names a subject beyond its {len(names)}") from None
 
@@ -355,7 +370,7 @@ def listed(batch: pa.RecordBatch, name: str) -> list[Any]:
     """A column as Python objects, named as in `dss_core.rows_layout.RowColumns`."""
     column = batch.column(_COLUMN_OF[name])
     if name == "headers":
-        if not _header_entries(column):
+        if not header_entries(column):
             return [()] * batch.num_rows
         return list(map(tuple, column.to_pylist()))
     values: list[Any] = column.to_pylist()

@@ -48,7 +48,7 @@ FrameTooLarge out, whatever it is given. This module does not know how records b
 and loads Arrow only for a frame that needs it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,7 +56,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from dss_core import rows_layout
-from dss_core.errors import FrameCorrupt, FrameMisrouted, FrameTooLarge
+from dss_core.errors import FrameCorrupt, FrameTooLarge
 from dss_core.limits import (
     CHECKSUM_COPY_BYTES_MAX,
     FRAME_BYTES_MAX,
@@ -66,7 +66,6 @@ from dss_core.limits import (
     SUBJECT_TABLE_BYTES_MAX,
 )
 from dss_core.progress import Ranges
-from dss_core.routing import Router, key_hash, partition_of
 from dss_core.subject_table import Buffer, entries_end, verified_subjects
 from dss_core.subject_table import subjects_of as subjects_of
 
@@ -122,7 +121,7 @@ class Header(NamedTuple):
 class Verified(NamedTuple):
     """A frame that `examine` has taken apart, so that no later check does it again."""
 
-    frame: bytes
+    frame: Buffer
     header: Header
     subject_table: bytes
     subjects: tuple[str, ...]
@@ -241,13 +240,51 @@ def verify(frame: bytes) -> Header:
     return examine(frame).header
 
 
-def examine(frame: bytes) -> Verified:
+def examine(frame: Buffer) -> Verified:
     """Check all that can be wrong with a frame from a producer, but its routing.
 
     Raises:
         FrameTooLarge: it has more bytes or records than a frame may have.
         RecordTooLarge: one of its records is over the limit.
         FrameCorrupt: anything else.
+    """
+    verified = _opened(frame)
+    _verify_records(verified)
+    return verified
+
+
+def examine_together(frames: Sequence[Buffer]) -> list[Verified]:
+    """`examine` each of many frames, in a fraction of the time that it takes one by one.
+
+    Raises:
+        FrameTooLarge, RecordTooLarge, FrameCorrupt: as `examine`, of one of those that it refuses.
+    """
+    found = list(map(_opened, frames))
+    hold = _hold_together([each for each in found if each.batch is not None])
+    for each in found:
+        if each.batch is None or not hold:
+            _verify_records(each)
+    return found
+
+
+def _hold_together(verified: Sequence[Verified]) -> bool:
+    if not verified:
+        return True
+    from dss_core import arrow_together
+
+    return arrow_together.all_hold(
+        [each.batch for each in verified if each.batch is not None],
+        [each.header.records for each in verified],
+        [each.header.subjects for each in verified],
+        max(len(each.frame) for each in verified),
+    )
+
+
+def _opened(frame: Buffer) -> Verified:
+    """Check all that `examine` does but the records, whose batch is read and not looked at.
+
+    Raises:
+        FrameTooLarge, FrameCorrupt: as `examine`.
     """
     if len(frame) > FRAME_BYTES_MAX:
         raise FrameTooLarge(size_bytes=len(frame), records="?")
@@ -268,17 +305,29 @@ def examine(frame: bytes) -> Verified:
         raise FrameCorrupt(reason=f"its subject table has {len(table)} bytes")
     subjects = verified_subjects(table, header.subjects)
     body_at = body_start(0, HEADER_BYTES + len(table), header.layout)
-    batch = _verified_records(frame, body_at, header)
+    batch = _batch_of(frame, body_at) if header.layout == LAYOUT_ARROW else None
     return Verified(frame, header, table, subjects, body_at, batch)
 
 
-def _verified_records(frame: bytes, body_at: int, header: Header) -> "pa.RecordBatch | None":
-    if header.layout == LAYOUT_ROWS:
-        rows_layout.verify(frame, body_at, header.records, header.subjects)
-        return None
+def _batch_of(frame: Buffer, body_at: int) -> "pa.RecordBatch":
     from dss_core import arrow_layout
 
-    return arrow_layout.verify(frame, body_at, header.records, header.subjects)
+    return arrow_layout.uncompressed(frame, body_at)
+
+
+def _verify_records(verified: Verified) -> None:
+    """Check the records of an opened frame.
+
+    Raises:
+        RecordTooLarge, FrameCorrupt: as `examine`.
+    """
+    frame, header, _, _, body_at, batch = verified
+    if batch is None:
+        rows_layout.verify(bytes(frame), body_at, header.records, header.subjects)
+        return
+    from dss_core import arrow_layout
+
+    arrow_layout.verify(batch, len(frame), header.records, header.subjects)
 
 
 def verify_stored(buffer: Buffer, at: int = 0) -> Header:
@@ -467,58 +516,6 @@ def subjects_and_body_at(frames: Buffer, summary: Summary) -> tuple[tuple[str, .
 def body_start(at: int, table_end: int, layout: int) -> int:
     """Where the body of the frame at a position begins, given where its subject table ends."""
     return table_end if layout == LAYOUT_ROWS else table_end + (at - table_end) % 8
-
-
-def verify_routing(
-    verified: Verified,
-    router: Router,
-    partitions: int,
-    factor: int,
-    *,
-    hash_keys: bool,
-) -> None:
-    """Check that every record with a key belongs to the frame's partition.
-
-    Rows are hashed anew; the arrow layout carries the hashes, which ``hash_keys`` checks against
-    the keys too.
-
-    Raises:
-        FrameMisrouted: a record belongs to another partition.
-        FrameCorrupt: a hash is not that of its key.
-    """
-    frame, header, _, _, body_at, batch = verified
-    if batch is not None:
-        from dss_core import arrow_layout
-
-        if hash_keys:
-            arrow_layout.verify_hashes(batch)
-        found = arrow_layout.first_misrouted(batch, header.partition, router, partitions, factor)
-        if found is not None:
-            row, expected = found
-            raise FrameMisrouted(row=row, partition=header.partition, expected=expected)
-        return
-    for row, key in enumerate(rows_layout.keys(frame, body_at, header.records)):
-        if key is None:
-            continue
-        expected = partition_of(router, key_hash(key), partitions, factor)
-        if expected != header.partition:
-            raise FrameMisrouted(row=row, partition=header.partition, expected=expected)
-
-
-def hash_checks(verified: Verified, records_per_step: int) -> Iterator[None]:
-    """What ``hash_keys`` of `verify_routing` checks, so many records for each item asked for.
-
-    Raises:
-        FrameCorrupt: a hash is not that of its key.
-    """
-    batch = verified.batch
-    if batch is None:  # rows carry no hashes
-        return
-    from dss_core import arrow_layout
-
-    for start in range(0, batch.num_rows, records_per_step):
-        arrow_layout.verify_hashes(batch.slice(start, records_per_step))
-        yield
 
 
 def rows_with_subjects(frame: bytes, at: int, header: Header, wanted: frozenset[int]) -> Ranges:

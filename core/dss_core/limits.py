@@ -12,6 +12,10 @@ FRAME_BYTES_MAX = 4 << 20
 FRAME_BYTES_USUAL = 128 << 10
 """Where a producer closes a frame: below malloc's mmap threshold, protobuf copies are cheap."""
 
+STAGED_READ_BYTES = 2 << 20
+"""Frames of a staged file that are read, checked and copied at once: enough of them that calls into
+Arrow count little, and few enough for the processor's cache."""
+
 FRAME_RECORDS_MAX = 65_535
 FRAME_SUBJECTS_MAX = 4_096
 """Different subjects of a frame: checking more would hold the daemon's loop for too long. A frame

@@ -23,7 +23,7 @@ import os
 import re
 import secrets
 import struct
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ from dss_core.columns import Columns
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_core.frame import read_header
-from dss_core.limits import FRAME_BYTES_MAX
+from dss_core.limits import FRAME_BYTES_MAX, STAGED_READ_BYTES
 from dss_core.producer_ids import NO_PRODUCER
 
 STAGED_HEAD_BYTES = 64
@@ -49,7 +49,6 @@ _VERSION = 1
 _HEAD = struct.Struct("<8sIIQII")
 _CHECKSUM = struct.Struct("<Q")
 _NAME = re.compile(r"([0-9a-f]{8})-[0-9a-f]{16}\.staged")
-_READ_BYTES = FRAME_BYTES_MAX * 2
 
 
 class BadStagedFile(Exception):
@@ -151,8 +150,13 @@ def chunk_of_name(name: str) -> int | None:
     return None if found is None else int(found.group(1), 16)
 
 
-def staged_frames(path: Path, staged_for: StagedFor, bytes_expected: int) -> Iterator[bytes]:
-    """The frames of a staged file, in order; nothing but their headers and lengths is checked.
+def staged_frames(
+    path: Path, staged_for: StagedFor, bytes_expected: int
+) -> Iterator[Sequence[memoryview]]:
+    """The frames of a staged file, in order, as many as are read at once.
+
+    They lie end to end, and are of use until the next ones are asked for. Nothing but their headers
+    and lengths is checked.
 
     Raises:
         BadStagedFile: it is for something else, has another size, or is not made of frames.
@@ -163,10 +167,18 @@ def staged_frames(path: Path, staged_for: StagedFor, bytes_expected: int) -> Ite
         if size != bytes_expected:
             raise BadStagedFile(f"it has {size:,} bytes, not {bytes_expected:,}")
         check_staged_head(file.read(STAGED_HEAD_BYTES), staged_for)
-        rest = b""
-        while piece := file.read(_READ_BYTES):
-            rest = yield from _whole_frames_in(rest + piece)
-        if rest:
+        # One buffer for all: fresh pages cost more than what is done with them.
+        buffer = memoryview(bytearray(min(size, STAGED_READ_BYTES + FRAME_BYTES_MAX)))
+        held = 0
+        while got := file.readinto(buffer[held : held + STAGED_READ_BYTES]):
+            held += got
+            frames = _whole_frames(buffer[:held])
+            if frames:
+                yield frames
+            whole = sum(map(len, frames))
+            buffer[: held - whole] = buffer[whole:held]
+            held -= whole
+        if held:
             raise BadStagedFile("it ends within a frame")
 
 
@@ -188,8 +200,9 @@ def check_staged_head(head: bytes, staged_for: StagedFor) -> None:
         raise BadStagedFile(f"it is for {StagedFor(*found)}, not {staged_for}")
 
 
-def _whole_frames_in(held: bytes) -> Generator[bytes, None, bytes]:
-    """Yield the whole frames; return the bytes behind them (with ``yield from``)."""
+def _whole_frames(held: memoryview) -> list[memoryview]:
+    """The whole frames at the beginning of what was read."""
+    frames: list[memoryview] = []
     at = 0
     while len(held) - at >= FRAME_HEADER_BYTES:
         try:
@@ -198,9 +211,9 @@ def _whole_frames_in(held: bytes) -> Generator[bytes, None, bytes]:
             raise BadStagedFile(f"a frame in it is damaged: {error.fields['reason']}") from error
         if at + header.frame_bytes > len(held):
             break
-        yield held[at : at + header.frame_bytes]
+        frames.append(held[at : at + header.frame_bytes])
         at += header.frame_bytes
-    return held[at:]
+    return frames
 
 
 def _encoded_head(staged_for: StagedFor) -> bytes:

@@ -64,7 +64,7 @@ async def adopt(shelf: Shelf, topic: Topic) -> None:
     ]
     number = topic.producing.storage_topic_id
     publish = Publication()
-    await shelf.log.adopt(number, lambda: frames, topic_epoch=1, publish=lambda _: publish)
+    await shelf.log.adopt(number, lambda: [frames], topic_epoch=1, publish=lambda _: publish)
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ def staged(directory: Path, *tables: pa.Table) -> Written:
     assert file is not None
     assert file.records == records
     found: Written = {}
-    for frame in staged_frames(directory / file.name, FOR, file.bytes):
+    read = staged_frames(directory / file.name, FOR, file.bytes)
+    for frame in (bytes(frame) for frames in read for frame in frames):
         rows = decode(frame)
         of = found.setdefault(read_header(frame).partition, [])
         of.extend(zip(rows.keys, rows.payloads, strict=True))

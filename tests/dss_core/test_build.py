@@ -12,7 +12,8 @@ from dss_core.build import build_frame, partition_columns, split_columns
 from dss_core.columns import Columns
 from dss_core.decode import DecodedBatch, decode
 from dss_core.errors import FrameTooLarge, IllegalArgument, IllegalSubject, RecordTooLarge
-from dss_core.frame import LAYOUT_ARROW, LAYOUT_ROWS, examine, verify, verify_routing
+from dss_core.frame import LAYOUT_ARROW, LAYOUT_ROWS, examine, verify
+from dss_core.frame_routing import verify_routing
 from dss_core.limits import (
     FRAME_BYTES_USUAL,
     FRAME_RECORDS_MAX,

@@ -17,7 +17,6 @@ from dss_core.frame import (
     LAYOUT_ROWS,
     Header,
     examine,
-    hash_checks,
     headers_of,
     read_header,
     rows_with_subjects,
@@ -27,11 +26,11 @@ from dss_core.frame import (
     subject_table_end,
     subjects_of,
     verify,
-    verify_routing,
     verify_stamp,
     verify_stored,
     whole_frames,
 )
+from dss_core.frame_routing import hash_checks, verify_routing
 from dss_core.limits import FRAME_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
 

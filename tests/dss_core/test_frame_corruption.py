@@ -18,6 +18,7 @@ from dss_core.frame import (
     HEADER_BYTES,
     LAYOUT_ARROW,
     assemble,
+    examine_together,
     headers_of,
     stamped,
     verify,
@@ -146,12 +147,23 @@ def test_garbage_is_never_a_frame(garbage: bytes) -> None:
                 headers_of(text)
 
 
+def passes_among_others(frame: bytes) -> bool:
+    """Whether it is accepted beside one with which nothing is wrong."""
+    try:
+        examine_together([frame, FRAMES["arrow"]])
+    except REFUSALS:
+        return False
+    return True
+
+
 def check_forgery(frame: bytes) -> bool:
     """Whether the frame is accepted; if so, all that it holds must be readable."""
     try:
         header = verify(frame)
     except REFUSALS:
+        assert not passes_among_others(frame)
         return False
+    assert passes_among_others(frame)
     batch = decode(frame)
     columns = (batch.payloads, batch.keys, batch.subjects, batch.headers, batch.timestamps_us)
     assert {len(column) for column in columns} == {header.records}
@@ -310,21 +322,27 @@ def test_a_batch_of_the_schema_is_accepted() -> None:
     ],
 )
 def test_a_batch_that_breaks_a_rule_is_corrupt(changes: dict[str, pa.Array]) -> None:
+    broken = arrow_frame(batch_of(**changes).serialize().to_pybytes())
     with pytest.raises(FrameCorrupt):
-        verify(arrow_frame(batch_of(**changes).serialize().to_pybytes()))
+        verify(broken)
+    assert not passes_among_others(broken)
 
 
 def test_headers_may_use_their_limits_to_the_full() -> None:
     most = [("h", b"")] * HEADERS_MAX
     longest = [("h", bytes(HEADER_BYTES_MAX - 1))]
     headers = pa.array([most, longest] * 16, arrow_layout.HEADERS_TYPE)
-    verify(arrow_frame(batch_of(headers=headers).serialize().to_pybytes()))
+    full = arrow_frame(batch_of(headers=headers).serialize().to_pybytes())
+    verify(full)
+    assert passes_among_others(full)
 
 
 def test_a_batch_with_a_record_over_the_limit_is_told_by_its_size() -> None:
     payload = pa.array([b""] * 31 + [bytes(RECORD_BYTES_MAX)], pa.binary())
+    large = arrow_frame(batch_of(payload=payload).serialize().to_pybytes())
+    assert not passes_among_others(large)
     with pytest.raises(RecordTooLarge) as raised:
-        verify(arrow_frame(batch_of(payload=payload).serialize().to_pybytes()))
+        verify(large)
     assert raised.value.fields["size_bytes"] == str(RECORD_BYTES_MAX + 1)
 
 

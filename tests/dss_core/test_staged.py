@@ -36,7 +36,7 @@ def _staged(directory: Path, records: int = 100) -> StagedFile:
 def test_a_staged_file_gives_the_frames_that_were_added_in_their_order(tmp_path: Path) -> None:
     file = _staged(tmp_path)
 
-    frames = list(staged_frames(tmp_path / file.name, FOR, file.bytes))
+    frames = _frames(tmp_path, file)
 
     verified = [examine(frame) for frame in frames]
     assert [each.header.partition for each in verified] == [0, 1]
@@ -44,6 +44,11 @@ def test_a_staged_file_gives_the_frames_that_were_added_in_their_order(tmp_path:
     assert sum(each.header.records for each in verified) == file.records == 200
     assert decode(frames[1], checksums=False).payloads[99] == b"99 of 1"
     assert chunk_of_name(file.name) == FOR.chunk
+
+
+def _frames(directory: Path, file: StagedFile) -> list[bytes]:
+    read = staged_frames(directory / file.name, FOR, file.bytes)
+    return [bytes(frame) for frames in read for frame in frames]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_frames_larger_than_one_read_come_whole(tmp_path: Path) -> None:
             staged.add(Columns(payloads=[large], subjects="a"), 0)
         file = staged.finish()
 
-    frames = list(staged_frames(tmp_path / file.name, FOR, file.bytes))
+    frames = _frames(tmp_path, file)
 
     assert [examine(frame).header.records for frame in frames] == [1] * 12
 

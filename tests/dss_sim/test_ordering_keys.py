@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from dss_core.decode import decode
-from dss_core.frame import examine, verify_routing
+from dss_core.frame import examine
+from dss_core.frame_routing import verify_routing
 from dss_core.ids import StreamId
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import Router, key_hash, partition_of

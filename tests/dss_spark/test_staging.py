@@ -59,7 +59,8 @@ def test_tasks_stage_copies_each_once_where_their_key_belongs_and_in_order(
     assert {path.name for path in tmp_path.iterdir()} == {file.name for file in files}
     found: dict[int, list[int]] = {}
     for file in files:
-        for frame in staged_frames(tmp_path / file.name, STAGED_FOR, file.bytes):
+        read = staged_frames(tmp_path / file.name, STAGED_FOR, file.bytes)
+        for frame in (bytes(frame) for frames in read for frame in frames):
             partition, rows = examine(frame).header.partition, decode(frame)
             of = found.setdefault(partition, [])
             for row, key in enumerate(rows.keys):

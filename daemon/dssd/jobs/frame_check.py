@@ -4,8 +4,11 @@ Invariant: a frame that passes belongs to the stream that it names, and its subj
 One that comes from a thread: this module touches nothing that others change.
 """
 
+from collections.abc import Sequence
+
 from dss_core.errors import SubjectOutsideTopic
-from dss_core.frame import Verified, verify_routing
+from dss_core.frame import Verified
+from dss_core.frame_routing import routed_together, verify_routing
 from dss_core.staged import BadStagedFile
 from dssd.limits import HASH_KEYS_ONE_FRAME_IN
 from dssd.topics.model import StorageTopic, Topic
@@ -19,21 +22,29 @@ class FrameCheck:
         self._part = part
         self._known: set[bytes] = set()
 
-    def __call__(self, verified: Verified, before: int) -> None:
-        """Check a frame, which so many came before.
+    def __call__(self, frames: Sequence[Verified], before: int) -> None:
+        """Check frames, which so many came before.
 
         Raises:
-            BadStagedFile, SubjectOutsideTopic, FrameMisrouted, FrameCorrupt: it does not pass.
+            BadStagedFile, SubjectOutsideTopic, FrameMisrouted, FrameCorrupt: one does not pass.
         """
+        for verified in frames:
+            self._check_stream(verified)
+        part = self._part
+        routing = (self._topic.router, part.partitions, part.factor)
+        routed = routed_together(frames, *routing)
+        for number, verified in enumerate(frames, before):
+            hash_keys = number % HASH_KEYS_ONE_FRAME_IN == 0
+            if hash_keys or not routed:
+                verify_routing(verified, *routing, hash_keys=hash_keys)
+
+    def _check_stream(self, verified: Verified) -> None:
         partition, part = verified.header.partition, self._part
         if partition >= part.partitions:
             raise BadStagedFile(f"a frame is for partition {partition} of {part.partitions}")
         if verified.subject_table not in self._known:
             self._check_subjects(verified.subjects)
             self._known.add(verified.subject_table)
-        hash_keys = before % HASH_KEYS_ONE_FRAME_IN == 0
-        router = self._topic.router
-        verify_routing(verified, router, part.partitions, part.factor, hash_keys=hash_keys)
 
     def _check_subjects(self, subjects: tuple[str, ...]) -> None:
         topic = self._topic

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import DssError, StagedFileRefused
-from dss_core.frame import Verified, examine
+from dss_core.frame import Verified, examine_together
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.staged import (
     STAGED_SUFFIX,
@@ -30,8 +30,8 @@ from dss_core.staged import (
 
 _LOG = logging.getLogger(__name__)
 
-Check = Callable[[Verified, int], None]
-"""Checks one frame, given how many came before."""
+Check = Callable[[Sequence[Verified], int], None]
+"""Checks frames, given how many came before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Staging:
 
 def checked_frames(
     folder: Path, job: str, files: Sequence[StagedFile], staged_for: StagedFor, check: Check
-) -> Iterator[bytes]:
-    """The frames of staged files, each checked as one from a producer is.
+) -> Iterator[Sequence[memoryview]]:
+    """The frames of staged files, each checked as one from a producer is; as `staged_frames`.
 
     Raises:
         StagedFileRefused: a file is missing, or something in it is not as it should be.
@@ -96,10 +96,10 @@ def checked_frames(
     seen = 0
     for file in files:
         try:
-            for verified in _verified(folder, file, staged_for):
+            for frames, verified in _verified(folder, file, staged_for):
                 check(verified, seen)
-                seen += 1
-                yield verified.frame
+                seen += len(frames)
+                yield frames
         except (BadStagedFile, DssError) as bad:
             raise StagedFileRefused(job=job, file=file.name[:80], reason=bad) from bad
         except OSError as error:
@@ -107,17 +107,20 @@ def checked_frames(
             raise StagedFileRefused(job=job, file=file.name[:80], reason=reason) from error
 
 
-def _verified(folder: Path, file: StagedFile, staged_for: StagedFor) -> Iterator[Verified]:
+def _verified(
+    folder: Path, file: StagedFile, staged_for: StagedFor
+) -> Iterator[tuple[Sequence[memoryview], Sequence[Verified]]]:
     """The frames of a file, each by itself as it should be, and as many records as it was said."""
     if chunk_of_name(file.name) != staged_for.chunk:
         raise BadStagedFile(f"its name is not that of a file for chunk {staged_for.chunk}")
     records = 0
-    for frame in staged_frames(folder / file.name, staged_for, file.bytes):
-        verified = examine(frame)
-        if verified.header.producer_id != NO_PRODUCER or verified.header.sequence:
-            raise BadStagedFile("a frame in it has a producer")
-        records += verified.header.records
-        yield verified
+    for frames in staged_frames(folder / file.name, staged_for, file.bytes):
+        verified = examine_together(frames)
+        for header in (each.header for each in verified):
+            if header.producer_id != NO_PRODUCER or header.sequence:
+                raise BadStagedFile("a frame in it has a producer")
+            records += header.records
+        yield frames, verified
     if records != file.records:
         raise BadStagedFile(f"it has {records:,} records, not {file.records:,}")
 

@@ -24,8 +24,9 @@ Answered = Callable[[list["Appended | BaseException"]], None]
 AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
 """Called with the offsets, by stream, that retention will delete, before it deletes the first."""
 
-Frames = Callable[[], Iterable[bytes]]
-"""Gives frames, none of them stamped, that passed `dss_core.frame.verify`. Called in a thread."""
+Frames = Callable[[], Iterable[Sequence[bytes | memoryview]]]
+"""Gives frames, none of them stamped, that passed `dss_core.frame.verify`: some at a time, which
+are of use until the next are asked for. Called in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class Chunk:
     there is nothing to read. A read that fails raises instead."""
     lost: Ranges = ()
     """The skipped offsets that retention or a loss of power took."""
+    at_end: bool = False
+    """Whether the stream had no more when it was read."""
 
 
 class Expiring(NamedTuple):

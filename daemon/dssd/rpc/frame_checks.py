@@ -10,6 +10,7 @@ subjects that its topic owns.
 from typing import NamedTuple
 
 from dss_core import frame as frames
+from dss_core import frame_routing
 from dss_core.errors import (
     DssError,
     StaleTopicEpoch,
@@ -19,6 +20,7 @@ from dss_core.errors import (
 )
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
+from dss_core.subject_table import Buffer
 from dssd.limits import (
     HASH_KEYS_ONE_FRAME_IN,
     HASHED_KEYS_PER_STEP,
@@ -49,7 +51,7 @@ class Unjudged(Exception):
 class _Judged(NamedTuple):
     """The verdict of `Gate.judge` on the frame that it checked last."""
 
-    frame: bytes
+    frame: Buffer
     verdict: _Verdict
 
 
@@ -90,7 +92,7 @@ class Gate:
         if header.partition >= self._partitions:
             raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
         hash_keys = self._check(verified)
-        frames.verify_routing(
+        frame_routing.verify_routing(
             verified, topic.router, self._partitions, self._factor, hash_keys=hash_keys
         )
         stream = self._streams[header.partition]
@@ -132,7 +134,7 @@ class Gate:
                 await turn.give_way()
                 self.check_subject(subject)
             if hash_keys:
-                for _ in frames.hash_checks(verified, HASHED_KEYS_PER_STEP):
+                for _ in frame_routing.hash_checks(verified, HASHED_KEYS_PER_STEP):
                     await turn.give_way()
         except DssError as error:
             verdict = type(error), error.fields

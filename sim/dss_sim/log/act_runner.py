@@ -391,7 +391,7 @@ class ActRunner:
         try:
             adopted = await self._log.adopt(
                 topic.producing.storage_topic_id,
-                lambda: [frame.content for frame in frames],
+                lambda: [[frame.content for frame in frames]],
                 topic_epoch=TOPIC_EPOCH,
                 publish=lambda _: Publication([Put(published(frames[0].number))]),
             )

@@ -107,7 +107,7 @@ async def adopt(parts: Parts, topic: Topic, number: int, *sendings: Sending) -> 
     tell(SentTogether(number, [text for sending in sendings for text in sending[3]]))
     adopted = await parts.log.adopt(
         topic.producing.storage_topic_id,
-        lambda: [frame_of(topic, sending) for sending in sendings],
+        lambda: [[frame_of(topic, sending) for sending in sendings]],
         topic_epoch=topic.topic_epoch,
         publish=lambda _: Publication([Put(published(number))]),
     )

@@ -63,13 +63,13 @@ def test_every_invariant_holds_in_seed_after_seed(first: int) -> None:
     assert not failed, described(failed[0], shrunk(run_seed(failed[0])))
 
 
-@pytest.mark.parametrize("seed", list(ONCE_FAILED)[:: share(5, 1)])
+@pytest.mark.parametrize("seed", list(ONCE_FAILED)[:: share(7, 1)])
 def test_seeds_that_once_failed_hold(seed: int) -> None:
     # As they were found: with the limits that the daemon has, and without programs.
     assert run(replace(plan_without_programs(seed), limits=())).violation is None
 
 
-@pytest.mark.parametrize("seed", list(ONCE_FAILED_WITH_PROGRAMS)[:: share(3, 1)])
+@pytest.mark.parametrize("seed", list(ONCE_FAILED_WITH_PROGRAMS)[:: share(4, 1)])
 def test_seeds_whose_programs_once_failed_hold(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.violation is None

@@ -18,7 +18,7 @@ why offsets and times are as they are.
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from dss_core.frame import STAMP_AT, read_header, stamped
 from dss_core.limits import CHUNK_BYTES_MAX, CHUNK_FRAMES_MAX, FRAME_BYTES_MAX
 from dss_core.progress import Range
 from dssd.log.limits import ADOPT_READ_BYTES, ADOPT_WRITE_BYTES
+from dssd.log.port import Frames
 from dssd.log.segment.file import (
     HEADER_BYTES,
     SegmentId,
@@ -92,7 +93,7 @@ class Stamped:
     """Of each frame."""
 
 
-def copy_frames(path: Path, frames: Callable[[], Iterable[bytes]]) -> Copy:
+def copy_frames(path: Path, frames: Frames) -> Copy:
     """Write frames to a new file, durably, without a stamp.
 
     Raises:
@@ -110,22 +111,31 @@ def copy_frames(path: Path, frames: Callable[[], Iterable[bytes]]) -> Copy:
     return copy
 
 
-def _write(copy: Copy, frames: Iterable[bytes]) -> None:
-    waiting: list[bytes | memoryview] = []
-    written = copy.size
-    for frame in frames:
-        header = read_header(frame)
-        head = bytes(frame[:STAMP_AT])
-        copy.frames.append(_Copied(header.partition, header.records, copy.size, len(frame), head))
-        copy.size += len(frame)
-        if copy.size > CHUNK_BYTES_MAX + HEADER_BYTES or len(copy.frames) > CHUNK_FRAMES_MAX:
-            raise FrameTooLarge(size_bytes=copy.size, records=copy.records)
-        waiting.append(frame)
-        if copy.size - written >= ADOPT_WRITE_BYTES:
-            write_all(copy.fd, waiting, written)
+def _write(copy: Copy, frames: Iterable[Sequence[bytes | memoryview]]) -> None:
+    unsynced = 0
+    for some in frames:
+        position = copy.size
+        for frame in some:
+            _note(copy, frame)
+        write_all(copy.fd, some, position)
+        unsynced += copy.size - position
+        if unsynced >= ADOPT_WRITE_BYTES:
             os.fdatasync(copy.fd)
-            written, waiting = copy.size, []
-    write_all(copy.fd, waiting, written)
+            unsynced = 0
+
+
+def _note(copy: Copy, frame: bytes | memoryview) -> None:
+    """Give a frame its place behind the others.
+
+    Raises:
+        FrameTooLarge: they are too many, or too large.
+    """
+    header = read_header(frame)
+    head = bytes(frame[:STAMP_AT])
+    copy.frames.append(_Copied(header.partition, header.records, copy.size, len(frame), head))
+    copy.size += len(frame)
+    if copy.size > CHUNK_BYTES_MAX + HEADER_BYTES or len(copy.frames) > CHUNK_FRAMES_MAX:
+        raise FrameTooLarge(size_bytes=copy.size, records=copy.records)
 
 
 def name_copy(paths: SegmentPaths, copy: Copy, segment: SegmentId) -> None:

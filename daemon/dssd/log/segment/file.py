@@ -20,7 +20,7 @@ a user. This module must not know frames, indexes or rows.
 import errno
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,7 +248,7 @@ class SegmentWriter:
             self._fd = None
 
 
-def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None:
+def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> None:
     """Write all buffers at the position, with as many calls as it takes."""
     for first in range(0, len(buffers), WRITEV_BUFFERS_MAX):
         chunk = buffers[first : first + WRITEV_BUFFERS_MAX]
@@ -258,7 +258,7 @@ def write_all(fd: int, buffers: list[bytes | memoryview], position: int) -> None
             chunk = _unwritten(chunk, written)
 
 
-def _unwritten(buffers: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+def _unwritten(buffers: Sequence[bytes | memoryview], written: int) -> list[bytes | memoryview]:
     """The buffers without their first ``written`` bytes."""
     for index, buffer in enumerate(buffers):
         if written < len(buffer):

@@ -33,7 +33,7 @@ def staged(*payloads: bytes, partition: int = 0) -> bytes:
 
 async def adopt(bench: Bench, *frames: bytes, published: Publication = NOTHING_MORE) -> Adopted:
     adopted: Adopted = await bench.log.adopt(
-        TOPIC, lambda: frames, topic_epoch=1, publish=lambda _: published
+        TOPIC, lambda: [frames], topic_epoch=1, publish=lambda _: published
     )
     return adopted
 
@@ -95,7 +95,7 @@ async def test_the_rows_of_the_caller_come_with_the_frames(bench: Bench) -> None
         seen.append(adopted)
         return Publication([Put(BAN)])
 
-    adopted = await bench.log.adopt(TOPIC, lambda: [staged(b"a")], topic_epoch=1, publish=publish)
+    adopted = await bench.log.adopt(TOPIC, lambda: [[staged(b"a")]], topic_epoch=1, publish=publish)
 
     assert seen == [adopted]
     assert (await bench.store.read(BanRow, (1, "a"))).row == BAN
@@ -118,8 +118,8 @@ async def test_a_condition_that_does_not_hold_publishes_nothing_and_leaves_no_fi
 
 
 async def test_frames_that_fail_on_the_way_publish_nothing(bench: Bench) -> None:
-    def frames() -> Iterable[bytes]:
-        yield staged(b"a0")
+    def frames() -> Iterable[list[bytes]]:
+        yield [staged(b"a0")]
         raise FrameCorrupt(reason="a test")
 
     with pytest.raises(FrameCorrupt):
