@@ -64,7 +64,7 @@ def lives(pid: int) -> bool:
 
 INTERRUPTED = """
 import os, signal, subprocess, sys
-worker = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+worker = subprocess.Popen(["sleep", "90"])
 open(".cache/worker", "w").write(str(worker.pid))
 os.kill(os.getppid(), signal.SIGINT)
 worker.wait()
