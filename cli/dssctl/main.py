@@ -13,6 +13,10 @@ from dssctl.limits import OBJECTS_BEFORE_COLLECTION
 
 def main() -> int:
     """Run one command line and return its exit code."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from dssctl.closed_streams import stand_in
+
+        stand_in()
     arguments = sys.argv[1:]
     if arguments[:1] == ["__complete"]:
         from dssctl.completing.answering import answer

@@ -153,6 +153,7 @@ async def test_some_jobs_are_driven_in_one_session_up_to_the_first_that_cannot_b
     ]  # fmt: skip
 
 
+@only_in_proof
 async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     client: Client, engine: Engine
 ) -> None:
