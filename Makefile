@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-# More than there are cores: many tests wait, for leases and other processes.
-TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# More than there are cores: most tests wait half of their time, for leases and other processes.
+TEST_JOBS ?= $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
@@ -82,8 +82,9 @@ check: lint types contracts test ## the whole gate: lint, strict types, import c
 proto: $(READY) ## regenerate the gRPC stubs
 	$(BIN)/python scripts/gen_proto.py
 
-docs: $(READY) ## write completions, manual pages and the synchronous client's twins anew
+docs: $(READY) ## write completions, help, manual pages and the synchronous client's twins anew
 	$(BIN)/python scripts/gen_completions.py
+	$(BIN)/python scripts/gen_help.py
 	$(BIN)/python scripts/gen_manuals.py
 	$(BIN)/python scripts/gen_schemas.py
 	$(BIN)/python scripts/gen_golden.py

@@ -113,6 +113,7 @@ def rows() -> dict[str, Row]:
         "key_cpu": Row("  its processor time until then, p50", "ms", ""),
         "painted": Row("top, its first paint", "ms", "<= 400", NOTHING),
         "painted_cpu": Row("  its processor time until then", "ms", "", NOTHING),
+        "taken": Row("  until it takes keys", "ms", "", NOTHING),
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
         "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
@@ -299,6 +300,7 @@ async def top_round(table: dict[str, Row]) -> None:
     table["key_cpu"].add(busy.cpu_p50_ms)
     table["painted"].add(started.painted.wall_ms, started.python.wall_ms)
     table["painted_cpu"].add(started.painted.cpu_ms, started.python.cpu_ms)
+    table["taken"].add(started.taken.wall_ms, started.python.wall_ms)
 
 
 async def watched_round(table: dict[str, Row]) -> None:

@@ -8,8 +8,8 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ START_SECONDS_MAX = 300.0
 ROUNDS = 3
 """In one session, which compiles what it runs more often: the first of them is the slowest."""
 TARGET = "started"
+WORKERS = {"pyspark.daemon", "pyspark.worker", "dss_spark.worker_parent"}
+"""Programs that Spark itself starts."""
 BARE = Path(__file__).parent / "programs" / "bare_session.py"
 
 
@@ -97,12 +99,11 @@ async def started() -> tuple[Started, Started]:
 async def _begun(command: Sequence[str], env: dict[str, str] | None) -> Started:
     """How long it takes until the first line comes, with which a session is there."""
     loop = asyncio.get_running_loop()
-    async with _first_line(command, env) as (process, said):
+    async with _first_line(command, env) as (process, spent_s):
         began_s = loop.time()
         async with within(START_SECONDS_MAX, "a session of Spark"):
-            await said.wait()
+            cpu_s = await spent_s
         wall_s = loop.time() - began_s
-        cpu_s = sum(own_s(pid) for pid in _of_python(process.pid))
         if code := await process.ended(START_SECONDS_MAX):
             raise BenchError(f"it ended with {code}")
     return Started(wall_s, cpu_s)
@@ -111,26 +112,31 @@ async def _begun(command: Sequence[str], env: dict[str, str] | None) -> Started:
 @asynccontextmanager
 async def _first_line(
     command: Sequence[str], env: dict[str, str] | None
-) -> AsyncIterator[tuple[Process, asyncio.Event]]:
-    said = asyncio.Event()
+) -> AsyncIterator[tuple[Process, asyncio.Future[float]]]:
+    """A process, and what its Python has spent when it says its first line."""
+    spent_s: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    def heard(_line: object) -> None:
+        if not spent_s.done():
+            spent_s.set_result(sum(own_s(pid) for pid in _drivers(process.pid)))
+
     async with asyncio.TaskGroup() as tasks:
-        process = await Process.start(
-            tasks, "a driver on Spark", command, heard=lambda _line: said.set(), env=env
-        )
+        process = await Process.start(tasks, "a driver on Spark", command, heard=heard, env=env)
         with process.blamed():
-            yield process, said
+            yield process, spent_s
 
 
-def _of_python(pid: int) -> list[int]:
-    """The processes, from this one down, that run Python."""
-    found, left = [], [pid]
+def _drivers(pid: int) -> Iterator[int]:
+    """The processes, from this one down, that submit or drive; Spark's own workers do neither."""
+    left = [pid]
     while left:
         one = left.pop()
-        if "python" in Path(f"/proc/{one}/cmdline").read_text().partition("\0")[0]:
-            found.append(one)
+        words = Path(f"/proc/{one}/cmdline").read_text().split("\0")
+        if "python" in words[0] and not WORKERS.intersection(words):
+            yield one
         for task in Path(f"/proc/{one}/task").iterdir():
-            left += map(int, (task / "children").read_text().split())
-    return found
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
+                left += map(int, (task / "children").read_text().split())
 
 
 async def _sizes(sizes: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import time
 import dss_client
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL
 from dss_bulk.source import tables_of
 from dss_client.changes import CreateJob
 
@@ -44,7 +45,7 @@ async def copy(client: dss_client.Client, topic: str) -> int:
 
 async def driven(client: dss_client.Client, change: CreateJob) -> int:
     await client.operations.apply(await client.operations.plan(change), reason="a measurement")
-    job = await drive(client, change.name)
+    job = await drive(client, change.name, engine=LOCAL)
     assert job.state == "done"
     return sum([each.records_planned async for each in client.jobs.chunks(job.name)])
 

@@ -22,8 +22,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import dss_client
-from dss_bulk.driver import LOCAL, Engine, drive
-from dss_bulk.replay_work import ReplayParams, copy_rule_of, selection_of
+from dss_bulk.driver import Engine, drive
+from dss_bulk.local_engine import LOCAL
+from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_client.changes import CreateJob
 from dss_client.job_values import Granted, JobChunk
 from dss_client.jobs import Lease

@@ -7,7 +7,8 @@ import argparse
 import sys
 
 import dss_client
-from dss_bulk.driver import LocalEngine, drive
+from dss_bulk.driver import drive
+from dss_bulk.local_engine import LocalEngine
 from dss_bulk.telling import progressed, run, tell
 from dss_bulk.without_pandas import never_load_pandas
 

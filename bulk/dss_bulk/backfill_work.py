@@ -12,8 +12,10 @@ from typing import Self
 
 from dss_bulk.inputs import InputFile, Inputs
 from dss_bulk.limits import BACKFILL_ROWS_PER_CHUNK, REJECTS_MAX
-from dss_bulk.rows import Reject, RowRule, records_of
-from dss_bulk.staging import Staging, Target
+from dss_bulk.rejects import Reject
+from dss_bulk.rows import RowRule, records_of
+from dss_bulk.staging import Staging
+from dss_bulk.target import Target
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk, JobInput
 from dss_core.errors import RowsRefused, SubjectOutsideTopic

@@ -1,8 +1,7 @@
 """Copies of records: which subject each gets, and the headers that say where it came from.
 
-Subjects go by three rules: a template, where there is one; else a leading level that is the source
-topic's name becomes the target's; else the target's name is put before. `dss_core.origin` rules
-over the headers, and what is here gives the same for whole columns.
+`dss_bulk.copy_rule` rules over the subjects and `dss_core.origin` over the headers; what is here
+gives the same for whole columns.
 
 Invariant: a copy keeps key, payload, the producer's time and its own headers; subjects and origin
 headers are all that differ. Pure functions over tables as `DecodedBatch.to_arrow` gives them, with
@@ -10,71 +9,20 @@ the stream of each record beside it (`dss_bulk.tables.with_stream`).
 """
 
 from array import array
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dss_bulk.copy_rule import CopyRule
 from dss_bulk.tables import HEADERS_TYPE, STREAM, flat
-from dss_core.errors import IllegalArgument
 from dss_core.origin import HOP, JOB, ORIGIN, ORIGIN_HEADERS, ORIGIN_US, Source, copied_headers
-
-PLACEHOLDERS = ("subject", "source", "target", "rest")
-"""Of a template: the whole subject, both topics, and the subject without a leading source topic."""
 
 _NAMES = (ORIGIN, ORIGIN_US, JOB, HOP)
 """The headers of a record that is copied for the first time, in the order of `copied_headers`."""
 
 _I32_BYTES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class CopyRule:
-    """How the records of one job are copied."""
-
-    source: str
-    """Name of the topic that is read."""
-    target: str
-    """Name of the topic that is written."""
-    job: str
-    """Name of the job, as its origin header says it."""
-    hops_max: int
-    template: str | None = None
-    """Of subjects, with `PLACEHOLDERS` in braces."""
-
-    def __post_init__(self) -> None:
-        """Try the template.
-
-        Raises:
-            IllegalArgument: it names a placeholder that there is none of.
-        """
-        self.subject_of("x")
-
-    def subject_of(self, subject: str) -> str:
-        """What a copy is about.
-
-        Raises:
-            IllegalArgument: the template is broken.
-        """
-        first, _, rest = subject.partition("/")
-        led = first == self.source
-        if self.template is None:
-            return "/".join(filter(None, (self.target, rest if led else subject)))
-        fields = {
-            "subject": subject,
-            "source": self.source,
-            "target": self.target,
-            "rest": rest if led else subject,
-        }
-        try:
-            return self.template.format_map(fields)
-        except (KeyError, ValueError, IndexError, AttributeError) as broken:
-            names = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-            raise IllegalArgument(
-                argument=f"subject template {self.template!r}", rule=f"it may name {names}"
-            ) from broken
 
 
 def copied(table: pa.Table, rule: CopyRule) -> pa.Table:

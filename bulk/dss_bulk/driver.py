@@ -5,10 +5,11 @@
     drive ─Acquire─► work ─chunk─► commit ─► chunk ─► ... ─► the daemon says done
                        └ DssError ─► GiveUp: the job failed, with the sentence of the error
                        └ a full disk: again, once there is room
+                       └ the daemon is away: again, once it is there
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
-once; commits stay in their order. `LOCAL` does it in this process.
+once; commits stay in their order. This module knows none of them, and loads nothing of theirs.
 
 Invariant: what was committed is never worked on again. A driver that lost its lease stops and
 says so; it gives up nothing that is another one's.
@@ -20,14 +21,13 @@ import json
 import os
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.in_turn import InTurn
-from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S, LOCAL_CHUNKS_AT_ONCE
+from dss_bulk.limits import AWAY_REST_S, AWAY_S, FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
@@ -36,19 +36,24 @@ from dss_core.errors import (
     DiskFull,
     DssError,
     EngineLost,
-    IllegalJob,
+    ExecutorIncomplete,
     JobFenced,
     JobNotFound,
     JobNotInState,
     OutcomeUnknown,
+    Stopping,
     Unreachable,
 )
 
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-PASSING = (OutcomeUnknown, Unreachable, EngineLost, DiskFull)
-"""The daemon or the engine is away, or there is no room: another driver may go on later."""
+AWAY = (OutcomeUnknown, Unreachable, Stopping)
+"""What is said of a daemon that is away: killed, or about to be started again."""
+
+PASSING = (*AWAY, EngineLost, ExecutorIncomplete, DiskFull)
+"""The daemon or the engine is away or not whole, or there is no room: another driver may go on
+later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -81,7 +86,7 @@ class Engine(Protocol):
         """How many chunks are worked on while the first of them waits for its commit."""
         ...
 
-    def opened(self, job: str) -> AbstractAsyncContextManager[None]:
+    def opened(self, job: Job) -> AbstractAsyncContextManager[None]:
         """What it needs while a job is driven.
 
         Raises:
@@ -98,57 +103,8 @@ class Engine(Protocol):
         ...
 
 
-class LocalEngine:
-    """Everything in this process."""
-
-    name = "local engine"
-    chunks_at_once = LOCAL_CHUNKS_AT_ONCE
-
-    def __init__(self, *, in_place: bool = True) -> None:
-        self._in_place = in_place
-        """Whether files of the daemon are read where they may be opened; else all is sent."""
-
-    @asynccontextmanager
-    async def opened(self, job: str) -> AsyncIterator[None]:
-        """It needs nothing."""
-        yield
-
-    def work_of(self, client: Client, granted: Granted) -> Work:
-        """The work of a job's kind.
-
-        Raises:
-            DssError: its parameters cannot be followed.
-        """
-        return InTurn(self._of_kind(client, granted))
-
-    def _of_kind(self, client: Client, granted: Granted) -> Work:
-        # Each is loaded for its own jobs: all of them would be a fifth of what a start takes.
-        match granted.job.kind:
-            case "replay":
-                from dss_bulk.replay_work import ReplayWork
-
-                return ReplayWork(client, granted, in_place=self._in_place)
-            case "export":
-                from dss_bulk.export_work import ExportWork
-
-                return ExportWork(client, granted, in_place=self._in_place)
-            case "backfill":
-                from dss_bulk.backfill_work import BackfillWork
-
-                return BackfillWork(granted)
-            case "audit":
-                from dss_bulk.audit_work import AuditWork
-
-                return AuditWork(client, granted, in_place=self._in_place)
-            case kind:
-                raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")
-
-
-LOCAL = LocalEngine()
-
-
 async def drive(
-    client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine = LOCAL
+    client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine
 ) -> Job:
     """Work off a job; returns it as it stands at the end.
 
@@ -157,7 +113,7 @@ async def drive(
         JobFenced: another driver took it.
         DssError: it failed, and was given up; or the daemon is away, and it was not.
     """
-    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(job):
+    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(lease.job):
         try:
             work = engine.work_of(client, lease.granted)
         except DssError as error:
@@ -179,7 +135,7 @@ async def drive(
         return await client.jobs.get(str(lease.job.job_id))
 
 
-def whoami(engine: Engine = LOCAL) -> str:
+def whoami(engine: Engine) -> str:
     """What operators read of this driver."""
     return f"{engine.name}, host {socket.gethostname()}, pid {os.getpid()}"
 
@@ -241,8 +197,29 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
         await asyncio.sleep(FULL_DISK_REST_S)
 
 
+async def _over_restarts(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
+    """What the act gives, which is done again where the daemon was away: it changes nothing there.
+
+    Raises:
+        OutcomeUnknown, Unreachable, Stopping: it was away for too long.
+    """
+    loop = asyncio.get_running_loop()
+    until_s = float("inf")
+    while True:
+        try:
+            return await act()
+        except AWAY as gone:
+            if lease.lost is not None:
+                raise lease.lost from gone
+            until_s = min(until_s, loop.time() + AWAY_S)
+            if loop.time() >= until_s:
+                raise
+        await asyncio.sleep(AWAY_REST_S)
+
+
 def _begun(work: Work, chunk: JobChunk, lease: Lease) -> asyncio.Task[ChunkDone]:
-    act = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    reads = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
+    act = partial(_over_restarts, lease, reads)
     return asyncio.create_task(_with_room(lease, act), name=f"chunk {chunk.number}")
 
 

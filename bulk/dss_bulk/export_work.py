@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from dss_bulk.export import ExportRun
+from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_bulk.source import tables_of
 from dss_bulk.work import ChunkDone
@@ -64,7 +65,7 @@ class ExportWork:
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
         read = tables_of(self._client, chunk.ranges, in_place=self._in_place)
-        parts = [(stream, self._selection.of(table)) async for stream, table in read]
+        parts = [(stream, selected(table, self._selection)) async for stream, table in read]
         records = sum(int(table.num_rows) for _, table in parts)
         if not self._run.published:
             # The loop keeps the lease while a slow disk is written to.

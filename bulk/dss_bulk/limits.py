@@ -29,6 +29,13 @@ FULL_DISK_S = 600.0
 FULL_DISK_REST_S = 1.0
 """Between two tries: what was staged is kept, so a try of a commit costs little."""
 
+AWAY_S = 600.0
+"""How long a driver waits for a daemon that was lost while it read a chunk: as long as for the
+answer of a commit. Then it ends, and the job waits for the next driver."""
+
+AWAY_REST_S = 0.5
+"""Between two tries: a daemon that is there again is asked soon, and one that starts not often."""
+
 AUDIT_EXAMPLES_MAX = 5
 """Places that a report names of each finding: enough to look at, the count says the rest."""
 

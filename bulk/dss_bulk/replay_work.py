@@ -4,63 +4,21 @@ Invariant: each record that is selected gets one copy; copies keep the order of 
 """
 
 import asyncio
-import json
-from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Self
 
 import pyarrow as pa
 
-from dss_bulk.copies import CopyRule, copied
-from dss_bulk.selection import Selection
+from dss_bulk.copies import copied
+from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
+from dss_bulk.selecting import selected
 from dss_bulk.source import tables_of
-from dss_bulk.staging import Staging, Target
+from dss_bulk.staging import Staging
 from dss_bulk.tables import with_stream
+from dss_bulk.target import Target
 from dss_bulk.work import ChunkDone
 from dss_client import Client
 from dss_client.job_values import Granted, JobChunk
-from dss_core.filters import TopicFilter
 from dss_core.staged import StagedFor
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayParams:
-    """What a replay is told besides source, target and range."""
-
-    subject: str | None = None
-    """A template, see `dss_bulk.copies`."""
-    key: str | None = None
-    """Hexadecimal: records of this key alone."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """Records with each of these headers alone; values as text."""
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote; nothing where it is empty."""
-        fields = json.loads(text or "{}")
-        headers = tuple((name, value) for name, value in fields.pop("headers", ()))
-        return cls(headers=headers, **fields)
-
-    def to_json(self) -> str:
-        """For the manifest."""
-        return json.dumps(asdict(self))
-
-
-def copy_rule_of(granted: Granted, params: ReplayParams) -> CopyRule:
-    """How the records of a replay are copied."""
-    assert granted.target is not None, "a replay writes to a topic"
-    job = granted.job
-    return CopyRule(job.source, granted.target.topic, job.name, job.hops_max, params.subject)
-
-
-def selection_of(granted: Granted, params: ReplayParams) -> Selection:
-    """Which records a replay takes."""
-    job = granted.job
-    return Selection(
-        subject=TopicFilter.parse(job.filter) if job.filter else None,
-        key=None if params.key is None else bytes.fromhex(params.key),
-        headers=tuple((name, value.encode()) for name, value in params.headers),
-    )
 
 
 class ReplayWork:
@@ -92,7 +50,7 @@ class ReplayWork:
         return ChunkDone(() if file is None else (file,), records=records)
 
     def _stage(self, staging: Staging, stream: str, table: pa.Table) -> None:
-        staging.add(with_stream(self._selection.of(table), stream))
+        staging.add(with_stream(selected(table, self._selection), stream))
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.csv_rows import REJECT
+from dss_bulk.rejects import Reject
 from dss_bulk.tables import HEADERS_TYPE
 from dss_core.arrow_layout import no_headers
 from dss_core.arrow_routing import hashes_or_null
@@ -73,15 +74,6 @@ class RowRule:
         """Columns that are named anywhere."""
         named = (self.key, self.time, self.payload)
         return (*(each for each in named if each is not None), *self.subject_columns, *self.order)
-
-
-class Reject(NamedTuple):
-    """A row that makes no record."""
-
-    file: str
-    row: int
-    """Counted from 0, in the file."""
-    reason: str
 
 
 class RowsMade(NamedTuple):

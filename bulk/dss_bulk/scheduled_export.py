@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dss_client
 from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL
 from dss_bulk.next_export import next_export
 from dss_bulk.telling import progressed, run, tell
 from dss_bulk.without_pandas import never_load_pandas
@@ -47,7 +48,7 @@ async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None
             remove = await client.operations.plan(RemoveJob(change.name))
             await client.operations.apply(remove, reason=REASON)
         await client.operations.apply(await client.operations.plan(new), reason=REASON)
-        ended = await drive(client, change.name, progressed)
+        ended = await drive(client, change.name, progressed, engine=LOCAL)
         tell(said=f"{counted(ended.records, 'record')} exported to {folder}")
 
 
@@ -58,7 +59,7 @@ async def _finished(client: Client, job: str) -> bool:
     except JobNotFound:
         return False
     if not found.has_ended:
-        ended = await drive(client, job, progressed)
+        ended = await drive(client, job, progressed, engine=LOCAL)
         tell(said=f"{counted(ended.records, 'record')} exported that an earlier run had left")
     return True
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.in_place import tables_in_place
+from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_client import Client
 from dss_client.job_values import SourceRange
@@ -48,7 +49,7 @@ async def tables_of(
             async with aclosing(tables_in_place(client, each)) as read:
                 async for table, behind in read:
                     at = behind
-                    yield each.stream, selection.of(table)
+                    yield each.stream, selected(table, selection)
             # Where nothing could be read, the files are on another machine, or another user's.
             in_place = at > each.start or each.start == each.end
         if at < each.end:

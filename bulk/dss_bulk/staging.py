@@ -6,7 +6,6 @@ the number of the chunk, so a chunk that is staged again gives the same records 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,18 +14,9 @@ import pyarrow as pa
 
 from dss_bulk.limits import STAGED_BATCH_BYTES
 from dss_bulk.tables import columns_of
+from dss_bulk.target import Target
 from dss_core.arrow_columns import routed
-from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """How the topic that is written is routed."""
-
-    router: Router
-    partitions: int
-    factor: int
 
 
 class Staging:

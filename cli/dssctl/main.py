@@ -1,7 +1,7 @@
 """The program ``dssctl``: what the console script calls.
 
-Invariant: this module owns the exit code, and ``version`` and the shell's questions for names are
-answered before anything slow is imported.
+Invariant: this module owns the exit code, and ``version``, ``--help`` and the shell's questions for
+names are answered before anything slow is imported.
 """
 
 import gc
@@ -22,6 +22,12 @@ def main() -> int:
         if _written(f"dssctl {VERSION}\n"):
             return 0
         arguments = ["version"]
+    if arguments in (["--help"], ["-h"]):
+        from dssctl.ready_help import ready_help
+
+        text = ready_help()
+        if text and _written(text):
+            return 0
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
     try:
         from dssctl.invocation import run

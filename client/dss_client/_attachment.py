@@ -17,6 +17,7 @@ import grpc.aio
 
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
+from dss_client._doubt import Doubt
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._handout import Handout
 from dss_client._settle_on_wire import settle_of
@@ -26,7 +27,6 @@ from dss_client.limits import (
     PING_OF_LEASE,
     PINGS_UNANSWERED_MAX,
     REVOKE_WAIT_OF_DEADLINE,
-    SILENCE_OF_LEASE,
 )
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
@@ -116,14 +116,14 @@ class Attachment:
         self._settling: dict[int, tuple[HeldGrant, list[asyncio.Future[None]]]] = {}
         """By token: who waits for the acks that a grant reported to become durable."""
         self._pinged: dict[int, asyncio.Future[None]] = {}
-        self._heard_at = monotonic()
-        self._doubtful = False
+        self._doubt = Doubt(self._lease_s)
         self._closing = False
         self._lost = False
 
     async def run(self) -> DssError:
         """Serve the call until it is lost; returns why."""
         reasons: list[DssError] = []
+        self._doubt.begin()
         try:
             async with asyncio.TaskGroup() as tasks:
                 for work, name in (
@@ -135,6 +135,7 @@ class Attachment:
         except* ConnectionLostError as lost:
             reasons.extend(e.reason for e in lost.exceptions if isinstance(e, ConnectionLostError))
         finally:
+            self._doubt.end()
             self._end(reasons[0] if reasons else OutcomeUnknown())
         return reasons[0]
 
@@ -178,21 +179,15 @@ class Attachment:
         self._wake.set()
 
     def is_sure(self) -> bool:
-        """Whether the daemon was heard lately enough to hand out records without asking it."""
-        silence_s = SILENCE_OF_LEASE * self._lease_s
-        self._doubtful = self._doubtful or monotonic() - self._heard_at > silence_s
-        return not self._doubtful
+        """Whether records may be handed out without asking the daemon."""
+        return not self._doubt.is_there()
 
     async def sure(self) -> None:
-        """After a silence, return only once the daemon has answered a ping, or the call is lost."""
-        silence_s = SILENCE_OF_LEASE * self._lease_s
-        asked_at = monotonic()
-        self._doubtful = self._doubtful or asked_at - self._heard_at > silence_s
-        while self._doubtful and not self._lost:
+        """Return at once where it is sure, else once a ping was answered or the call is lost."""
+        while not (self._lost or self.is_sure()):
+            asked_at = monotonic()
             await self._answered_ping()
-            # An answer that lay here while this process stood still is as old as the silence.
-            asked_at, before = monotonic(), asked_at
-            self._doubtful = asked_at - before > silence_s
+            self._doubt.answered(asked_at)
 
     async def settled(self, subscription: int) -> None:
         """Wait until the acks of a subscription so far are durable, or cannot become so."""
@@ -219,19 +214,18 @@ class Attachment:
     # Reading.
 
     async def _read(self) -> NoReturn:
-        silence_s = SILENCE_OF_LEASE * self._lease_s
         while True:
             item = await self._connection.read(self._call)
-            now = monotonic()
-            # Items that arrived while this process stood still do not prove that the daemon lives.
-            self._doubtful = self._doubtful or now - self._heard_at > silence_s
-            self._heard_at = now
+            self._doubt.heard()
             self._take(item)
 
     def _take(self, item: wire.SessionDown) -> None:
         match item.WhichOneof("item"):
             case "deliver":
                 self._on_deliver(item.deliver)
+            case "bundle":
+                for deliver in item.bundle.deliveries:
+                    self._on_deliver(deliver)
             case "granted":
                 self._on_granted(item.granted)
             case "revoke":
@@ -501,7 +495,7 @@ class Attachment:
             unanswered = unanswered + 1 if self._pinged else 0
             if unanswered > PINGS_UNANSWERED_MAX:
                 raise ConnectionLostError(OutcomeUnknown())
-            if not self._pinged and monotonic() - self._heard_at >= interval_s:
+            if not self._pinged and self._doubt.unheard_s() >= interval_s:
                 self._start_ping()
 
     def _start_ping(self) -> asyncio.Future[None]:

@@ -172,6 +172,11 @@ class Handout:
         """Behind its last offset for the user; what is masked after it may come later."""
         return self.ranges[-1][1] if self.ranges else 0
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more of it is to be handed out one by one."""
+        return self.stopped or self.last_offset + 1 >= self.end
+
     def note(self, end: int) -> None:
         """Tell the grant that the records below the offset are handed out."""
         if end > self._noted_end:

@@ -45,6 +45,19 @@ SILENCE_OF_LEASE = 0.4
 than the 3 s after which the daemon may cut off a client that stands still and lend its streams, and
 than the 0.67 leases for which a restarted one keeps them."""
 
+LOOP_HELD_S = 0.1
+"""Where the loop was held for so long, its process may have stood still, and the daemon may have
+noticed a loss of the connection that nobody here could: hand-out waits for a ping. A loop that does
+its work in pieces is never held so long."""
+
+LOOP_LOOK_S = 0.05
+"""How often it is looked whether the loop was held: 20 wake-ups a second of a loop that only waits
+are half a thousandth of a core."""
+
+HELD_AGAIN_S = 2.0
+"""So long after such an answer no further one is waited for, unless the daemon is silent: a program
+that holds its loop all the time would hand out nothing else."""
+
 PING_OF_LEASE = 0.25
 """An otherwise silent connection is pinged this often, as a share of the lease."""
 

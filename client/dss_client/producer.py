@@ -240,8 +240,18 @@ class Producer(Sender[Delivery]):
         delivery = await self.enqueue(payload, **fields)
         return await delivery
 
-    async def enqueue(self, payload: bytes, **fields: Unpack[RecordFields]) -> Delivery:
-        """Hand over one record, waiting for room in the buffer, not for its storage.
+    async def enqueue(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        subject: str | None = None,
+        headers: HeadersArgument | None = None,
+        timestamp: datetime | None = None,
+    ) -> Delivery:
+        """Hand over one record, with its `RecordFields`, waiting for room in the buffer.
+
+        It does not wait for storage: the handle tells what became of it.
 
         Raises:
             DssError: the record breaks a rule, or nothing can be published any more.
@@ -250,7 +260,9 @@ class Producer(Sender[Delivery]):
             await self.call.pause()
         while True:
             try:
-                return self.send_nowait(payload, **fields)
+                return self.send_nowait(
+                    payload, key=key, subject=subject, headers=headers, timestamp=timestamp
+                )
             except BufferFull:
                 await self.call.room()
 

@@ -76,7 +76,7 @@ class Reader:
         """Every stream that is read, once the first answers came."""
         self._damage: StreamDamaged | None = None
         self._next: dict[str, int] = {}
-        """By stream: behind the last record that was handed out or told to be unreadable."""
+        """By stream: behind the last record that was handed out, or told as unreadable or lost."""
         self._left = request.records_max if request.HasField("records_max") else None
         self._outage = Outage("the reading", connection.endpoint.text)
         self._began_us = time.time_ns() // 1_000
@@ -178,9 +178,10 @@ class Reader:
         for start, end in clipped(damaged, told_to, _OFFSET_END):
             self._next[reply.stream] = max(end, self._next.get(reply.stream, 0))
             self._tell(StreamDamaged(stream=reply.stream, offset=start, last=end - 1))
-        if self._on_lost is not None:
-            lost = tuple((each.start, each.end) for each in reply.lost)
-            for start, end in clipped(lost, told_to, _OFFSET_END):
+        lost = tuple((each.start, each.end) for each in reply.lost)
+        for start, end in clipped(lost, told_to, _OFFSET_END):
+            self._next[reply.stream] = max(end, self._next.get(reply.stream, 0))
+            if self._on_lost is not None:
                 self._on_lost(reply.stream, start, end)
         return batch
 

@@ -270,6 +270,7 @@ class Session:
             session_expiry_s=options.session_expiry_s,
             credit_records=options.credit_records,
             credit_bytes=options.credit_bytes,
+            takes_bundles=True,
         )
 
     def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:

@@ -197,7 +197,7 @@ class Subscription:
 
     async def _after(self, handout: "Handout") -> None:
         """Some of a piece was handed out; perhaps all of it."""
-        if handout.stopped or handout.last_offset + 1 >= handout.end:
+        if handout.exhausted:
             self._finish(handout)
         else:
             await self._breathe()
@@ -347,15 +347,25 @@ class Subscription:
             self._raise_callback_error()
             if self._draining:
                 return None
-            self._runs.refuse_left()
-            if self._inbox and self._unflushed_records >= FLUSH_RECORDS:
-                await self._breathe()
-            elif (handout := self._at_hand()) is not None:
+            handout = self._next_now()
+            if handout is not None:
                 return handout
+            if self._is_flush_due():
+                await self._breathe()
             elif self._error is not None:
                 raise self._error
             else:
                 await self._arrival()
+
+    def _next_now(self) -> "Handout | None":
+        """The same, if nothing is to be awaited, raised or ended first."""
+        if self._draining or self._callback_error is not None:
+            return None
+        self._runs.refuse_left()
+        return None if self._is_flush_due() else self._at_hand()
+
+    def _is_flush_due(self) -> bool:
+        return bool(self._inbox) and self._unflushed_records >= FLUSH_RECORDS
 
     def _at_hand(self) -> "Handout | None":
         """The piece to hand out from, if any is here."""

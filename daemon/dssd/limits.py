@@ -398,14 +398,15 @@ REVOKE_REPORT_SHARE = 0.9
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 
-CLOSE_DRAIN_S = 1.0
-"""Where an operator closes a session, its client has this long to say how far it handed out: far
-above a round trip, and short for an operator who waits."""
+SILENT_HOLDER_PERCENT = 50
+SILENT_HOLDER_MS = LEASE_MS * SILENT_HOLDER_PERCENT // 100
+"""Who is asked for a stream and says nothing keeps it for half a lease, 3 s, whoever asks. It is
+reported without its holder after nine tenths: more than the 0.4 leases for which a client that
+heard nothing more hands out, by its own clock."""
 
-TAKEOVER_DRAIN_S = LEASE_MS / 2_000
-"""When another client takes a client id, the one before has half a lease, 3 s, to say how far it
-handed out. Its streams are reported without it after nine tenths: more than the 0.4 leases for
-which a client that heard nothing more hands out, by its own clock."""
+CLOSE_DRAIN_S = TAKEOVER_DRAIN_S = SILENT_HOLDER_MS / 1_000
+"""Where an operator closes a session, or another client takes its client id, the client has this
+long to say how far it handed out."""
 
 SESSION_FAREWELL_S = 2.0
 """How long the last items of a session that was ended may take to go out. A client that reads
@@ -468,9 +469,9 @@ REVOKE_DEADLINE_MS = 10_000
 """How long a holder may take to report finally on a stream that shall go to another member: users
 have this long to finish the records that they were handed."""
 
-EVICTION_ANSWER_MS = 1_000
+EVICTION_ANSWER_MS = SILENT_HOLDER_MS
 """An evicted member has at least this long to say how far it handed out, whatever its grace: a
-member that answers leaves nothing in doubt, and nobody can answer in no time."""
+member that answers leaves nothing in doubt."""
 
 UNSUBSCRIBE_MS = 5_000
 """How long a borrower that leaves waits for final reports. Below the lease, so that the leader

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dss_bulk.backfill_work import BackfillParams, rows_refused, set_aside
 from dss_bulk.inputs import Inputs
 from dss_bulk.limits import REJECTS_MAX
-from dss_bulk.rows import Reject
+from dss_bulk.rejects import Reject
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_core.errors import SubjectOutsideTopic

@@ -14,13 +14,19 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from dss_core.errors import EngineLost, WorkFailed
+from dss_core.errors import EngineLost, ExecutorIncomplete, WorkFailed
+from dss_spark.executors import NEEDED
 from dss_spark.limits import REASON_CHARACTERS_MAX
 
 _OF_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+): (.+)$")
 """How the last line of a trace begins: with the kind of the error."""
 _NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
 """What a full disk is called, by tasks in Python and by the JVM alike."""
+_NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
+_NO_PACKAGE = re.compile(r"\[PACKAGE_NOT_INSTALLED\] (?P<name>\w+)")
+_OTHER_PYTHON = re.compile(
+    r"Python in worker has different version: (?P<there>\S+) than that in driver: (?P<here>\S+?),"
+)
 _GONE = (Py4JNetworkError, ConnectionError)
 
 
@@ -30,6 +36,7 @@ def conditions(job: str) -> Iterator[None]:
 
     Raises:
         EngineLost: the JVM, or the session in it, has ended.
+        ExecutorIncomplete: the Python of an executor is not what tasks need.
         WorkFailed: the work cannot be done.
         OSError: a disk is full.
     """
@@ -44,7 +51,21 @@ def conditions(job: str) -> Iterator[None]:
         for sentence, number in _NO_ROOM.items():
             if sentence in text:
                 raise OSError(number, sentence) from failed
+        if incomplete := _incomplete(text):
+            raise ExecutorIncomplete(job=job, reason=incomplete) from failed
         raise WorkFailed(job=job, reason=reason_of(text)) from failed
+
+
+def _incomplete(text: str) -> str:
+    """What a worker of Python found missing of ours; a function may miss a module of its own."""
+    if found := _OTHER_PYTHON.search(text):
+        return f"their Python is {found['there']}, and that of the driver {found['here']}"
+    for pattern in (_NO_MODULE, _NO_PACKAGE):
+        for found in pattern.finditer(text):
+            name = found["name"].lower()
+            if any(needed.startswith(name) for needed in NEEDED):
+                return f"their Python has no module {name}"
+    return ""
 
 
 def reason_of(text: str) -> str:

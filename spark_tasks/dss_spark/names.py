@@ -11,3 +11,10 @@ EXPORT = "dss_export"
 
 HOUR = "__hour"
 """The column of an export that says whose folder a record belongs to, in hours."""
+
+HEADERS_SQL = "ARRAY<STRUCT<name: STRING, value: BINARY>>"
+RECORD_SQL = (
+    f"subject STRING, key BINARY, payload BINARY, headers {HEADERS_SQL}, timestamp_us BIGINT"
+)
+HASH = "__hash"
+"""Of the key, as a signed number."""

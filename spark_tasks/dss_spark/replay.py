@@ -3,7 +3,7 @@
 Invariant: the copies that the local engine makes, in the order of their keys.
 """
 
-from dss_bulk.replay_work import ReplayParams, copy_rule_of, selection_of
+from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_spark.ranges import ORDER, read_ranges

@@ -12,7 +12,7 @@ where its number says, so each attempt of a task sends it to the same place. Tex
 needs no Spark.
 """
 
-from dss_bulk.staging import Target
+from dss_bulk.target import Target
 from dss_core.routing import Router
 
 HASH = "xxhash64(key)"

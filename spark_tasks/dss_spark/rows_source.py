@@ -29,7 +29,7 @@ from dss_bulk.row_groups import rows_of
 from dss_bulk.rows import RowsMade, records_of
 from dss_core.errors import InputRefused
 from dss_spark.limits import SLICE_ROWS
-from dss_spark.tables import RECORD_SQL
+from dss_spark.names import RECORD_SQL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

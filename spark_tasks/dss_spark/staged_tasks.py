@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.copies import copied
-from dss_bulk.rows import Reject
+from dss_bulk.rejects import Reject
 from dss_bulk.tables import columns_of
 from dss_core.errors import DssError
 from dss_core.staged import StagedFile, StagedWriter

@@ -21,17 +21,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dss_bulk.copies import CopyRule
-from dss_bulk.rows import Reject
-from dss_bulk.staging import Target
+from dss_bulk.copy_rule import CopyRule
+from dss_bulk.rejects import Reject
+from dss_bulk.target import Target
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor
 from dss_spark.answers import read_answer
 from dss_spark.limits import STAGING_TASKS_MAX
-from dss_spark.names import STAGE
+from dss_spark.names import HASH, STAGE
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
-from dss_spark.tables import HASH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,13 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.tables import HEADERS_TYPE
-
-HEADERS_SQL = "ARRAY<STRUCT<name: STRING, value: BINARY>>"
-RECORD_SQL = (
-    f"subject STRING, key BINARY, payload BINARY, headers {HEADERS_SQL}, timestamp_us BIGINT"
-)
-HASH = "__hash"
-"""Of the key, as a signed number."""
+from dss_spark.names import HASH
 
 
 def as_records(table: pa.Table) -> pa.Table:

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, cast
 
-from dss_bulk.copies import CopyRule
+from dss_bulk.copy_rule import CopyRule
 from dss_bulk.selection import Selection
 from dss_bulk.transform_params import TransformParams
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_core.errors import FunctionRefused
 from dss_core.filters import TopicFilter
+from dss_spark.names import HEADERS_SQL
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.selection import literal
 from dss_spark.staging import Stage, stage
-from dss_spark.tables import HEADERS_SQL
 from dss_spark.work import OnSpark, target_of
 
 if TYPE_CHECKING:

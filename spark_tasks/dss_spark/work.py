@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dss_bulk.staging import Target
+from dss_bulk.target import Target
 from dss_client.job_values import Granted
-from dss_core.errors import EngineLost
+from dss_core.errors import EngineLost, ExecutorIncomplete, WorkFailed
+from dss_spark.executors import lacking
 from dss_spark.failures import conditions
 
 if TYPE_CHECKING:
@@ -54,9 +55,32 @@ class OnSpark:
             _make_active(self.spark)
             context.addJobTag(self._tag)
             try:
-                return work()
+                return self._explained(work)
             finally:
                 context.removeJobTag(self._tag)
+
+    def _explained(self, work: Callable[[], Done]) -> Done:
+        """What a function gives; where it fails, what the executors lack counts as the reason.
+
+        Raises:
+            ExecutorIncomplete, EngineLost, DssError: it failed.
+        """
+        try:
+            with conditions(self.job.name):
+                return work()
+        except WorkFailed as failed:
+            if self._is_stopped.is_set():
+                raise
+            if missing := self._lacking():
+                raise ExecutorIncomplete(job=self.job.name, reason=missing) from failed
+            raise
+
+    def _lacking(self) -> str:
+        try:
+            with conditions(self.job.name):
+                return lacking(self.spark.sparkContext, self.at_once)
+        except WorkFailed:
+            return ""  # What failed first says more.
 
     def answer(self, chunk: int) -> Path:
         """A name for what Spark's own process tells this one about a chunk."""

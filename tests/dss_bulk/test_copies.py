@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_bulk.copies import CopyRule
 from dss_bulk.copies import copied as copied_of_streams
+from dss_bulk.copy_rule import CopyRule
 from dss_bulk.tables import with_stream
 from dss_core.errors import HopLimit, IllegalArgument
 from dss_core.origin import HOP, Source, copied_headers

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from dss_bulk.rows import Reject, RowRule, records_of
+from dss_bulk.rejects import Reject
+from dss_bulk.rows import RowRule, records_of
 from dss_core.limits import RECORD_BYTES_MAX
 from dss_core.routing import key_hash
 

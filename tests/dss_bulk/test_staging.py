@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dss_bulk import staging
-from dss_bulk.staging import Staging, Target
+from dss_bulk.staging import Staging
+from dss_bulk.target import Target
 from dss_core.decode import decode
 from dss_core.errors import IllegalArgument
 from dss_core.frame import read_header

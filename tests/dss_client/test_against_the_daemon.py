@@ -24,6 +24,7 @@ from dss_core.errors import (
 )
 from dss_core.routing import Router, key_hash, partition_of
 from support.daemon_process import DaemonProcess, running, short_directory
+from support.proof_share import share
 
 KEYS_OF_FIRST = [
     key
@@ -122,7 +123,7 @@ async def fetched(subscription: Subscription, count: int) -> list[DeliveredRecor
     return taken
 
 
-@pytest.mark.parametrize("stream", [None, "t/0/0"])
+@pytest.mark.parametrize("stream", share([None], [None, "t/0/0"]))
 async def test_a_read_that_follows_outlives_kills_of_the_daemon(
     home: Path, stream: str | None
 ) -> None:
@@ -285,7 +286,7 @@ async def test_a_private_subscription_of_a_kept_session_goes_on_where_it_was(hom
         assert [record.offset for record in records] == list(range(4, 10))
 
 
-@pytest.mark.parametrize("takes_slowly", [False, True])
+@pytest.mark.parametrize("takes_slowly", share([True], [False, True]))
 async def test_a_subscription_that_is_not_taken_from_holds_up_no_other_of_its_client(
     home: Path, takes_slowly: bool
 ) -> None:

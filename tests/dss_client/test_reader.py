@@ -135,6 +135,20 @@ async def test_offsets_without_a_record_are_told_and_no_error() -> None:
     assert told == [("t/0/0", 1, 9)]
 
 
+async def test_lost_offsets_are_told_once_also_where_they_come_again_after_a_reconnect() -> None:
+    told: list[tuple[str, int, int]] = []
+    reading = reader(
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"0", 0)),
+        log_pb2.ReadReply(stream="t/0/0", lost=[types_pb2.Range(start=1, end=5)]),
+        # As after a lost connection.
+        log_pb2.ReadReply(stream="t/0/0", lost=[types_pb2.Range(start=1, end=9)]),
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"9", 9)),
+        on_lost=lambda *lost: told.append(lost),
+    )
+    assert [record.payload async for record in reading] == [b"0", b"9"]
+    assert told == [("t/0/0", 1, 5), ("t/0/0", 5, 9)]
+
+
 async def test_damage_that_nobody_asks_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     reading = reader(
         log_pb2.ReadReply(stream="t/0/0", damaged=[types_pb2.Range(start=1, end=3)]),

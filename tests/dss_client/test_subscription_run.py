@@ -77,13 +77,13 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead_s = 0.0
-        for module in ("_attachment", "_keyed_runner", "subscription"):
+        for module in ("_attachment", "_doubt", "_keyed_runner", "_loop_watch", "subscription"):
             monkeypatch.setattr(f"dss_client.{module}.monotonic", self.now)
         self._real = asyncio.get_running_loop().time
 
-    def stand_still(self) -> None:
-        """For longer than the daemon waits for a client."""
-        self._ahead_s += 10
+    def stand_still(self, seconds: float = 10) -> None:
+        """For longer than the daemon waits for a client, unless it is said for how long."""
+        self._ahead_s += seconds
 
     def now(self) -> float:
         return self._real() + self._ahead_s
@@ -115,9 +115,13 @@ async def test_what_waited_in_run_is_not_handled_after_its_process_stood_still(
 
 
 def stand_still_once(
-    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, subscription: Subscription, moment: str
+    daemon: MemoryDaemon,
+    monkeypatch: pytest.MonkeyPatch,
+    subscription: Subscription,
+    moment: str,
+    stood_s: float,
 ) -> list[bool]:
-    """Have the process stand still at the moment, meanwhile its stream goes to another.
+    """Have the process stand still at the moment; meanwhile its stream goes to another.
 
     What is returned is empty until then.
     """
@@ -128,7 +132,7 @@ def stand_still_once(
         if not stood_still:
             stood_still.append(True)
             lend_to_another(daemon)
-            clock.stand_still()
+            clock.stand_still(stood_s)
 
     decode, wait_sure = dss_core_decode.decode, subscription._session.wait_sure
 
@@ -148,15 +152,23 @@ def stand_still_once(
     return stood_still
 
 
-@pytest.mark.parametrize("moment", ["while it was decoded", "behind the daemon's answer"])
+@pytest.mark.parametrize(
+    ("moment", "stood_s"),
+    [
+        ("while it was decoded", 10),
+        # Shorter than the silence after which it would ask anyway.
+        ("while it was decoded", 1.5),
+        ("behind the daemon's answer", 10),
+    ],
+)
 @pytest.mark.parametrize("way", ["one by one", "batches", "fetch", "run"])
 async def test_nothing_is_handed_out_after_a_stand_still(
-    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, way: str, moment: str
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, way: str, moment: str, stood_s: float
 ) -> None:
     fill(daemon, [None] * 5)
     async with subscribed(daemon) as subscription:
         await until(lambda: subscription._inbox)
-        stood_still = stand_still_once(daemon, monkeypatch, subscription, moment)
+        stood_still = stand_still_once(daemon, monkeypatch, subscription, moment, stood_s)
         handed: list[object] = []
 
         async def handle(record: DeliveredRecord) -> None:

@@ -17,7 +17,7 @@ from dssd.machines.leader import machine, members, rebalance, stream_acts
 from support.proof_share import share
 
 FACTOR = share(0.02, 0.03)
-MINUTES = share(2.0, 3.0)
+MINUTES = share(1.5, 3.0)
 
 
 @pytest.fixture(scope="module")

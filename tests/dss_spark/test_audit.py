@@ -9,7 +9,8 @@ from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.audits.partial import Check
 from dss_bulk.audits.report import report_of
-from dss_bulk.driver import LOCAL, Engine, drive
+from dss_bulk.driver import Engine, drive
+from dss_bulk.local_engine import LOCAL
 from dss_client import Client
 from dss_client.changes import CreateJob
 from dss_client.job_values import SourceRange

@@ -12,8 +12,9 @@ import pytest
 
 import dss_client
 from dss_bulk.backfill_work import BackfillParams, chunks_of
-from dss_bulk.driver import LOCAL, Engine, drive
+from dss_bulk.driver import Engine, drive
 from dss_bulk.inputs import Inputs
+from dss_bulk.local_engine import LOCAL
 from dss_bulk.rows import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
@@ -142,7 +143,7 @@ async def test_rows_are_looked_through_again_once_there_is_room(
     await client.operations.apply(await client.operations.plan(change), reason="a test")
     async with client.jobs.drive("in", driver="a test") as lease:
         on = SparkEngine(lambda: spark, "spark of a test")
-        async with on.opened("in"):
+        async with on.opened(lease.job):
             work = BackfillOnSpark(OnFull(spark, lease.granted, tmp_path), lease.granted)
             chunk = await anext(lease.open_chunks())
             with pytest.raises(OSError, match="No space"):

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from dss_core.errors import EngineLost, WorkFailed
+from dss_core.errors import EngineLost, ExecutorIncomplete, WorkFailed
 from dss_spark.failures import conditions
 
 TRACE = """Job aborted due to stage failure: Task 0 in stage 2.0 failed 3 times
@@ -19,6 +19,11 @@ Traceback (most recent call last):
 {said}
  SQLSTATE: 38000
 """
+
+OTHER_PYTHON = (
+    "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
+    "version: 3.10 than that in driver: 3.11, PySpark cannot run with different minor versions."
+)
 
 
 def raised(text: str) -> None:
@@ -55,3 +60,29 @@ def test_a_spark_that_is_gone_fails_nothing() -> None:
         raised("Job 3 cancelled because SparkContext was shut down")
     with pytest.raises(EngineLost, match="no answer"), conditions("again"):
         raise Py4JNetworkError("no answer")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("ModuleNotFoundError: No module named 'grpc'", "no module grpc"),
+        ("ModuleNotFoundError: No module named 'google'", "no module google"),
+        (
+            "pyspark.errors.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be",
+            "no module pyarrow",
+        ),
+        (
+            OTHER_PYTHON,
+            "is 3.10, and that of the driver 3.11",
+        ),
+    ],
+)
+def test_an_executor_that_lacks_what_tasks_need_is_told_of(said: str, reason: str) -> None:
+    with pytest.raises(ExecutorIncomplete, match=reason) as failed:
+        raised(TRACE.format(said=said))
+    assert "dssctl jobs drive again" in failed.value.hint_text
+
+
+def test_a_module_that_only_a_function_loads_is_a_failure_of_the_work() -> None:
+    with pytest.raises(WorkFailed, match="No module named 'holidays'"):
+        raised(TRACE.format(said="ModuleNotFoundError: No module named 'holidays'"))

@@ -3,7 +3,7 @@
 import random
 from typing import TYPE_CHECKING
 
-from dss_bulk.staging import Target
+from dss_bulk.target import Target
 from dss_core.routing import Router, key_hash, partition_of
 from dss_spark.routing import HASH, partition_sql
 from support.proof_share import only_in_proof

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dss_bulk.copies import CopyRule
-from dss_bulk.staging import Target
+from dss_bulk.copy_rule import CopyRule
+from dss_bulk.target import Target
 from dss_core.decode import decode
 from dss_core.errors import HopLimit, WorkFailed
 from dss_core.frame import examine

@@ -11,9 +11,10 @@ import pytest
 
 import dss_client
 from dss_bulk import export
-from dss_bulk.driver import LOCAL, Engine, drive
+from dss_bulk.driver import Engine, drive
 from dss_bulk.export_work import ExportParams
-from dss_bulk.replay_work import ReplayParams
+from dss_bulk.local_engine import LOCAL
+from dss_bulk.replay_params import ReplayParams
 from dss_bulk.transform_params import TransformParams
 from dss_client import Client
 from dss_client.changes import CreateJob

@@ -4,14 +4,13 @@ import asyncio
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from dssctl.bench import running
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Completed, environment, run_forked
 from support.started_program import ProgramProcess
 
 
@@ -102,12 +101,8 @@ def test_a_context_that_is_protected_or_read_only_gets_no_bench(
         "read_only = true\n"
     )
     for context, code in (("prod", b"DSS1173"), ("look", b"DSS1121")):
-        done = subprocess.run(
-            [sys.executable, "-m", "dssctl", "-c", context, "bench", "-n", "1"],
-            capture_output=True,
-            env=environment(DSSCTL_CONFIG=str(config)),
-            check=False,
-        )
+        variables = environment(DSSCTL_CONFIG=str(config))
+        done = run_forked(variables, "-c", context, "bench", "-n", "1")
         assert done.returncode == 7
         assert code in done.stderr
     assert left_behind(daemon) == []

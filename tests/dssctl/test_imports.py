@@ -37,6 +37,15 @@ def test_version_is_answered_before_typer_is_loaded() -> None:
     assert not loaded & {"typer", "dssctl.tree", *SLOW}
 
 
+def test_the_help_of_the_program_is_read_with_next_to_nothing_loaded() -> None:
+    loaded = modules_after("--help")
+    assert {name for name in loaded if "dss" in name} == {
+        *("dssctl", "dssctl.main", "dssctl.limits", "dssctl.ready_help"),
+        *("dss_core", "dss_core.limits"),
+    }
+    assert not modules_after_start("--help") & {"typer", "typing", "pathlib", "shutil", "re", *SLOW}
+
+
 def test_names_for_completion_are_answered_with_next_to_nothing_loaded() -> None:
     allowed = {"dssctl.main", "dssctl.limits", "dss_core", "dss_core.limits"}
     ours = {name for name in modules_after("__complete", "topics", "") if "dss" in name}
@@ -53,7 +62,7 @@ def test_names_for_completion_are_answered_with_next_to_nothing_loaded() -> None
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), *((name, "--help") for name in ("groups", "consume", "produce", "events"))],
+    [("-q", "--help"), *((name, "--help") for name in ("groups", "consume", "produce", "events"))],
 )
 def test_help_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
     assert not modules_after(*arguments) & {*SLOW, "typer.rich_utils"} - {"asyncio"}
@@ -87,3 +96,11 @@ def test_the_version_is_that_of_the_distribution() -> None:
     from importlib.metadata import version
 
     assert version("dss") == VERSION
+
+
+def test_the_first_picture_of_the_dashboard_waits_for_no_slow_module() -> None:
+    program = (
+        "import dssctl.invocation, dssctl.commands.top, dssctl.top.run, sys; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert not {*done.stdout.decode().split()} & {"textual", *SLOW} - {"dss_client"}

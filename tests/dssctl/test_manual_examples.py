@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Completed, environment, run_forked
 from support.started_program import ProgramProcess
 
 REPO = Path(__file__).resolve().parents[2]
@@ -86,14 +86,5 @@ def run(line: str, daemon: Daemon, folder: Path) -> Completed:
             ["bash", "-ec", line], env=variables, capture_output=True, check=False
         )
     if any(each in line for each in NEEDS_A_FILE):
-        return forked(words[1:], variables)
+        return run_forked(variables, *words[1:])
     return daemon.dssctl(*words[1:])
-
-
-def forked(arguments: Sequence[str], variables: Mapping[str, str]) -> Completed:
-    """``dssctl`` as a process of its own."""
-    command = ["-m", "dssctl", *arguments]
-    pipe = subprocess.PIPE
-    with ProgramProcess(command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables) as process:
-        out, err = process.communicate()
-    return Completed(command, process.returncode, out, err)

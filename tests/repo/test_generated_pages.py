@@ -13,6 +13,7 @@ REPO = Path(__file__).resolve().parents[2]
     ("script", "folder", "alone"),
     [
         ("gen_completions.py", "cli/dssctl/completions", True),
+        ("gen_help.py", "cli/dssctl/help", True),
         ("gen_manuals.py", "cli/dssctl/man", True),
         ("gen_schemas.py", "cli/dssctl/schemas", True),
         ("gen_golden.py", "tests/dssctl/golden", True),

@@ -14,7 +14,8 @@ from dss_bulk.audits.output import Output, output_of
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.audits.partial import Check
 from dss_bulk.audits.report import Report, report_of
-from dss_bulk.driver import LocalEngine, drive
+from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL, LocalEngine
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.daemon_process import DaemonProcess, running, short_directory
@@ -63,7 +64,7 @@ async def told(client: Client, name: str) -> tuple[Report, Output]:
 
 async def audited(client: Client, name: str, topic: str, only: str = "") -> tuple[Report, Output]:
     await make_audit(client, name, topic, only)
-    assert (await drive(client, name)).state == "done"
+    assert (await drive(client, name, engine=LOCAL)).state == "done"
     return await told(client, name)
 
 
@@ -72,7 +73,7 @@ async def replay(client: Client, name: str) -> None:
         client,
         CreateJob(name, "replay", source="orders", target="copies", chunk_bytes=CHUNK_BYTES),
     )
-    await drive(client, name)
+    await drive(client, name, engine=LOCAL)
 
 
 @pytest.mark.slow("seven jobs, one after the other")

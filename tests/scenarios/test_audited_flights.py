@@ -13,6 +13,7 @@ from dss_bulk.audits.report import Report, report_of
 from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.driver import drive
 from dss_bulk.inputs import Inputs
+from dss_bulk.local_engine import LOCAL
 from dss_bulk.rows import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
@@ -27,7 +28,7 @@ CHUNK_BYTES = share(1 << 20, 16 << 20)
 
 async def driven(client: Client, change: CreateJob) -> None:
     await client.operations.apply(await client.operations.plan(change), reason="a test")
-    assert (await drive(client, change.name)).state == "done"
+    assert (await drive(client, change.name, engine=LOCAL)).state == "done"
 
 
 async def audited(client: Client, topic: str) -> Report:

@@ -27,7 +27,7 @@ from support.faulty_jobs import (
     table_of_faults,
 )
 from support.prerequisites import MOUNT, leave_out
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 from support.small_disk import CannotMount, fill, mounted
 
 TABLE = Path(".cache/proof/bulk-faults.md")
@@ -126,6 +126,19 @@ async def test_a_daemon_that_is_killed_amid_a_commit_publishes_all_of_it_or_noth
 
 
 @at_chunks
+async def test_a_driver_whose_daemon_is_away_while_it_reads_goes_on(rows: Rows, chunk: int) -> None:
+    async with scene() as one:
+        async with one.driver("reading", chunk) as driver:
+            await driver.stands()
+            await one.daemon.kill()
+            driver.go_on()
+            await one.kill_daemon()
+            assert await driver.ended() == (0, "")
+        assert (await one.job()).epoch == 1, "the same driver goes on"
+        await done(one, rows, f"daemon killed, chunk {chunk} read")
+
+
+@at_chunks
 async def test_a_commit_whose_answer_is_lost_is_answered_when_it_is_repeated(
     rows: Rows, chunk: int
 ) -> None:
@@ -202,6 +215,7 @@ async def test_a_job_that_is_paused_and_resumed_amid_a_commit_goes_on(
         await done(one, rows, f"paused and resumed, chunk {chunk} {point}")
 
 
+@only_in_proof
 @at_chunks
 async def test_a_paused_job_that_is_cancelled_ends_its_driver(rows: Rows, chunk: int) -> None:
     async with scene() as one:
@@ -218,6 +232,7 @@ async def test_a_paused_job_that_is_cancelled_ends_its_driver(rows: Rows, chunk:
         await check_cancelled(one)
 
 
+@only_in_proof
 @at_chunks
 async def test_retention_that_is_due_waits_until_the_job_has_ended(rows: Rows, chunk: int) -> None:
     async with scene() as one:

@@ -37,6 +37,7 @@ from dss_core.origin import ORIGIN
 from dss_core.staged import StagedFile, StagedWriter
 from support.bulk_jobs import read_chunk, replay, staged
 from support.daemon_process import running, short_directory
+from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 PATIENCE_S = 60.0
@@ -271,7 +272,7 @@ async def test_a_daemon_that_is_killed_again_and_again_doubles_and_loses_nothing
     ):
         await fill(client)
         await make(client)
-        deaths = asyncio.create_task(die(daemon, times=4))
+        deaths = asyncio.create_task(die(daemon, times=share(2, 4)))
         assert await replay(client, "again", subject=SUBJECT) > 3
         await deaths
         check_copies(await copies(client))

@@ -135,7 +135,7 @@ async def test_a_daemon_listens_on_all_its_addresses(directory: Path) -> None:
 async def test_what_the_file_says_is_used(directory: Path) -> None:
     file = directory / "dssd.toml"
     file.write_text(f'data_dir = "{directory}/data"\nlisten = "unix:{directory}/s"\n')
-    async with running("--config", str(file), from_nothing=True) as daemon:
+    async with running("--config", str(file)) as daemon:
         assert daemon.endpoints == (f"unix:{directory}/s",)
         assert (directory / "data" / "FORMAT").exists()
 

@@ -19,7 +19,7 @@ DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"
 PATIENCE_S = 100.0
 IN_A_TABLE = re.compile(r"\S {2,}\S|\u2500")
-FLIGHTS = share(20_000, 336_776)
+FLIGHTS = share(8_000, 336_776)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ WRITES = ("pwritev2",)
 IGNORED = ("fdatasync", ".")
 """SQLite does not look at what comes of syncing a directory; what it would have made durable, the
 daemon has synced before."""
-SAMPLE = 3
+SAMPLE = 2
 WRITTEN = re.compile(r", (\d+), 0$")
 """Position and flags of a pwritev2."""
 

@@ -12,7 +12,7 @@ from support.raw_topic import RawTopic
 PARTITIONS = 4
 PAYLOADS = [bytes(4_000)] * 32
 """A frame of the usual size, 128 KB."""
-LOG_BYTES = share(1 << 27, 1 << 30)
+LOG_BYTES = share(1 << 26, 1 << 30)
 SHARE_MAX = 0.05
 
 

@@ -20,7 +20,8 @@ from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.driver import Progress, drive
 from dss_bulk.export_work import ExportParams
 from dss_bulk.inputs import Inputs
-from dss_bulk.replay_work import ReplayParams
+from dss_bulk.local_engine import LOCAL
+from dss_bulk.replay_params import ReplayParams
 from dss_bulk.rows import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob, RemoveJob
@@ -82,7 +83,7 @@ async def payloads(client: Client, topic: str) -> list[int]:
 async def test_a_replay_copies_each_record_once_in_order_with_its_origin(client: Client) -> None:
     await make(client, replay("whole"))
     seen: list[Progress] = []
-    job = await drive(client, "whole", seen.append)
+    job = await drive(client, "whole", seen.append, engine=LOCAL)
     assert (job.state, job.records) == ("done", RECORDS)
     assert (seen[0].published, seen[-1].published) == (0, job.chunks)
     of_key: dict[bytes | None, list[int]] = {}
@@ -97,7 +98,7 @@ async def test_a_replay_copies_each_record_once_in_order_with_its_origin(client:
 async def test_a_replay_of_some_takes_those_and_names_them_anew(client: Client) -> None:
     params = ReplayParams(subject="copies/again/{rest}", key=b"k4".hex())
     await make(client, replay("some", params, "orders/us"))
-    await drive(client, "some")
+    await drive(client, "some", engine=LOCAL)
     assert await payloads(client, "copies") == list(range(4, RECORDS, KEYS))
     async for record in client.read("copies/#"):
         assert record.subject == "copies/again/us"
@@ -117,7 +118,7 @@ async def test_a_driver_that_is_killed_is_replaced_and_nothing_is_lost_or_double
     await killed.wait()
     while True:
         try:
-            job = await drive(client, "dies")
+            job = await drive(client, "dies", engine=LOCAL)
             break
         except JobLeased as leased:
             await asyncio.sleep(int(leased.fields["left_ms"]) / 1_000)
@@ -127,16 +128,16 @@ async def test_a_driver_that_is_killed_is_replaced_and_nothing_is_lost_or_double
 
 async def test_a_copy_of_copies_ends_at_the_limit_of_hops(client: Client) -> None:
     await make(client, replay("first"))
-    await drive(client, "first")
+    await drive(client, "first", engine=LOCAL)
     back = CreateJob("back", "replay", source="copies", target="orders", hops_max=1)
     await make(client, back)
     with pytest.raises(HopLimit):
-        await drive(client, "back")
+        await drive(client, "back", engine=LOCAL)
     job = await client.jobs.get("back")
     assert job.state == "failed"
     assert "copied 1 times" in job.failure
     with pytest.raises(JobNotInState):
-        await drive(client, "back")
+        await drive(client, "back", engine=LOCAL)
 
 
 def unfinished(folder: Path) -> list[str]:
@@ -158,7 +159,7 @@ async def exported(client: Client, name: str, folder: Path) -> export.ExportStat
     ranges = [each for each in ranges if each.start < each.end]
     params = ExportParams(str(folder), topic.topic_id, {each.stream: each.end for each in ranges})
     await make(client, replace(change, ranges=tuple(ranges), params=params.to_json()))
-    await drive(client, name)
+    await drive(client, name, engine=LOCAL)
     found = export.state_of(folder)
     assert found is not None
     return found
@@ -211,10 +212,10 @@ async def test_a_backfill_makes_of_each_row_a_record_or_a_reject(
 
     await make(client, job("strict", None))
     with pytest.raises(RowsRefused, match="row 0"):
-        await drive(client, "strict")
+        await drive(client, "strict", engine=LOCAL)
     assert [record async for record in client.read("copies/#")] == []
     await make(client, job("lax", tmp_path / "rejects"))
-    done = await drive(client, "lax")
+    done = await drive(client, "lax", engine=LOCAL)
     assert (done.state, done.records) == ("done", 495)
     numbers = [json.loads(record.payload)["n"] async for record in client.read("copies/#")]
     assert Counter(numbers) == Counter(n for n in range(500) if n % 100)
@@ -227,7 +228,7 @@ async def test_a_subject_outside_of_the_target_ends_the_job_with_nothing_publish
 ) -> None:
     await make(client, replay("outside", ReplayParams(subject="elsewhere/{rest}")))
     with pytest.raises(StagedFileRefused):
-        await drive(client, "outside")
+        await drive(client, "outside", engine=LOCAL)
     assert (await client.jobs.get("outside")).state == "failed"
     assert await payloads(client, "copies") == []
 
@@ -237,18 +238,20 @@ async def test_an_audit_that_is_not_told_what_to_look_for_is_given_up_with_a_sen
 ) -> None:
     await make(client, CreateJob("look", "audit", source="orders"))
     with pytest.raises(IllegalJob, match="made with AuditParams"):
-        await drive(client, "look")
+        await drive(client, "look", engine=LOCAL)
     assert (await client.jobs.get("look")).state == "failed"
     other = AuditParams.of(await client.topics.describe("copies")).to_json()
     await make(client, CreateJob("other", "audit", source="orders", params=other))
     with pytest.raises(IllegalJob, match="got a storage topic while it was made"):
-        await drive(client, "other")
+        await drive(client, "other", engine=LOCAL)
 
 
 async def test_two_drivers_do_not_work_on_one_job(client: Client) -> None:
     await make(client, replay("two"))
     outcomes = await asyncio.gather(
-        drive(client, "two"), drive(client, "two"), return_exceptions=True
+        drive(client, "two", engine=LOCAL),
+        drive(client, "two", engine=LOCAL),
+        return_exceptions=True,
     )
     assert sum(not isinstance(each, BaseException) for each in outcomes) == 1
     assert Counter(await payloads(client, "copies")) == Counter(range(RECORDS))

@@ -10,6 +10,7 @@ import pytest
 import dss_client
 from dss_core.limits import LEASE_MS
 from support.member_process import Handed, MemberProcess, member, until_together
+from support.proof_share import share
 from support.recorded_run import SYNC_EVERY, Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.trial_verdict import read
@@ -25,7 +26,7 @@ ELSEWHERE_NS_MAX = 1_000_000_000
 """From the death of a member to its records at another one."""
 
 
-@pytest.fixture(params=["borrow", "lease"])
+@pytest.fixture(params=share(["borrow"], ["borrow", "lease"]))
 async def daemon(request: pytest.FixtureRequest) -> AsyncIterator[RevivedDaemon]:
     """A daemon with a topic and a group."""
     async with revived() as daemon:

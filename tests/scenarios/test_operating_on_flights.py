@@ -31,7 +31,7 @@ FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "flights.parquet"
 PROGRAM = Path(__file__).parent / "programs" / "flight_member.py"
 FILTER = "$share/delays/flights/#"
 PARTITIONS = 8
-COUNT = share(6_000, 80_000)
+COUNT = share(4_000, 80_000)
 NAMES = ("anna", "bert", "cleo", "dora")
 POISON = b"no flight at all"
 

@@ -14,6 +14,7 @@ from dss_client.changes import PauseGroup, ResumeGroup
 from dss_core.errors import OutcomeUnknown, Unreachable
 from dss_core.limits import LEASE_MS
 from support.member_process import member
+from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
@@ -22,7 +23,7 @@ PATIENCE_S = 20.0
 QUIET_S = 0.3
 """How long nothing must come; what comes at all comes within a few milliseconds."""
 
-PROTOCOLS = pytest.mark.parametrize("protocol", ["borrow", "lease"])
+PROTOCOLS = pytest.mark.parametrize("protocol", share(["lease"], ["borrow", "lease"]))
 
 
 @pytest.fixture

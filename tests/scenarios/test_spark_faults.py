@@ -8,6 +8,7 @@ and leaves the table of all of them in ``.cache/proof/spark-faults.md``.
 import asyncio
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -307,6 +308,34 @@ async def test_a_worker_of_python_that_is_killed_is_replaced(rows: Rows, tmp_pat
         assert await driver.ended() == 0, driver.said()
         assert (await one.job()).epoch == 1
         await clean(one, rows, "worker of Python killed, tasks run")
+
+
+def python_without(module: str, folder: Path) -> Path:
+    """A program that is this Python but for a module, which it does not have."""
+    (folder / f"{module}.py").write_text(f"raise ModuleNotFoundError('no {module}')")
+    program = folder / "python"
+    path = f"PYTHONPATH={folder}:$PYTHONPATH"
+    program.write_text(f'#!/bin/sh\n{path} exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+@only_in_proof
+async def test_a_job_waits_for_executors_that_have_what_tasks_need(
+    rows: Rows, tmp_path: Path
+) -> None:
+    # Workers of a cluster are forked from Spark's own process.
+    conf = ("spark.python.daemon.module=pyspark.daemon",)
+    python = python_without("pyarrow", tmp_path)
+    async with scene(patience_s=PATIENCE_S) as one:
+        async with submitted(JOB, endpoint_of(one), one.folder, conf=conf, python=python) as driver:
+            assert await driver.ended() == 1
+            assert "DSS7045" in driver.said(), driver.said()
+            assert "there is no module pyarrow" in driver.said()
+            assert left(driver) == []
+        assert ((await one.job()).state, (await one.job()).published) == ("active", 0)
+        assert (await one.drive_on()).epoch == 2
+        await clean(one, rows, "executors without pyarrow")
 
 
 @only_in_proof

@@ -16,6 +16,7 @@ from typing import IO
 from unittest.mock import patch
 
 from dssctl.main import main
+from support.started_program import ProgramProcess
 
 PROCESS_S_MAX = 60.0
 PIPE_BYTES_MAX = 1 << 16
@@ -38,14 +39,19 @@ def environment(**changes: str) -> dict[str, str]:
 
 def run_dssctl(*arguments: str, stdin: bytes = b"") -> Completed:
     """Run one command line as a process."""
-    return subprocess.run(
-        [sys.executable, "-m", "dssctl", *arguments],
-        input=stdin,
-        capture_output=True,
-        timeout=PROCESS_S_MAX,
-        env=environment(),
-        check=False,
-    )
+    return run_forked(environment(), *arguments, stdin=stdin)
+
+
+def run_forked(variables: Mapping[str, str], *arguments: str, stdin: bytes = b"") -> Completed:
+    """Run one command line as a process with this environment."""
+    command, pipe = ["-m", "dssctl", *arguments], subprocess.PIPE
+    with ProgramProcess(command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables) as process:
+        try:
+            out, err = process.communicate(stdin, PROCESS_S_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return Completed(command, process.returncode, out, err)
 
 
 def call_dssctl(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import dss_client
 from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL
 from dss_client import Client, Job
 from dss_client.changes import CreateJob
 from dss_core.errors import JobLeased
@@ -134,7 +135,7 @@ class Scene:
         """Drive the job to its end, as soon as no other driver has it."""
         while True:
             try:
-                return await drive(self.client, JOB)
+                return await drive(self.client, JOB, engine=LOCAL)
             except JobLeased as leased:
                 await asyncio.sleep(int(leased.fields["left_ms"]) / 1_000)
 

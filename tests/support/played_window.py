@@ -89,7 +89,8 @@ class Stream:
         rejected = tuple((a, min(b, end)) for a, b in mask if a < min(b, end))
         frames = b"".join(frame(b, n) for b, n in found)
         skipped = self._skipped(read.offset, base)
-        return ChunkRead(read.grant, read.offset, frames, rejected, end - base, base, end, *skipped)
+        whole = read.grant, read.offset, frames, rejected, end - base, base, end, *skipped
+        return ChunkRead(*whole, at_end=end >= self.end)
 
     def _skipped(self, start: int, end: int) -> tuple[Ranges, Ranges]:
         return clipped(self.lost, start, end), clipped(self.damaged, start, end)

@@ -52,7 +52,7 @@ atexit.register(_end_at_once)
 with loading():
     import uvloop  # noqa: F401 - a daemon loads it with its loop
 
-    import dss_bulk.driver  # noqa: F401 - and with it what reads and writes files
+    import dss_bulk.local_engine  # noqa: F401 - and with it what reads and writes files
     import dss_client  # noqa: F401
     import dssctl.invocation  # noqa: F401
     import dssd.check.command

@@ -58,9 +58,14 @@ class Submitted:
 
 @asynccontextmanager
 async def submitted(
-    job: str, endpoint: str, folder: Path, master: str = "local[2]", conf: Sequence[str] = ()
+    job: str,
+    endpoint: str,
+    folder: Path,
+    master: str = "local[2]",
+    conf: Sequence[str] = (),
+    python: Path | None = None,
 ) -> AsyncIterator[Submitted]:
-    """A driver of a job, as `dssctl` starts it."""
+    """A driver of a job, as `dssctl` starts it; tasks run in another Python, if one is named."""
     options = [word for each in conf for word in ("--conf", each)]
     command = ["-m", "dss_spark", job, "--endpoint", endpoint, "--master", master, *options]
     log = folder / f"{job}.log"
@@ -68,6 +73,7 @@ async def submitted(
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, "--folder", str(folder / f"{job}.spark"),
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
+            env=os.environ if python is None else {**os.environ, "PYSPARK_PYTHON": str(python)},
         )  # fmt: skip
     driver = Submitted(process, folder / f"{job}.spark", log)
     try:

@@ -17,6 +17,7 @@ from dss_bulk.audits.stepping_back import steps_back
 from dss_bulk.audits.top_keys import TopKeys, kept
 from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_KEY_SHOWN_BYTES_MAX
 from dss_bulk.offset_runs import runs_of
+from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_core.arrow_routing import partitions_of
 from dss_core.filters import TopicFilter
@@ -67,7 +68,7 @@ def examined(read: RangeRead, rule: Rule) -> Partial:
     seen = runs_of(table["offset"])
     found[Check.GAPS] = _ranges_found(read, _missing(read, seen))
     doubled = _doubled_offsets(read, seen, table)
-    table = rule.selection.of(table).combine_chunks()
+    table = selected(table, rule.selection).combine_chunks()
     found[Check.MISROUTED] = _misrouted(read, table, rule.shapes[read.storage_topic_id])
     found[Check.SUBJECTS] = _foreign(read, table, rule.patterns)
     found[Check.TIMES] = _falling_times(read, table)

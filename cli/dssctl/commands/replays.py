@@ -62,8 +62,8 @@ def create(
     wait: Wait = False,
 ) -> None:
     """Copy records of a topic to another, each exactly once, in the order of their keys."""
-    from dss_bulk.copies import CopyRule
-    from dss_bulk.replay_work import ReplayParams
+    from dss_bulk.copy_rule import CopyRule
+    from dss_bulk.replay_params import ReplayParams
     from dss_client.changes import CreateJob
 
     CopyRule(source, target, name, 1, subject)

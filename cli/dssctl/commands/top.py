@@ -1,22 +1,14 @@
 """``dssctl top``: the dashboard, and without a terminal one look at all of it."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dssctl.commands.daemon import STATUS_COLUMNS, status_item
-from dssctl.commands.events import EVENT_KIND, event_item
-from dssctl.commands.groups import GROUP_KIND, group_item
-from dssctl.connection import ask
-from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
-from dssctl.operation_items import OPERATION_KIND, operation_item
-from dssctl.output import Item, Kind, Section, show_one
+from dssctl.commands.daemon import STATUS_COLUMNS
+from dssctl.output import Kind
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of, showing, verb_alone
-
-if TYPE_CHECKING:
-    from dss_client import Client
 
 app = verb_alone("top")
 
@@ -61,7 +53,9 @@ def top(
         if record is not None or replay is not None:
             raise typer.BadParameter("a recording needs a terminal.", ctx=context)
         _require_meant(context, settings)
-        _print_look(settings, private=every)
+        from dssctl.commands.one_look import print_look
+
+        print_look(settings, LOOK_KIND, private=every)
         return
     from dssctl.top.run import Options, show
 
@@ -86,26 +80,3 @@ def _require_meant(context: typer.Context, settings: Settings) -> None:
     if sys.stdin.isatty() and not sys.stdout.isatty() and "output" not in settings.flags:
         reason = "the dashboard needs a terminal at stdout; for one look in text say -o table."
         raise typer.BadParameter(reason, ctx=context)
-
-
-def _print_look(settings: Settings, *, private: bool) -> None:
-    item = ask(settings, lambda client: _look(client, private=private))
-    sections = [
-        Section("groups", GROUP_KIND),
-        Section("operations", OPERATION_KIND),
-        Section("events", EVENT_KIND),
-    ]
-    show_one(settings, LOOK_KIND, item, [each for each in sections if item[each.field]])
-
-
-async def _look(client: "Client", *, private: bool) -> Item:
-    status = await client.daemon.status()
-    groups = await client.groups.list(all=private, sort="lag")
-    operations = await client.operations.list(latest=OPERATIONS_LISTED)
-    events = (await client.events.list(latest=EVENTS_BEFORE_FOLLOWING)).events
-    return {
-        **status_item(status),
-        "groups": [group_item(each) for each in groups],
-        "operations": [operation_item(each) for each in operations],
-        "events": [event_item(each) for each in events],
-    }

@@ -52,6 +52,10 @@ JOBS = {
     "DSS7044": """A transform is a function of a file, FILE.py:NAME, which takes a DataFrame of
         records and returns one. Its file has to be readable and has to define it; what it
         returns needs the columns of records.""",
+    "DSS7045": """Our own packages go to the executors with a job, what they stand on does not: the
+        Python that PYSPARK_PYTHON names there needs protobuf, grpcio, pyarrow and xxhash, and the
+        minor version of the driver's. The job is as it was, nothing was published by the chunks
+        under way, and another driver goes on with it.""",
     "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
         something. The report has each finding with its first places; the topic was not changed.""",
 }

@@ -15,7 +15,6 @@ from dss_core.errors import WrongUsage
 from dssctl.confirm import protected
 from dssctl.output import note
 from dssctl.settings import Colour, Settings
-from dssctl.top.feed.live import Live
 from dssctl.top.limits import GARBAGE_MIDDLE, GARBAGE_OLD, GARBAGE_YOUNG
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place, Way
@@ -23,10 +22,12 @@ from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import glyphs
 from dssctl.top.stage.places_named import place_named
 from dssctl.top.stage.view import View
+from dssctl.top.terminal.curtain import curtain
 
 if TYPE_CHECKING:
     from dssctl.top.feed.recording import Recorder
     from dssctl.top.feed.replay import Replayed
+    from dssctl.top.terminal.app import Dashboard
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +52,22 @@ def show(settings: Settings, options: Options) -> int:
         Exception: a mistake of the dashboard, which ended it.
     """
     _quiet(settings)
-    from dssctl.top.terminal.app import Dashboard
-
     dashboard: Dashboard
     view = first_view(settings, options)
     replay = _replay(options, lambda: dashboard.begin_anew())
     recorder = _recorder(options)
     try:
-        source = replay or Live(settings, private=options.private)
-        dashboard = Dashboard(view, source, theme=options.theme, recorder=recorder, replay=replay)
-        spare_collector()
-        dashboard.run()
+        with curtain(view, options.theme):
+            # Loaded behind the first picture, of which a person sees that something comes.
+            from dssctl.top.feed.live import Live
+            from dssctl.top.terminal import app
+
+            source = replay or Live(settings, private=options.private)
+            dashboard = app.Dashboard(
+                view, source, theme=options.theme, recorder=recorder, replay=replay
+            )
+            spare_collector()
+            dashboard.run()
     finally:
         if recorder is not None:
             recorder.close()

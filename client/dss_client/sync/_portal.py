@@ -11,6 +11,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -50,23 +51,16 @@ class Portal:
         except BaseException:
             work.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            # Of the work itself, it is done already.
-            future.cancel()
-            raise
+        return _waited(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def call(
         self, function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
     ) -> Answer:
         """Call a function in the loop's thread; raises as `run` does."""
-
-        async def called() -> Answer:
-            return function(*args, **kwargs)
-
-        return self.run(called())
+        self.check()
+        future: Future[Answer] = Future()
+        self._loop.call_soon_threadsafe(_answer, future, partial(function, *args, **kwargs))
+        return _waited(future)
 
     def soon(self, function: Callable[[], None]) -> None:
         """Have a function called in the loop's thread, and wait for nothing.
@@ -129,6 +123,26 @@ class Portal:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+def _waited(future: "Future[Answer]") -> Answer:
+    try:
+        return future.result()
+    except BaseException:
+        # Of the work itself, it is done already.
+        future.cancel()
+        raise
+
+
+def _answer(future: "Future[Answer]", function: Callable[[], Answer]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        answer = function()
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that called
+        future.set_exception(error)
+    else:
+        future.set_result(answer)
 
 
 async def _next_of(items: "AsyncGenerator[Answer, None]") -> "Answer | object":

@@ -52,17 +52,25 @@ class Pieces(AsyncSubscription):
             box = self._boxes[grant] = AckBox(self.portal, grant)
         return box
 
-    async def next_piece(self, handed: "Handout | None") -> "Piece | None":
+    def piece(self, handed: "Handout | None") -> "Piece | None":
         """The piece to hand out from, after some of another, or all; None after `drain`."""
+        # Most are here already: a task would cost the thread that waits two turns of the loop more.
+        return self.portal.call(self._piece_now, handed) or self.portal.run(self._piece(handed))
+
+    def _piece_now(self, handed: "Handout | None") -> "Piece | None":
         self.deliver_acks()
+        if handed is not None and handed is self._current:
+            if not handed.exhausted:
+                return None
+            self._finish(handed)
+        handout = self._next_now()
+        return None if handout is None else _piece_of(handout)
+
+    async def _piece(self, handed: "Handout | None") -> "Piece | None":
         if handed is not None and handed is self._current:
             await self._after(handed)
         handout = await self._next()
-        if handout is None:
-            return None
-        rows = handout.rows_behind()
-        handout.look_at_next()
-        return handout, rows
+        return None if handout is None else _piece_of(handout)
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
@@ -75,8 +83,10 @@ class Pieces(AsyncSubscription):
         # Bound to names and kept short: this loop runs once a record.
         clock, hand_out = monotonic, self.hand_out
         handout: Handout | None = None
-        while (piece := self.portal.run(self.next_piece(handout))) is not None:
+        while (piece := self.piece(handout)) is not None:
             handout, rows = piece
+            # Another thread may look further meanwhile, which leaves more to that one.
+            left_out, looked_below = handout.left_out, handout.looked_below
             for _ in range(FLUSH_RECORDS):
                 with hand_out:
                     # Another thread may have begun the next one, or the loop have stopped this.
@@ -87,14 +97,16 @@ class Pieces(AsyncSubscription):
                         handout.ahead = None
                     elif (record := next(rows, None)) is None:
                         break
-                    if record.offset in handout.left_out:
+                    offset = record.offset
+                    if offset in left_out:
                         continue
                     # Looked at last: this process may stand still before it.
-                    if record.offset >= handout.looked_below or clock() >= self._resume_at:
+                    if offset >= looked_below or clock() >= self._resume_at:
                         handout.put_back(record)
                         break
-                    handout.last_offset = record.offset
-                yield cast("DeliveredRecord", record)
+                    handout.last_offset = offset
+                # As `_begin` had it made; a call of `cast` a record would cost as much as its ack.
+                yield record  # type: ignore[misc]
 
     def deliver_acks(self) -> None:
         """Bring to the grants what threads left for them."""
@@ -130,6 +142,12 @@ class Pieces(AsyncSubscription):
         if box is not None:
             box.deliver()
         super().ended(grant)
+
+
+def _piece_of(handout: "Handout") -> Piece:
+    rows = handout.rows_behind()
+    handout.look_at_next()
+    return handout, rows
 
 
 class Subscription:

@@ -246,3 +246,17 @@ class FunctionRefused(DssError):
     hint = "It takes a DataFrame of records, and returns one with their columns."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
+
+
+@registered
+class ExecutorIncomplete(DssError):
+    """The Python of an executor lacks what tasks need. Fields: job, reason."""
+
+    code = "DSS7045"
+    sentence = "The executors of Spark cannot work on job {job}: {reason}."
+    hint = (
+        "Install the package dss of this version for the Python of every executor "
+        "(PYSPARK_PYTHON), then: dssctl jobs drive {job}"
+    )
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.FAILED

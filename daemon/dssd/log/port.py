@@ -88,6 +88,8 @@ class Chunk:
     there is nothing to read. A read that fails raises instead."""
     lost: Ranges = ()
     """The skipped offsets that retention or a loss of power took."""
+    at_end: bool = False
+    """Whether the stream had no more when it was read."""
 
 
 class Expiring(NamedTuple):

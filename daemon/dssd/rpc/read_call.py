@@ -5,12 +5,14 @@ turn; the others wait until the log says that their stream grew. Nothing polls. 
 fails is set aside and tried again while others go on; once only such streams are left, the call
 ends with the error.
 
-Invariant: a record outside the range, or rejected by the filter, is always masked. Every other
-record is sent once, in order within its stream, or reported as damaged.
+Invariant: a record outside the range, or rejected by the filter, is always masked, and no frame
+behind the range is sent. Every other record is sent once, in order within its stream, or reported
+as damaged.
 """
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +27,7 @@ from dss_core.errors import (
     StreamNotFound,
 )
 from dss_core.filters import TopicFilter
+from dss_core.frame import spans_of
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Ranges, clipped, complement, normalised, total
 from dssd.clock import Clock
@@ -312,10 +315,11 @@ class ReadCall:
         self._queue(cursor)
         if mask is None and not damaged and not lost:
             return None
+        frames, hidden = (b"", ()) if mask is None else _frames_before(ends, chunk, mask)
         return log_pb2.ReadReply(
             stream=cursor.name,
-            frames=b"" if mask is None else chunk.frames,
-            mask=_ranges(mask or ()),
+            frames=frames,
+            mask=_ranges(hidden),
             damaged=_ranges(damaged),
             lost=_ranges(lost),
         )
@@ -347,6 +351,15 @@ class ReadCall:
         if self._left is not None:
             self._left -= total(kept)
         return mask if kept else None
+
+
+def _frames_before(ends: int, chunk: Chunk, mask: Ranges) -> tuple[bytes, Ranges]:
+    """The frames of a chunk with anything of the answer, and what is masked in them."""
+    if ends >= chunk.base + chunk.records:
+        return chunk.frames, mask
+    at, base = spans_of(chunk.frames)
+    kept = bisect_left(base, ends, hi=len(base) - 1)
+    return chunk.frames[: at[kept]], clipped(mask, chunk.base, base[kept])
 
 
 def _damaged(cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges:

@@ -16,6 +16,7 @@ from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_
 from dssd.rpc.errors import to_proto
 from dssd.rpc.start_points import start_from
 from dssd.sessions.client_items import (
+    Bundle,
     Down,
     FinishRevoke,
     Gone,
@@ -55,6 +56,7 @@ def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
         expiry_s=message.session_expiry_s,
         credit_records=message.credit_records if message.HasField("credit_records") else None,
         credit_bytes=message.credit_bytes if message.HasField("credit_bytes") else None,
+        takes_bundles=message.takes_bundles,
         principal=principal,
     )
 
@@ -109,8 +111,8 @@ def refused(error: DssError, *, final: bool = False) -> sessions_pb2.SessionDown
 
 def encoded(item: Down) -> sessions_pb2.SessionDown:
     """An item for the client."""
-    if isinstance(item, Deliver):
-        return _deliver(item)
+    if isinstance(item, Deliver | Bundle):
+        return _of_records(item)
     if isinstance(item, Granted | Revoke | Revoked | Gone | Settled):
         return _about_grant(item)
     if isinstance(item, Subscribed | UnsubscribedItem | Status | PauseSet):
@@ -157,17 +159,24 @@ def _ranges(ranges: Iterable[Range]) -> list[types_pb2.Range]:
     return [types_pb2.Range(start=start, end=end) for start, end in ranges]
 
 
-def _deliver(item: Deliver) -> sessions_pb2.SessionDown:
+def _of_records(item: Deliver | Bundle) -> sessions_pb2.SessionDown:
     # Filled in place: protobuf copies a message, with all its bytes, into its parent.
     down = _Down()
-    deliver = down.deliver
+    if isinstance(item, Deliver):
+        _fill(down.deliver, item)
+    else:
+        for each in item.deliveries:
+            _fill(down.bundle.deliveries.add(), each)
+    return down
+
+
+def _fill(deliver: sessions_pb2.Deliver, item: Deliver) -> None:
     deliver.grant = item.grant
     deliver.frames = item.frames
     if item.mask:
         deliver.mask.extend(_ranges(item.mask))
     deliver.redelivered = item.redelivered
     deliver.attempt = item.attempt
-    return down
 
 
 def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_pb2.SessionDown:

@@ -22,6 +22,7 @@ from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
+from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
@@ -144,6 +145,9 @@ async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
     item = await session.outgoing.take()
     if isinstance(item, Deliver):
         session.note_sent(item)
+    elif isinstance(item, Bundle):
+        for each in item.deliveries:
+            session.note_sent(each)
     return None if item is None else encoded(item)
 
 

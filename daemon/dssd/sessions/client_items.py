@@ -24,6 +24,8 @@ class Opening:
     expiry_s: int = 0
     credit_records: int | None = None
     credit_bytes: int | None = None
+    takes_bundles: bool = False
+    """Deliveries may come several in one item."""
     principal: str = ""
     peer: str = ""
     """Where it is connected from."""
@@ -180,12 +182,20 @@ class PongSent:
     token: int
 
 
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Deliveries that are written together, in this order."""
+
+    deliveries: tuple[Deliver, ...]
+
+
 Down = (
     Opened
     | Subscribed
     | UnsubscribedItem
     | Granted
     | Deliver
+    | Bundle
     | Revoke
     | Revoked
     | Gone

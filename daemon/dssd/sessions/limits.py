@@ -52,6 +52,9 @@ DELIVERY_BYTES_MAX = 256 << 20
 """What was read for all sessions and not yet sent: the whole credit of thirty, a usual frame of two
 thousand."""
 
+BUNDLE_DELIVERIES_MAX = 64
+"""Deliveries in one item at most: what a client takes in between two looks at its other work."""
+
 DELIVERY_WRITE_COPIES = 3
 """How often the bytes of a message are there while it is written: in it, as what it becomes, and in
 gRPC, until the client's flow control lets them go."""

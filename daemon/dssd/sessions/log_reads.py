@@ -147,4 +147,5 @@ def _answer(read: Read, chunk: Chunk) -> ChunkRead:
         chunk.next,
         chunk.lost,
         chunk.damaged,
+        chunk.at_end,
     )

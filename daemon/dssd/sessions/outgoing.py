@@ -4,7 +4,8 @@ The session's credit bounds the records in it. Other items are answers or concer
 that causes them without reading them is disconnected at a named bound.
 
 Consecutive deliveries of a stream that wait here are joined into one message, because a message
-costs the client and the transport as much as a hundred records. Invariant: joining moves a delivery
+costs the client and the transport as much as a hundred records. For the same reason deliveries that
+wait one behind the other go in one item to who takes that. Invariant: joining moves a delivery
 ahead of deliveries of other grants only, never ahead of another item.
 
 A record that was just stored is put here by the task that takes it out again, which `ring` wakes:
@@ -18,9 +19,9 @@ from collections.abc import Callable
 from dss_core.progress import normalised
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
-from dssd.sessions.client_items import Down
+from dssd.sessions.client_items import Bundle, Down
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.limits import DELIVERY_WRITE_COPIES
+from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
 
 
 class _Pile:
@@ -61,8 +62,11 @@ class Outgoing:
     before it asks again.
     """
 
-    def __init__(self, account: DeliveryAccount, refill: Callable[[], bool]) -> None:
+    def __init__(
+        self, account: DeliveryAccount, refill: Callable[[], bool], *, takes_bundles: bool = False
+    ) -> None:
         self._account = account
+        self._bundled_max = BUNDLE_DELIVERIES_MAX if takes_bundles else 1
         self._writing = 0
         self._refill = refill
         self._rung = False
@@ -123,12 +127,31 @@ class Outgoing:
         if not isinstance(item, _Pile):
             self._small -= 1
             return item
-        grant = item.deliveries[0].grant
-        if self._piles.get(grant) is item:
+        deliveries = [self._taken(item)]
+        size = item.bytes
+        while (pile := self._next_in_bundle(len(deliveries), size)) is not None:
+            deliveries.append(self._taken(pile))
+            size += pile.bytes
+        self._writing = size * DELIVERY_WRITE_COPIES
+        self._account.queued(self._writing - size)
+        return deliveries[0] if len(deliveries) == 1 else Bundle(tuple(deliveries))
+
+    def _next_in_bundle(self, count: int, size: int) -> _Pile | None:
+        """What goes along with so many deliveries of so many bytes; taken off the queue."""
+        if count >= self._bundled_max or not self._items:
+            return None
+        following = self._items[0]
+        if not isinstance(following, _Pile) or size + following.bytes > DELIVERY_BYTES_USUAL:
+            return None
+        del self._items[0]
+        return following
+
+    def _taken(self, pile: _Pile) -> Deliver:
+        """It is joined no further."""
+        grant = pile.deliveries[0].grant
+        if self._piles.get(grant) is pile:
             del self._piles[grant]
-        self._writing = item.bytes * DELIVERY_WRITE_COPIES
-        self._account.queued(self._writing - item.bytes)
-        return item.joined()
+        return pile.joined()
 
     def written(self) -> None:
         """What was taken last has left, or never will."""

@@ -79,12 +79,14 @@ SUBSCRIPTION_MAX = (1 << 63) - 1
 class Session:
     """One connection. `run` runs its tasks; `take` takes an item of the client."""
 
-    def __init__(self, opened: Opened, services: Services, fence: VersionIs) -> None:
+    def __init__(
+        self, opened: Opened, services: Services, fence: VersionIs, *, takes_bundles: bool = False
+    ) -> None:
         self.client_id = opened.client_id
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
         self.account = services.budget.account()
-        self.outgoing = Outgoing(self.account, self._refill)
+        self.outgoing = Outgoing(self.account, self._refill, takes_bundles=takes_bundles)
         self.ended = asyncio.Event()
         self.left = False
         """The client has sent its last item: it goes of its own will."""

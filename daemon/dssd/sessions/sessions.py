@@ -342,7 +342,7 @@ class Sessions:
             await _end_older(known.connection, opening)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
-        session = Session(opened, self._services, fence)
+        session = Session(opened, self._services, fence, takes_bundles=opening.takes_bundles)
         self._room.stays(client_id, row.principal)
         connected = Connected(self._services.clock.wall_ms(), opening.peer)
         self._known[client_id] = _Known(row, version, session, None, connected)

@@ -176,6 +176,7 @@ class SessionDown(_message.Message):
     UNSUBSCRIBED_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
     PAUSE_SET_FIELD_NUMBER: _builtins.int
+    BUNDLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___Opened: ...
     @_builtins.property
@@ -202,6 +203,10 @@ class SessionDown(_message.Message):
     def gone(self) -> Global___Gone: ...
     @_builtins.property
     def pause_set(self) -> Global___PauseSet: ...
+    @_builtins.property
+    def bundle(self) -> Global___DeliveryBundle:
+        """to who takes it"""
+
     def __init__(
         self,
         *,
@@ -218,12 +223,13 @@ class SessionDown(_message.Message):
         unsubscribed: Global___Unsubscribed | None = ...,
         gone: Global___Gone | None = ...,
         pause_set: Global___PauseSet | None = ...,
+        bundle: Global___DeliveryBundle | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set", "bundle"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -239,6 +245,7 @@ class Open(_message.Message):
     SESSION_EXPIRY_S_FIELD_NUMBER: _builtins.int
     CREDIT_RECORDS_FIELD_NUMBER: _builtins.int
     CREDIT_BYTES_FIELD_NUMBER: _builtins.int
+    TAKES_BUNDLES_FIELD_NUMBER: _builtins.int
     client_id: _builtins.str
     """chosen by the daemon where empty"""
     clean_start: _builtins.bool
@@ -249,6 +256,8 @@ class Open(_message.Message):
     """DSS6002 where another client uses the client id since"""
     credit_records: _builtins.int
     credit_bytes: _builtins.int
+    takes_bundles: _builtins.bool
+    """deliveries may come several in one item"""
     def __init__(
         self,
         *,
@@ -258,10 +267,11 @@ class Open(_message.Message):
         session_expiry_s: _builtins.int = ...,
         credit_records: _builtins.int | None = ...,
         credit_bytes: _builtins.int | None = ...,
+        takes_bundles: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id", "takes_bundles", b"takes_bundles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__credit_bytes: _TypeAlias = _typing.Literal["credit_bytes"]  # noqa: Y015
     _WhichOneofArgType__credit_bytes: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes"]  # noqa: Y015
@@ -490,6 +500,28 @@ class Deliver(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Deliver: _TypeAlias = Deliver  # noqa: Y015
+
+@_typing.final
+class DeliveryBundle(_message.Message):
+    """As one after the other, in this order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Deliver]: ...
+    def __init__(
+        self,
+        *,
+        deliveries: _abc.Iterable[Global___Deliver] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeliveryBundle: _TypeAlias = DeliveryBundle  # noqa: Y015
 
 @_typing.final
 class SettleBatch(_message.Message):

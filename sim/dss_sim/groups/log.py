@@ -184,7 +184,7 @@ class SimulatedLog:
         found.fill(builder, every)
         if builder.at == at:
             return ReadFailed(grant)
-        chunk = builder.chunk()
+        chunk = builder.chunk(found.end)
         return ChunkRead(
             grant,
             at,
@@ -195,6 +195,7 @@ class SimulatedLog:
             chunk.next,
             chunk.lost,
             chunk.damaged,
+            chunk.at_end,
         )
 
 

@@ -99,10 +99,10 @@ IN_DELIVERY = (
     ),
     Mutant(
         "growth noticed late",
-        "a stream that grows while its end is read stays unread",
-        "StreamReading.take_chunk",
-        "not self.grown",
-        "True",
+        "a stream that grows while its end is read, or waits to be sent, stays unread",
+        "StreamReading._note_end",
+        "ends and not self.grown",
+        "ends",
     ),
     Mutant(
         "credit lost at a nak",

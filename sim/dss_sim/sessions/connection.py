@@ -211,6 +211,9 @@ class Connection(Link):
         self.client.world.refused(self, item)
         if item.grant:
             self.consumer.dropped(item.grant)
+        elif item.subscription and self.consumer.is_taken_over:
+            # As above: the newer one may have another session, with a subscription of this number.
+            self.consumer.left(item.subscription)
         elif item.subscription:
             self.client.refused(self, item)
         elif item.final:

@@ -144,8 +144,10 @@ class Handler:
 
     def _refused(self, handled: Handled, delay_s: float | None) -> None:
         delay_us = None if delay_s is None else round(delay_s * 1e6)
-        self._told_refused(handled, delay_s)
-        self._world.runs.refused(handled, self._world.timeline.now_us, delay_us)
+        runs, now_us = self._world.runs, self._world.timeline.now_us
+        # Later it may be on its way again, and then nobody holds it back.
+        self._told_refused(handled, delay_s if runs.counts(handled, now_us, delay_us) else None)
+        runs.refused(handled, now_us, delay_us)
 
     async def _raise(self, record: DeliveredRecord, handled: Handled) -> None:
         self._refused(handled, None)

@@ -233,7 +233,9 @@ def library_surroundings(seed: int, timeline: Timeline) -> Iterator[None]:
     with (
         patch("dss_client.subscription.monotonic", monotonic),
         patch("dss_client._attachment.monotonic", monotonic),
+        patch("dss_client._doubt.monotonic", monotonic),
         patch("dss_client._keyed_runner.monotonic", monotonic),
+        patch("dss_client._loop_watch.monotonic", monotonic),
         patch("dss_client._backoff.random", Random(f"{seed}/backoff")),
         patch("dss_client.session.keep_heap", lambda: None),
         patch.object(logging.getLogger("dss_client"), "disabled", True),

@@ -111,13 +111,14 @@ class MemoryLog:
     def _chunk(self, stream: StreamId, offset: int, bytes_max: int) -> Chunk:
         found = self._of(stream)
         if offset >= found.end:
-            return Chunk(b"", (), 0, offset, offset, ())
+            return Chunk(b"", (), 0, offset, offset, (), at_end=True)
         first = bisect_right(found.bases, offset) - 1
         last = self._last(found.frames, first, bytes_max)
         base = found.bases[first]
         end = found.bases[last] if last < len(found.bases) else found.end
         mask = ((base, offset),) if base < offset else ()
-        return Chunk(b"".join(found.frames[first:last]), mask, end - base, base, end, ())
+        frames = b"".join(found.frames[first:last])
+        return Chunk(frames, mask, end - base, base, end, (), at_end=end >= found.end)
 
     @staticmethod
     def _last(frames: Sequence[bytes], first: int, bytes_max: int) -> int:

@@ -11,6 +11,7 @@ from random import Random
 from dss_sim.groups.plan import Timed
 from dss_sim.sessions.program_plan import ProgramPlan, programs_of, timed_of
 from dss_sim.small_limits import MACHINES, SHELLS, SmallLimit, small_limits
+from dssd.limits import SILENT_HOLDER_MS
 from dssd.machines.leader.timing import LeaderTiming
 
 SECOND_US = 1_000_000
@@ -156,7 +157,7 @@ def plan_without_programs(seed: int) -> Plan:
         (chance.random() < 0.7, chance.random() < 0.7),
         tuple(sorted([*_timed(chance, clients, calm=calm), *apart], key=lambda each: each.at_us)),
         LeaderTiming(
-            revoke_deadline_ms=chance.choice((800, 3_000, 10_000)),
+            revoke_deadline_ms=chance.choice((SILENT_HOLDER_MS, SILENT_HOLDER_MS, 10_000)),
             idle_ms=chance.choice((1_500, 30_000)),
         ),
         sessions_max=chance.choice((SESSIONS_MAX, SESSIONS_MAX, clients + 1, max(2, clients - 1))),

@@ -12,11 +12,10 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dss_client._session_options import SessionOptions
-from dss_client.limits import SILENCE_OF_LEASE
+from dss_client.limits import HELD_AGAIN_S, LOOP_HELD_S
 from dss_client.session import Session
 from dss_client.subscription import Subscription
 from dss_core.errors import DssError, GroupDestroyed
-from dss_core.limits import LEASE_MS
 from dss_sim.sessions.handlers import Handler
 from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
 from dss_sim.sessions.run_turns import Turn
@@ -29,8 +28,10 @@ if TYPE_CHECKING:
 
 HEARD_US = (0, 8_000)
 """How long a process that goes on takes to hear what came in meanwhile."""
-DOUBTS_US = int(SILENCE_OF_LEASE * LEASE_MS * 1_000)
-"""After so long without a word of the daemon the library asks before it hands out."""
+HELD_US = int(LOOP_HELD_S * 1e6)
+"""Where its process stood still for so long the library asks before it hands out."""
+ASKED_US = int(HELD_AGAIN_S * 1e6) + 50_000
+"""Unless it did so before that."""
 
 
 class Process:
@@ -49,6 +50,7 @@ class Process:
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._retires = False
         self._stood_us = 0
+        self._went_on_us = -ASKED_US
         self._is_parted = False
         """The way to the daemon broke, and the library has not heard of it."""
         self._root = self.loop.create_task(self._main(), name=program.name)
@@ -109,8 +111,10 @@ class Process:
             return
         timeline = self.program.world.timeline
         self.loop.thaw()
-        if self._is_parted and timeline.now_us - self._stood_us < DOUBTS_US:
-            # It does not doubt yet, so it has to hear at once that its connection is lost.
+        stood_us, asked_us = timeline.now_us - self._stood_us, self._stood_us - self._went_on_us
+        self._went_on_us = timeline.now_us
+        if self._is_parted and (stood_us <= HELD_US or asked_us < ASKED_US):
+            # It does not ask, so it has to hear at once that its connection is lost.
             self._hear()
         else:
             timeline.after(self.program.chance.randint(*HEARD_US), self._hear)

@@ -2,8 +2,9 @@
 
     K1   of a key under one grant one record is handled at a time
     K2   none is handled while an earlier one of its key, refused under that grant, is to come again
-    K3   a refused record rests as long as its delay says, or as the back-off of its attempt,
-         unless the refusal came when its ack wait may have run out: it was to come again by then
+    K3   a refused record rests as long as its delay says, or as the back-off of its attempt; where
+         its ack wait may have run out before, as long as a chosen delay says while it rested, and
+         no longer where it may have been on its way again by then
 
 Invariant: the rules know what handlers did, and never ask the library or the daemon. Order, marks
 and attempts across grants are the checker's.
@@ -19,6 +20,8 @@ from dssd.machines.delivery.retry import backoff_ms
 
 ROUNDING_US = 2_000
 """Clocks are read in whole milliseconds."""
+HEARD_US = 100_000
+"""Until the daemon knows what a handler did."""
 
 
 class Line(NamedTuple):
@@ -53,6 +56,8 @@ class RunRules:
     def __init__(self, ack_wait_us: int) -> None:
         self._ack_wait_us = ack_wait_us
         """The shortest of any group."""
+        self.paused: set[str] = set()
+        """Groups that ever were: what expires then rests no longer than the pause."""
         self._lines: defaultdict[Line, _Known] = defaultdict(_Known)
 
     def begun(self, handled: Handled, now_us: int) -> None:
@@ -85,16 +90,23 @@ class RunRules:
         """The handler returned, or was cancelled."""
         self._lines[handled.line].busy.pop(handled.offset, None)
 
+    def counts(self, handled: Handled, now_us: int, delay_us: int | None) -> bool:
+        """Whether a refusal decides when the record comes again, were it heard at once."""
+        begun_us = self._lines[handled.line].busy.get(handled.offset)
+        if begun_us is None:
+            # It came again meanwhile, and the handler that was given it then has returned.
+            return False
+        rests_us = 0
+        if delay_us is not None and handled.line.group not in self.paused:
+            rests_us = backoff_ms(handled.attempt) * 1_000 - HEARD_US
+        return now_us - begun_us <= self._ack_wait_us + rests_us
+
     def refused(self, handled: Handled, now_us: int, delay_us: int | None) -> None:
         """It refused the record."""
-        known = self._lines[handled.line]
-        if delay_us is None:
-            delay_us = backoff_ms(handled.attempt) * 1_000
-        # Not busy: it came again meanwhile, and the handler that was given it then has returned.
-        begun_us = known.busy.get(handled.offset)
-        if begun_us is None or now_us - begun_us > self._ack_wait_us:
-            delay_us = 0
-        known.refused[handled.offset] = now_us + delay_us
+        rest_us = backoff_ms(handled.attempt) * 1_000 if delay_us is None else delay_us
+        if not self.counts(handled, now_us, delay_us):
+            rest_us = 0
+        self._lines[handled.line].refused[handled.offset] = now_us + rest_us
 
     def acked(self, handled: Handled) -> None:
         """It acknowledged the record, perhaps after it had refused it."""

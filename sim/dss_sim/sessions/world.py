@@ -454,6 +454,9 @@ class World:
         ]
         for group in born:
             self._declare(group, rows)
+        self.runs.paused |= {
+            self._groups[row.group_id] for row in rows if isinstance(row, GroupRow) and row.paused
+        }
         for row in rows:
             if isinstance(row, LeaderRow) and row.group_id in self._groups:
                 self.tell(Led(now_us, self._groups[row.group_id], row.leader_epoch))

@@ -6,7 +6,11 @@ path. It says what ``python -m dss_bulk`` says.
 
 import sys
 
-from dss_spark.driving import main
+from dss_spark.beginning import Beginning
 
 if __name__ == "__main__":
-    sys.exit(main())
+    beginning = Beginning()
+    # Loaded while the JVM begins the session.
+    from dss_spark.driving import main
+
+    sys.exit(main(beginning))

@@ -1,4 +1,4 @@
-"""The one schema of the data source, and records as batches of it.
+"""Records as batches of the schema of the data source.
 
 `dss_bulk.export` has the same columns in its files; ``key_hash`` comes with them here, which is
 ``xxhash64(key)`` of Spark SQL. Every field may be null, for Spark compares that too.
@@ -13,47 +13,19 @@ import pyarrow as pa
 
 from dss_bulk.export import exported
 from dss_bulk.tables import RECORDS
-from dss_core.errors import IllegalArgument
+from dss_spark.names import HEADERS_SQL
+from dss_spark.source.schema import COLUMNS
 
 _HEADERS = pa.list_(pa.struct([("name", pa.utf8()), ("value", pa.binary())]))
 _TIME = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema(
-    [
-        ("stream", pa.utf8()),
-        ("offset", pa.int64()),
-        ("subject", pa.utf8()),
-        ("key", pa.binary()),
-        ("payload", pa.binary()),
-        ("headers", _HEADERS),
-        ("time", _TIME),
-        ("append_time", _TIME),
-        ("key_hash", pa.int64()),
-    ]
-)
-_TYPES = {
-    pa.utf8(): "STRING",
-    pa.int64(): "BIGINT",
-    pa.binary(): "BINARY",
-    _TIME: "TIMESTAMP",
-    _HEADERS: "ARRAY<STRUCT<name: STRING, value: BINARY>>",
+_ARROW = {
+    "STRING": pa.utf8(),
+    "BIGINT": pa.int64(),
+    "BINARY": pa.binary(),
+    "TIMESTAMP": _TIME,
+    HEADERS_SQL: _HEADERS,
 }
-
-
-def spark_schema(names: Sequence[str]) -> str:
-    """Columns as Spark SQL declares them."""
-    return ", ".join(f"{name} {_TYPES[SCHEMA.field(name).type]}" for name in names)
-
-
-def require_columns(names: Sequence[str]) -> None:
-    """Make sure that there are such columns, each named once.
-
-    Raises:
-        IllegalArgument: there is none of a name, or none is named.
-    """
-    unknown = [name for name in names if name not in SCHEMA.names]
-    if unknown or not names or len(set(names)) < len(names):
-        rule = f"it names some of {', '.join(SCHEMA.names)}, each once"
-        raise IllegalArgument(argument=f"columns {', '.join(names)!r}", rule=rule)
+SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
 
 def batches_of(table: pa.Table, stream: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

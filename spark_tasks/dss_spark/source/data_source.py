@@ -10,9 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 
 from dss_spark.error_notes import noted
 from dss_spark.source.batch import DssReader, PushingDssReader
-from dss_spark.source.columns import spark_schema
 from dss_spark.source.options import SourceOptions
-from dss_spark.source.stream import DssStreamReader
+from dss_spark.source.schema import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +45,8 @@ class DssSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         """Reads on and on."""
+        from dss_spark.source.stream import DssStreamReader
+
         with noted():
             return DssStreamReader(self._said().for_stream())
 

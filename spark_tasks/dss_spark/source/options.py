@@ -14,8 +14,8 @@ from dss_client.job_values import SourceRange
 from dss_core.errors import IllegalArgument
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
-from dss_spark.source.columns import SCHEMA, require_columns
 from dss_spark.source.limits import SLICE_BYTES, SLICE_BYTES_MIN
+from dss_spark.source.schema import COLUMNS, require_columns
 
 NAMES = (
     "bytes_per_partition",
@@ -71,7 +71,7 @@ class SourceOptions:
         """
         options = {name.lower(): value for name, value in given.items()}
         _require_known(options)
-        columns = tuple(_words(options.get("columns", ",".join(SCHEMA.names))))
+        columns = tuple(_words(options.get("columns", ",".join(COLUMNS))))
         require_columns(columns)
         subject = options.get("subject")
         streams = options.get("streams")

@@ -16,7 +16,7 @@ from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import Act, HolderLost
 from support.proof_share import share
 
-SEEDS = share(20, 2_000)
+SEEDS = share(12, 2_000)
 AT_A_TIME = 20
 
 ONCE_FAILED = {

@@ -71,5 +71,16 @@ def test_a_refused_record_that_does_not_rest_breaks_k3(
 
 
 def test_what_was_refused_behind_its_ack_wait_may_come_at_any_time(rules: RunRules) -> None:
-    refused(rules, delay_us=300_000, took_us=ACK_WAIT_US + 1)
+    refused(rules, delay_us=None, took_us=ACK_WAIT_US + 1)
     rules.begun(Handled(LINE, 5, 2), 1_000)
+    refused(rules, OTHER_KEY, delay_us=300_000, took_us=ACK_WAIT_US + 1_000_000)
+    rules.begun(Handled(OTHER_KEY, 5, 2), 1_000)
+    rules.paused.add(LINE.group)
+    refused(rules, NO_KEY, delay_us=300_000, took_us=ACK_WAIT_US + 1)
+    rules.begun(Handled(NO_KEY, 5, 2), 1_000)
+
+
+def test_a_delay_counts_behind_the_ack_wait_while_the_record_rests_by_k3(rules: RunRules) -> None:
+    refused(rules, delay_us=300_000, took_us=ACK_WAIT_US + 1)
+    with pytest.raises(Violation, match="K3"):
+        rules.begun(Handled(LINE, 5, 2), 1_000)

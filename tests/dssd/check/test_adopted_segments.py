@@ -32,7 +32,7 @@ async def directory(tmp_path: Path) -> Path:
             ]
             await shelf.log.adopt(
                 topic.producing.storage_topic_id,
-                lambda: frames,
+                lambda: [frames],
                 topic_epoch=topic.topic_epoch,
                 publish=lambda _: Publication(),
             )

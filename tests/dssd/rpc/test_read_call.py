@@ -109,6 +109,21 @@ async def test_a_read_may_end_before_an_offset_whatever_the_filter_rejects(shelf
     assert await read(shelf, reading(stream=one, start=AtOffset(3), end_offset=2)) == []
 
 
+async def test_no_frame_behind_the_end_of_a_read_is_sent(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    for at in range(0, 9, 3):
+        await shelf.store(topic, *(b"%d" % each for each in range(at, at + 3)))
+    one = StreamName("a", 0, 0)
+    for asked in (reading(stream=one, end_offset=4), reading(stream=one, records_max=4)):
+        replies = [reply async for reply in call(shelf, asked).replies()]
+        assert payloads(replies) == [b"0", b"1", b"2", b"3"]
+        [sent] = [reply for reply in replies if reply.frames]
+        assert decode(sent.frames, ()).next_offset == 6
+        assert [(each.start, each.end) for each in sent.mask] == [(4, 6)]
+    [_, sent] = [reply async for reply in call(shelf, reading(stream=one, end_offset=6)).replies()]
+    assert (decode(sent.frames, ()).next_offset, list(sent.mask)) == (6, [])
+
+
 async def test_an_offset_must_lie_in_its_stream(shelf: Shelf) -> None:
     await shelf.store(await shelf.topic("a"), b"0")
     with pytest.raises(OffsetOutOfRange):

@@ -10,9 +10,14 @@ import grpc.aio
 import pytest
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc, types_pb2
+from dss_client.testing import until
+from dss_core.build import build_frame
+from dss_core.columns import Columns
+from dss_core.decode import decode
 from dss_sim.played_groups import Plant
 from dss_sim.played_sessions import Hall, opened_hall
 from dssd.addresses import UnixAddress
+from dssd.log.port import Append
 from dssd.rpc.principal import principal_of
 from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
@@ -122,6 +127,38 @@ async def test_records_come_and_a_synchronous_ack_is_answered(hall: Hall, tmp_pa
         )
         await call.say(settle=sessions_pb2.SettleBatch(settles=[settle]))
         assert (await call.hear("settled")).token == 5
+
+
+@pytest.mark.parametrize("takes_bundles", [True, False])
+async def test_what_is_stored_together_comes_in_one_item_to_who_takes_that(
+    hall: Hall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, takes_bundles: bool
+) -> None:
+    # However slow this machine is: what one commit stored is told in one step.
+    monkeypatch.setattr("dssd.log.write.loop_reports.LOOP_TURN_S", 60)
+    streams = await hall.plant.topic("orders", 2)
+    async with served(hall, tmp_path / "s") as calls:
+        call = calls()
+        await call.say(open=Open(client_id="c", takes_bundles=takes_bundles))
+        await call.say(subscribe=sessions_pb2.Subscribe(subscription=1, filter="orders/#"))
+        grants = [(await call.hear("granted")).grant for _ in streams]
+        [session] = hall.sessions._connections()
+        window = session._scheduler._window
+        await until(lambda: all(stream.at_tail for stream in window.streams()))
+        epoch = hall.plant.catalogue.get("orders").topic_epoch
+        columns = Columns([b"x"], None, "orders", None, 1)
+        frames = [
+            build_frame(columns, partition=each.partition, producer_id=bytes(16), sequence=0)
+            for each in streams
+        ]
+        await hall.plant.log.append(
+            [Append(*each, epoch) for each in zip(streams, frames, strict=True)]
+        )
+        if takes_bundles:
+            delivered = (await call.hear("bundle")).deliveries
+        else:
+            delivered = [await call.hear("deliver") for _ in streams]
+        assert {each.grant for each in delivered} == set(grants)
+        assert all(decode(each.frames).records == 1 for each in delivered)
 
 
 async def test_the_first_item_must_open_but_a_wrong_one_ends_nothing(

@@ -3,8 +3,9 @@ import asyncio
 from dss_core.progress import Ranges
 from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
-from dssd.sessions.client_items import Down, PongSent, Revoke
+from dssd.sessions.client_items import Bundle, Down, PongSent, Revoke
 from dssd.sessions.delivery_budget import DeliveryBudget
+from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
 from dssd.sessions.outgoing import Outgoing
 
 
@@ -19,9 +20,9 @@ def nothing() -> bool:
     return False
 
 
-async def taken(*items: Down) -> list[Down | None]:
+async def taken(*items: Down, takes_bundles: bool = False) -> list[Down | None]:
     """What comes out of a queue that waited until all items were in it."""
-    outgoing = Outgoing(DeliveryBudget().account(), nothing)
+    outgoing = Outgoing(DeliveryBudget().account(), nothing, takes_bundles=takes_bundles)
     for item in items:
         assert outgoing.put(item)
     found: list[Down | None] = []
@@ -61,6 +62,34 @@ async def test_what_goes_together_is_bounded() -> None:
         True,
         False,
     ]
+
+
+async def test_deliveries_of_several_streams_go_in_one_item_to_who_takes_that() -> None:
+    first, other, again = delivery(1, 0, 10), delivery(2, 7, 9), delivery(1, 0, 5, attempt=2)
+    items: list[Down] = [first, other, again, Revoke(1, 5), delivery(2, 9, 12)]
+    together = await taken(*items, takes_bundles=True)
+    assert together == [Bundle((first, other, again)), Revoke(1, 5), delivery(2, 9, 12)]
+
+
+async def test_a_bundle_is_bounded_in_bytes_and_in_deliveries() -> None:
+    large = [delivery(grant, 0, 1, size=DELIVERY_BYTES_USUAL // 2) for grant in range(2)]
+    assert await taken(*large, takes_bundles=True) == large
+    many = [delivery(grant, 0, 1) for grant in range(BUNDLE_DELIVERIES_MAX + 1)]
+    assert await taken(*many, takes_bundles=True) == [Bundle(tuple(many[:-1])), many[-1]]
+
+
+async def test_what_is_written_of_a_bundle_is_held_until_the_next_item_is_wanted() -> None:
+    account = DeliveryBudget().account()
+    outgoing = Outgoing(account, nothing, takes_bundles=True)
+    size = 0
+    for grant in (1, 2):
+        item = delivery(grant, 0, 10)
+        size += len(item.frames)
+        outgoing.put(item)
+    await outgoing.take()
+    assert account.held_bytes == size * DELIVERY_WRITE_COPIES
+    outgoing.written()
+    assert account.held_bytes == 0
 
 
 async def test_no_delivery_passes_an_item_of_another_kind() -> None:

@@ -263,7 +263,7 @@ async def test_what_was_just_stored_is_delivered_without_a_reader(
 async def test_what_is_too_much_to_read_at_once_is_left_to_the_readers(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.sessions.log_reads.READ_AT_ONCE_BYTES_MAX", 1)
+    monkeypatch.setattr("dssd.sessions.log_reads.READ_AT_ONCE_BYTES_MAX", 0)
     streams = await hall.plant.topic("orders", 2)
     read: list[StreamId] = []
     usual = hall.plant.log.read

@@ -115,11 +115,12 @@ class ChunkBuilder:
         self._lost.append((self.at, end))
         self._asked = self.at = end
 
-    def chunk(self) -> Chunk:
-        """The answer."""
+    def chunk(self, end: int) -> Chunk:
+        """The answer, of a stream that ends there now."""
+        at_end = self.at >= end
         if not self._pieces:
             damaged, lost = normalised(self._damaged), normalised(self._lost)
-            return Chunk(b"", (), 0, self.at, self.at, damaged, lost)
+            return Chunk(b"", (), 0, self.at, self.at, damaged, lost, at_end)
         frames = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         below_asked = (self._base, min(self._asked, self._held_end))
         return Chunk(
@@ -130,4 +131,5 @@ class ChunkBuilder:
             next=self.at,
             damaged=normalised(self._damaged),
             lost=normalised(self._lost),
+            at_end=at_end,
         )

@@ -69,6 +69,10 @@ class _Read:
             return True
         return self.chunk.at > self.offset and time.monotonic_ns() > self.deadline_ns
 
+    def answer(self) -> Chunk:
+        """What was taken."""
+        return self.chunk.chunk(self.topic.streams[self.stream.partition].end)
+
     def still_there(self, segment: Segment) -> bool:
         """Whether the segment is still in the log after the read waited."""
         return segment.id.segment_id in self.topic.segments
@@ -106,7 +110,7 @@ class Reader:
         while not self._take_what_memory_holds(reading):
             if not await self._take_what_can_be_read(reading) or reading.over:
                 break
-        return reading.chunk.chunk()
+        return reading.answer()
 
     def read_in_memory(
         self,
@@ -118,7 +122,7 @@ class Reader:
     ) -> Chunk | None:
         """The port's read_in_memory, for a storage topic that exists."""
         reading = self._begun(topic, partition, offset, bytes_max, matching)
-        return reading.chunk.chunk() if self._take_what_memory_holds(reading) else None
+        return reading.answer() if self._take_what_memory_holds(reading) else None
 
     def _begun(
         self,

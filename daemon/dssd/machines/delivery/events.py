@@ -48,6 +48,7 @@ class ChunkRead(NamedTuple):
     next: int
     lost: Ranges = ()
     damaged: Ranges = ()
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class StreamReading:
         self.reading = False
         self.at_tail = False
         self.grown = False
+        """Since what is being read, or was and waits to be sent, was asked for."""
         self.queue: deque[Self] | None = None
         """Where it waits to read or to send."""
         self.ending = False
@@ -140,8 +141,7 @@ class StreamReading:
         elif chunk.next > chunk.offset:
             self._take_on(chunk)
         else:
-            self.at_tail = not self.grown
-        self.grown = False
+            self._note_end(chunk)
         return self.chunk is not None
 
     def read_failed(self, now_ms: int, trouble: Stall) -> None:
@@ -173,6 +173,7 @@ class StreamReading:
             next=stop,
             lost=clipped(chunk.lost, chunk.offset, stop),
             damaged=clipped(chunk.damaged, chunk.offset, stop),
+            at_end=False,
         )
 
     def end(self, until_ms: int | None) -> None:
@@ -190,7 +191,7 @@ class StreamReading:
     def grow(self) -> None:
         """The stream has more records."""
         self.at_tail = False
-        self.grown = self.reading
+        self.grown = self.reading or self.chunk is not None
 
     def forget_chunk(self) -> None:
         """Drop what was read and not sent; it is read again when its time comes."""
@@ -202,12 +203,19 @@ class StreamReading:
         if not chunk.frames:
             self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))
             self.cursor = chunk.next
+            self._note_end(chunk)
             return
         if chunk.base > chunk.offset:
             self.consumed.pass_by(chunk, ((chunk.offset, chunk.base),))
         self.chunk = chunk
         self.chunk_at = max(chunk.offset, chunk.base)
         self.chunk_end = chunk.base + chunk.records
+
+    def _note_end(self, chunk: ChunkRead) -> None:
+        """The cursor is behind all that was read: another read of the end would find nothing."""
+        ends = chunk.at_end or chunk.next <= chunk.offset
+        self.at_tail = ends and not self.grown
+        self.grown = False
 
     def _take_again(self, chunk: ChunkRead) -> None:
         start, end = chunk.offset, min(chunk.base + chunk.records, self.cursor)

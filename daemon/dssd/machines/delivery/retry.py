@@ -6,8 +6,10 @@ due, never both; due ranges are disjoint and in order. This module does not know
 again.
 """
 
-from bisect import bisect_left
-from heapq import heappop, heappush
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
 
 from dss_core.progress import Range, Ranges, clipped, normalised
 from dssd.limits import REDELIVERY_MS, REDELIVERY_MS_MAX
@@ -17,6 +19,12 @@ def backoff_ms(attempts: int) -> int:
     """How long a record rests after this number of attempts."""
     doublings = min(max(attempts - 1, 0), 16)
     return min(REDELIVERY_MS << doublings, REDELIVERY_MS_MAX)
+
+
+Rest = tuple[int, int, int]
+"""Start, end, and until when."""
+
+_end_of = itemgetter(1)
 
 
 class RestingCount:
@@ -48,6 +56,30 @@ class Resting:
         """Bring the range again at the time."""
         heappush(self._resting, (until_ms, start, end))
         self._all.ranges += 1
+
+    def put_off(self, ranges: Sequence[Rest]) -> list[Rest]:
+        """What of these rests, rests until another time; returns it. They are disjoint, in order.
+
+        What is due is left: it may be on its way already.
+        """
+        kept: list[tuple[int, int, int]] = []
+        moved: list[Rest] = []
+        for until_ms, start, end in self._resting:
+            for low, high, later_ms in ranges[bisect_right(ranges, start, key=_end_of) :]:
+                if low >= end:
+                    break
+                if start < low:
+                    kept.append((until_ms, start, low))
+                moved.append((max(low, start), min(high, end), later_ms))
+                start = moved[-1][1]
+            if start < end:
+                kept.append((until_ms, start, end))
+        if moved:
+            kept += ((until_ms, start, end) for start, end, until_ms in moved)
+            self._all.ranges += len(kept) - len(self._resting)
+            self._resting = kept
+            heapify(kept)
+        return moved
 
     def next_ms(self) -> int | None:
         """When the next range becomes due."""

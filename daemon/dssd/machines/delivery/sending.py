@@ -156,4 +156,5 @@ class StreamSending(StreamReading):
         self.cursor = self.sent = to
         self.chunk_at = to
         if done:
+            self._note_end(chunk)
             self.forget_chunk()

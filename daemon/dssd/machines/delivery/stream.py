@@ -9,10 +9,10 @@ A stream that was lent before begins at its floor; `Marking` knows what was hand
 from collections.abc import Iterable
 
 from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Ranges
+from dss_core.progress import Ranges, complement
 from dssd.machines.delivery.events import Nak
 from dssd.machines.delivery.outstanding import SentRange
-from dssd.machines.delivery.retry import backoff_ms
+from dssd.machines.delivery.retry import Rest, backoff_ms
 from dssd.machines.delivery.sending import StreamSending
 from dssd.machines.fate import Fate
 from dssd.machines.messages import Stall, StreamReport
@@ -63,10 +63,31 @@ class DeliveredStream(StreamSending):
     def refuse(self, naks: Iterable[Nak], now_ms: int) -> list[SentRange]:
         """Let naked records rest; returns those whose credit comes back."""
         freed: list[SentRange] = []
+        late: list[Nak] = []
         for nak in naks:
-            freed += self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
+            out = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
+            if nak.delay_ms is not None and sum(each.records for each in out) < nak.end - nak.start:
+                late.append(nak)
+            freed += out
+        if late:
+            self._put_off(late, now_ms)
         self.resting.wake(now_ms)
         return freed
+
+    def _put_off(self, late: list[Nak], now_ms: int) -> None:
+        """Refused as their ack wait had run out: while they rest, the delay of the user counts.
+
+        Of two delays that a user chose it is the first.
+        """
+        chosen = self.rests.ranges()
+        ranges: list[Rest] = []
+        at = 0
+        for start, end, delay_ms in sorted((nak.start, nak.end, nak.delay_ms or 0) for nak in late):
+            fresh = complement(chosen, max(at, start), end)
+            ranges += ((low, high, now_ms + delay_ms) for low, high in fresh)
+            at = max(at, end)
+        for start, end, until_ms in self.resting.put_off(ranges):
+            self.rests.rest(start, end, now_ms, until_ms - now_ms)
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
         """The ack wait of a range begins anew."""

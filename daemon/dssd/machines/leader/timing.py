@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from dss_core.limits import LEASE_MS
 from dssd.limits import (
     COMMIT_GATHER_MS,
-    EVICTION_ANSWER_MS,
     JOIN_GATHER_MS,
     LEADER_IDLE_MS,
     RESEND_FIRST_MS,
     RESERVE_PERCENT,
     REVOKE_DEADLINE_MS,
+    SILENT_HOLDER_PERCENT,
 )
 
 
@@ -42,7 +42,8 @@ class LeaderTiming:
     @property
     def eviction_answer_ms(self) -> int:
         """What an evicted member has at least, even without a grace."""
-        return min(EVICTION_ANSWER_MS, self.revoke_deadline_ms)
+        answer_ms = self.lease_ms * SILENT_HOLDER_PERCENT // 100
+        return min(answer_ms, self.revoke_deadline_ms)
 
     @property
     def resend_max_ms(self) -> int:

@@ -22,6 +22,7 @@ async def matched(bench: Bench, text: str, bytes_max: int = 1 << 16) -> dict[int
         chunk = await bench.log.read(STREAM, offset, bytes_max=bytes_max, matching=matching)
         assert chunk.next > offset
         assert chunk.damaged == ()
+        assert chunk.at_end == (chunk.next >= end)
         if chunk.frames:
             whole = decode(chunk.frames)
             assert list(whole.offsets) == list(range(chunk.base, chunk.base + chunk.records))

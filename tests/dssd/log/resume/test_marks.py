@@ -23,6 +23,7 @@ from dssd.log.sequences import SnapshotPosition
 from dssd.log.settings import LogSettings
 from dssd.store.port import Delete, Put
 from dssd.store.rows import SegmentRow
+from support.proof_share import share
 from support.segment_bytes import frame_places
 
 Bench = Any
@@ -136,8 +137,8 @@ async def test_a_start_finds_the_same_whatever_happened_to_the_marks(
     files = {path: path.read_bytes() for path in marked.directory.iterdir()}
     rows, marks_path = await marked.rows(), marks_of(marked)
     whole = files[marks_path]
-    cut = [whole[:size] for size in range(0, len(whole), 97)]
-    harmed = [flipped(whole, position) for position in range(0, len(whole), 61)]
+    cut = [whole[:size] for size in range(0, len(whole), share(389, 97))]
+    harmed = [flipped(whole, position) for position in range(0, len(whole), share(211, 61))]
     for left in (None, whole, whole + whole[-200:], *cut, *harmed):
         for path in marked.directory.iterdir():
             path.unlink()

@@ -71,6 +71,24 @@ def test_of_what_went_in_part_the_rest_stays_due() -> None:
     assert some.due() == (0, 2), "the round goes on where something is left"
 
 
+def test_what_rests_may_be_put_off_in_part_and_what_is_due_may_not() -> None:
+    count = RestingCount()
+    some = Resting(count)
+    for start, end, until_ms in ((0, 2, 5), (4, 10, 20), (12, 14, 30)):
+        some.rest(start, end, until_ms)
+    some.wake(5)
+    assert some.put_off([(0, 5, 90), (6, 7, 80), (9, 20, 70)]) == [
+        (4, 5, 90), (6, 7, 80), (9, 10, 70), (12, 14, 70)
+    ]  # fmt: skip
+    assert len(some) == count.ranges == 7
+    some.wake(69)
+    assert some.due_in(0, 100) == ((0, 2), (5, 6), (7, 9))
+    some.wake(70)
+    assert some.due_in(9, 100) == ((9, 10), (12, 14))
+    assert some.next_ms() == 80
+    assert some.put_off([(0, 4, 99)]) == []
+
+
 def test_the_count_of_several_streams_is_the_sum_of_what_they_have() -> None:
     count = RestingCount()
     one, other = Resting(count), Resting(count)

@@ -272,6 +272,35 @@ def test_growth_during_a_read_that_finds_nothing_is_not_missed() -> None:
     assert window.step(ChunkRead(1, 0, b"", (), 0, 0, 0), 0) == [read]
 
 
+def test_a_stream_whose_end_was_sent_is_read_again_only_once_it_grows() -> None:
+    window = DeliveryWindow(cut)
+    granted = GrantedStream(StreamId(1, 0), 1, Progress(0), 0, (), 0)
+    [read] = window.step(Installed(1, 1, granted, ACK_WAIT_MS), 0)
+    assert isinstance(read, Read)
+    log = Stream([3])
+    [sent] = window.step(log.read(read), 0)
+    assert isinstance(sent, Deliver)
+    [read] = window.step(Grown(1), 0)
+    assert isinstance(read, Read)
+    assert read.offset == 3
+
+
+def test_growth_while_the_end_of_a_stream_waits_for_credit_is_not_missed() -> None:
+    window = DeliveryWindow(cut, credit_records=3)
+    reads = []
+    for grant in (1, 2):
+        granted = GrantedStream(StreamId(1, grant), 1, Progress(0), 0, (), 0)
+        reads += window.step(Installed(grant, 1, granted, ACK_WAIT_MS), 0)
+    for read in reads:
+        assert isinstance(read, Read)
+        window.step(Stream([3]).read(read), 0)
+    window.step(Grown(2), 0)
+    sent = window.step(Settle(1, ((0, 3),), frontier=3), 0)
+    assert [each.grant for each in sent if isinstance(each, Deliver)] == [2]
+    effects = window.step(Settle(2, ((0, 3),), frontier=3), 0)
+    assert [each.offset for each in effects if isinstance(each, Read)] == [3]
+
+
 def test_records_that_the_filter_rejects_count_as_acked() -> None:
     client = Client()
     client.install(1, Stream([4, 4], mask=((0, 2), (5, 6))))

@@ -1,5 +1,6 @@
 import pytest
 
+from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_core.filters import TopicFilter
 from support.bulk_tables import table_of
@@ -28,6 +29,6 @@ TABLE = table_of(
 def test_a_record_is_taken_if_every_condition_holds(
     selection: Selection, offsets: list[int]
 ) -> None:
-    assert selection.of(TABLE)["offset"].to_pylist() == offsets
+    assert selected(TABLE, selection)["offset"].to_pylist() == offsets
     cut = TABLE.slice(1)
-    assert selection.of(cut)["offset"].to_pylist() == [each for each in offsets if each]
+    assert selected(cut, selection)["offset"].to_pylist() == [each for each in offsets if each]

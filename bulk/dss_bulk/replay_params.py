@@ -1,0 +1,53 @@
+"""What a replay is told: which records it takes, and how they are copied.
+
+Invariant: what one engine reads of a manifest the other one reads too. Loads no Arrow.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from dss_bulk.copy_rule import CopyRule
+from dss_bulk.selection import Selection
+from dss_client.job_values import Granted
+from dss_core.filters import TopicFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayParams:
+    """What a replay is told besides source, target and range."""
+
+    subject: str | None = None
+    """A template, see `dss_bulk.copy_rule`."""
+    key: str | None = None
+    """Hexadecimal: records of this key alone."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Records with each of these headers alone; values as text."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What `to_json` wrote; nothing where it is empty."""
+        fields = json.loads(text or "{}")
+        headers = tuple((name, value) for name, value in fields.pop("headers", ()))
+        return cls(headers=headers, **fields)
+
+    def to_json(self) -> str:
+        """For the manifest."""
+        return json.dumps(asdict(self))
+
+
+def copy_rule_of(granted: Granted, params: ReplayParams) -> CopyRule:
+    """How the records of a replay are copied."""
+    assert granted.target is not None, "a replay writes to a topic"
+    job = granted.job
+    return CopyRule(job.source, granted.target.topic, job.name, job.hops_max, params.subject)
+
+
+def selection_of(granted: Granted, params: ReplayParams) -> Selection:
+    """Which records a replay takes."""
+    job = granted.job
+    return Selection(
+        subject=TopicFilter.parse(job.filter) if job.filter else None,
+        key=None if params.key is None else bytes.fromhex(params.key),
+        headers=tuple((name, value.encode()) for name, value in params.headers),
+    )

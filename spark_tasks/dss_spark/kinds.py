@@ -1,0 +1,67 @@
+"""The kinds of jobs that are done on Spark: what each registers in a session, and its work.
+
+Invariant: a kind is loaded when a job of it comes, and not before: Arrow is half of what a driver
+would load, and the driver of a replay, of a transform needs none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dss_spark.export_sink import ExportSink
+from dss_spark.sink import StageSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSource
+
+    from dss_bulk.work import Work
+    from dss_client import Client
+    from dss_client.job_values import Granted
+    from dss_spark.work import OnSpark
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How jobs of one kind are done."""
+
+    sources: "tuple[type[DataSource], ...]"
+    """What Spark has to know, besides `dss`."""
+    work: "Callable[[OnSpark, Client, Granted], Work]"
+
+
+def kind_of(name: str) -> Kind | None:
+    """What a job's kind needs; None where it is not done on Spark."""
+    match name:
+        case "replay":
+            from dss_spark.replay import ReplayOnSpark
+
+            return Kind(
+                (StageSource,), lambda on, client, job: ReplayOnSpark(on, job, client.endpoint)
+            )
+        case "transform":
+            from dss_spark.transform import TransformOnSpark
+
+            return Kind(
+                (StageSource,), lambda on, client, job: TransformOnSpark(on, job, client.endpoint)
+            )
+        case "export":
+            from dss_spark.export import ExportOnSpark
+
+            return Kind(
+                (ExportSink,), lambda on, client, job: ExportOnSpark(on, job, client.endpoint)
+            )
+        case "backfill":
+            from dss_spark.backfill import BackfillOnSpark
+            from dss_spark.rows_source import RowsSource
+            from dss_spark.spooled import SpooledSource
+
+            return Kind(
+                (RowsSource, SpooledSource, StageSource),
+                lambda on, _client, job: BackfillOnSpark(on, job),
+            )
+        case "audit":
+            from dss_spark.audit import AuditOnSpark, AuditSource
+
+            return Kind((AuditSource,), AuditOnSpark)
+        case _:
+            return None

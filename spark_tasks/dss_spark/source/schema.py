@@ -1,0 +1,39 @@
+"""The one schema of the data source: its columns, and what each is in the SQL of Spark.
+
+Invariant: what a scan has is a choice of these columns. This module loads neither Spark nor Arrow:
+whoever plans a read needs neither.
+"""
+
+from collections.abc import Sequence
+
+from dss_core.errors import IllegalArgument
+from dss_spark.names import HEADERS_SQL
+
+COLUMNS = {
+    "stream": "STRING",
+    "offset": "BIGINT",
+    "subject": "STRING",
+    "key": "BINARY",
+    "payload": "BINARY",
+    "headers": HEADERS_SQL,
+    "time": "TIMESTAMP",
+    "append_time": "TIMESTAMP",
+    "key_hash": "BIGINT",
+}
+
+
+def spark_schema(names: Sequence[str]) -> str:
+    """Columns as Spark SQL declares them."""
+    return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
+
+
+def require_columns(names: Sequence[str]) -> None:
+    """Make sure that there are such columns, each named once.
+
+    Raises:
+        IllegalArgument: there is none of a name, or none is named.
+    """
+    unknown = [name for name in names if name not in COLUMNS]
+    if unknown or not names or len(set(names)) < len(names):
+        rule = f"it names some of {', '.join(COLUMNS)}, each once"
+        raise IllegalArgument(argument=f"columns {', '.join(names)!r}", rule=rule)
