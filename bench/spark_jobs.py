@@ -89,7 +89,7 @@ async def started() -> tuple[Started, Started]:
             mine = await _begun((*ours, "--folder", folder, "--master", "local[2]"), None)
     with tempfile.TemporaryDirectory(prefix="dss-bench-") as folder:
         pyspark = require_spark()
-        submission = Submission("one", None, "local[2]", {}, Path(folder))
+        submission = Submission(["one"], None, "local[2]", {}, Path(folder))
         command = command_of(submission, pyspark)
         cut = next(at for at, word in enumerate(command) if word.endswith("drive_job.py"))
         bare = await _begun((*command[:cut], str(BARE)), environment(pyspark, "local[2]"))

@@ -37,7 +37,7 @@ sys.dont_write_bytecode = False
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / f"dss-tests-cache-{os.getuid()}")
 
 settings.register_profile(
-    "dss", max_examples=share(12, 100), deadline=None, derandomize=True, print_blob=True
+    "dss", max_examples=share(8, 100), deadline=None, derandomize=True, print_blob=True
 )
 settings.load_profile("dss")
 

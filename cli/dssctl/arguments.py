@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from dssctl.limits import OPERATION_NUMBER_MAX
+
 GroupName = Annotated[
     str, typer.Argument(metavar="GROUP", help="NAME where only one has it, else NAME@FILTER.")
 ]
@@ -15,7 +17,13 @@ GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The sam
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
-    int, typer.Argument(metavar="NUMBER", min=1, help="Of the operation; see dssctl ops ls.")
+    int,
+    typer.Argument(
+        metavar="NUMBER",
+        min=1,
+        max=OPERATION_NUMBER_MAX,
+        help="Of the operation; see dssctl ops ls.",
+    ),
 ]
 
 

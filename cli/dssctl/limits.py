@@ -11,6 +11,9 @@ OPERATION_WAIT_S = 300.0
 OPERATIONS_LISTED = 50
 """By `ops ls`, unless more are asked for: two screens."""
 
+OPERATION_NUMBER_MAX = (1 << 63) - 1
+"""The highest that the daemon's store can hold; a longer one is a slip of the fingers."""
+
 DOCUMENT_BYTES_MAX = 64 << 20
 """A plan, or exported offsets: of 65,536 streams with some 100 acknowledged ranges each, less."""
 

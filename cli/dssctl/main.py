@@ -13,6 +13,10 @@ from dssctl.limits import OBJECTS_BEFORE_COLLECTION
 
 def main() -> int:
     """Run one command line and return its exit code."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from dssctl.closed_streams import stand_in
+
+        stand_in()
     arguments = sys.argv[1:]
     if arguments[:1] == ["__complete"]:
         from dssctl.completing.answering import answer
@@ -22,6 +26,8 @@ def main() -> int:
         if _written(f"dssctl {VERSION}\n"):
             return 0
         arguments = ["version"]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if arguments in (["--help"], ["-h"]):
         from dssctl.ready_help import ready_help
 

@@ -33,7 +33,7 @@ def distance(text: str) -> int | timedelta:
         return sign * int(amount)
     try:
         return sign * timedelta(milliseconds=parse_span_ms(amount))
-    except IllegalSpan as neither:
+    except (IllegalSpan, OverflowError) as neither:
         reason = f"'{text}' is no distance; write 100 for records, or 15m."
         raise typer.BadParameter(reason) from neither
 

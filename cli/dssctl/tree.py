@@ -5,7 +5,7 @@ the table below and imports none of them. Invariant: every command and every nou
 global option, so each may stand anywhere; the last one counts.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -33,7 +33,7 @@ COMMANDS = {
     "grants": "Which member reads which stream: list, transfer, revoke.",
     "offsets": "How far groups are: rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
-    "records": "Single records: look at the newest, find, show, skip.",
+    "records": "Single records: peek at the newest, find, get one whole, skip.",
     "leaders": "Who leads which group, since when: list, describe.",
     "sessions": "What the daemon keeps of clients: list, close.",
     "schedules": "What the daemon does by the clock: list, create, describe, pause, trigger, edit.",
@@ -79,7 +79,21 @@ COMMAND_ALIASES = {
 }
 """Words that people try first: nouns in the singular."""
 
-VERB_ALIASES = {"list": "ls", "delete": "rm", "remove": "rm"}
+VERB_ALIASES = {
+    "list": ("ls",),
+    "delete": ("rm",),
+    "remove": ("rm",),
+    "show": ("describe", "get"),
+    "describe": ("show",),
+    "get": ("describe", "show"),
+    "add": ("create",),
+    "new": ("create",),
+    "create": ("add",),
+}
+"""Other usual words for a verb, where a noun has one of these and not the word itself."""
+
+VERBS = frozenset({"ls", "rm", "create", "edit", "pause", "resume", *VERB_ALIASES})
+"""What people begin with who come from tools that put the verb first."""
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -209,7 +223,9 @@ class Noun(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
         """Find a verb, by another usual word for it too; where there is none, say which is near."""
-        args = [_meant(args[0], VERB_ALIASES, self.commands, ctx), *args[1:]]
+        verb = verb_meant(args[0], self.commands)
+        _require_known(verb, self.commands, ctx)
+        args = [verb, *args[1:]]
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
@@ -218,13 +234,18 @@ class Noun(TyperGroup):
         _format_options(self, ctx, formatter)
 
 
-def _meant(word: str, aliases: Mapping[str, str], known: Collection[str], ctx: Any) -> str:  # noqa: ANN401 -- Typer's private types
-    """The command that a word names; aliases are in no help, and no beginning of a word counts."""
-    name = word if word in known else aliases.get(word, word)
-    if name not in known and not word.startswith("-"):
-        near = " or ".join(f"'{each}'" for each in near_names(word, known))
-        ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else ''}")
-    return name
+def verb_meant(word: str, known: Collection[str]) -> str:
+    """The verb that a word names; aliases are in no help, and no beginning of a word counts."""
+    meant = (verb for verb in VERB_ALIASES.get(word, ()) if verb in known)
+    return word if word in known else next(meant, word)
+
+
+def _require_known(word: str, known: Collection[str], ctx: Any) -> None:  # noqa: ANN401 -- Typer's private types
+    """See that there is such a command, and say which is near where there is none."""
+    if word in known or word.startswith("-"):
+        return
+    near = " or ".join(f"'{each}'" for each in near_names(word, known))
+    ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else ''}")
 
 
 class Root(TyperGroup):
@@ -240,7 +261,10 @@ class Root(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- Typer's private types
         """Find a command, in the singular too; where there is none, say which one is near."""
-        name, rest = _meant(args[0], COMMAND_ALIASES, COMMANDS, ctx), args[1:]
+        name, rest = COMMAND_ALIASES.get(args[0], args[0]), args[1:]
+        if name in VERBS:
+            ctx.fail(f"What is it about? A noun comes first: {PROGRAM} groups {name}.")
+        _require_known(name, COMMANDS, ctx)
         if name not in COMMANDS:
             return super().resolve_command(ctx, [name, *rest])
         return name, _loaded(name, rest[0] if rest else ""), rest
@@ -263,7 +287,7 @@ def _loaded(name: str, word: str) -> Any:  # noqa: ANN401 -- Typer's private typ
     """
     application: typer.Typer = import_module(f"dssctl.commands.{name}").app
     verbs = {_verb_name(each): each for each in application.registered_commands}
-    verb = word if word in verbs else VERB_ALIASES.get(word, word)
+    verb = verb_meant(word, verbs)
     if verb in verbs:
         application = copy(application)
         application.registered_commands = [verbs[verb]]

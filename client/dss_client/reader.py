@@ -324,6 +324,10 @@ def _behind_shown(next_offset: int, mask: Ranges) -> int:
     return next_offset
 
 
+_HIGHEST_COUNT = (1 << 64) - 1
+"""What the wire can say."""
+
+
 def _logged(damage: StreamDamaged) -> None:
     _LOG.warning("%s: %s", damage.code, damage.message)
 
@@ -362,5 +366,6 @@ def read_request(
         end_offset=end_offset,
         follow=follow,
         stream=None if stream is None else str(StreamName.parse(stream)),
-        records_max=records_max,
+        # Of more there are not so many.
+        records_max=None if records_max is None else min(records_max, _HIGHEST_COUNT),
     )

@@ -1,7 +1,7 @@
-"""``python -m dss_spark JOB --endpoint ADDRESS --master MASTER --conf NAME=VALUE --folder FOLDER``.
+"""``python -m dss_spark JOB... --endpoint ADDRESS --master MASTER --folder FOLDER``.
 
-Submits the driver of one job, waits for its end, passes signals on, and removes its folder. Its
-exit code is the driver's.
+Submits the driver of one job, or of some one after another in one session, waits for its end,
+passes signals on, and removes its folder. Its exit code is the driver's.
 
 Invariant: whatever ends the driver, its folder goes and nothing of its process group is left.
 """
@@ -25,7 +25,7 @@ from dss_spark.submission import Submission, command_of, conf_of, environment, r
 def main() -> int:
     """Submit what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m dss_spark", description=__doc__)
-    parser.add_argument("job", help="its name or number")
+    parser.add_argument("job", nargs="+", help="its name or number; of some, one after another")
     parser.add_argument("--endpoint", help="of the daemon")
     parser.add_argument("--master", default="local[2]", help="as Spark writes it")
     parser.add_argument("--conf", action="append", default=[], help="spark.NAME=VALUE")

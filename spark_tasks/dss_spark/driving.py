@@ -1,10 +1,14 @@
 """The driver's process on Spark: what `python -m dss_bulk` is for the local engine.
 
+Some jobs may share a session: to start one costs more than a small job does. The first that fails
+ends the driver, and those behind it wait for another one.
+
 Invariant: it tells how it ended by its exit code, and never by that of a cluster: the job is done
 when the daemon says so.
 """
 
 import argparse
+from collections.abc import Sequence
 
 import dss_client
 from dss_bulk.driver import drive
@@ -16,15 +20,21 @@ from dss_spark.engine import SparkEngine
 def main(beginning: Beginning) -> int:
     """Drive the job that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("job", help="its name or number")
+    parser.add_argument("job", nargs="+", help="its name or number; of some, one after another")
     parser.add_argument("--endpoint", help="of the daemon")
     parser.add_argument("--master", default="", help="for people: what it was submitted to")
     arguments = parser.parse_args()
     engine = SparkEngine(beginning.session, f"spark {arguments.master}".strip())
-    return run(_drive(arguments.job, arguments.endpoint, engine))
+    return run(in_turn(arguments.job, arguments.endpoint, engine))
 
 
-async def _drive(job: str, endpoint: str | None, engine: SparkEngine) -> None:
+async def in_turn(jobs: Sequence[str], endpoint: str | None, engine: SparkEngine) -> None:
+    """Drive jobs one after another, and tell how far each is.
+
+    Raises:
+        DssError: one cannot be driven, or failed; those behind it are not begun.
+    """
     async with dss_client.connect(endpoint=endpoint) as client:
-        ended = await drive(client, job, progressed, engine=engine)
-        tell(job=ended.name, state=ended.state, records=ended.records)
+        for job in jobs:
+            ended = await drive(client, job, progressed, engine=engine)
+            tell(job=ended.name, state=ended.state, records=ended.records)

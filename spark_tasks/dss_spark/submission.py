@@ -42,7 +42,8 @@ _CLUSTER_MODES = ("yarn",)
 class Submission:
     """What is submitted where."""
 
-    job: str
+    jobs: Sequence[str]
+    """Driven one after another."""
     endpoint: str | None
     master: str
     conf: Mapping[str, str]
@@ -110,11 +111,11 @@ def command_of(submission: Submission, pyspark: Path) -> list[str]:
     conf = {**_usual(submission), **submission.conf}
     options = [f"{name}={value}" for name, value in conf.items()]
     command = [str(pyspark / "bin" / "spark-submit"), "--master", _with_attempts(submission.master)]
-    command += ["--name", f"dss-{submission.job}"]
+    command += ["--name", f"dss-{submission.jobs[0]}"]
     command += [word for option in options for word in ("--conf", option)]
     if not is_local(submission.master):
         command += ["--py-files", str(_packed(submission.folder))]
-    command += [str(ENTRY), submission.job, "--master", submission.master]
+    command += [str(ENTRY), *submission.jobs, "--master", submission.master]
     if submission.endpoint is not None:
         command += ["--endpoint", submission.endpoint]
     return command

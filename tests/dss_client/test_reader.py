@@ -10,7 +10,7 @@ import pytest
 
 from dss_api.v1 import log_pb2, types_pb2
 from dss_client._connection import ConnectionLostError
-from dss_client.reader import Reader
+from dss_client.reader import Reader, read_request
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import DssError, LogUnreadable, OutcomeUnknown, StreamDamaged
@@ -222,3 +222,13 @@ async def test_a_stream_that_cannot_be_read_after_a_lost_connection_keeps_no_oth
         rest = [(await anext(records)).payload for _ in range(3)]
     assert rest in ([b"d", b"lost", b"behind"], [b"lost", b"behind", b"d"])
     assert daemon.tries == 6
+
+
+def test_more_records_than_there_can_be_are_all_of_them() -> None:
+    def asked(records: int | None) -> log_pb2.ReadRequest:
+        return read_request(
+            "a/#", start=None, end=None, follow=False, stream=None, records_max=records
+        )
+
+    assert asked(10**20).records_max == (1 << 64) - 1
+    assert not asked(None).HasField("records_max")

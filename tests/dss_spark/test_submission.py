@@ -21,7 +21,7 @@ def command(tmp_path: Path, master: str, **conf: str) -> list[str]:
     folder = tmp_path / "folder"
     folder.mkdir(exist_ok=True)
     wanted = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
-    submission = Submission("again", "unix:/run/dss", master, wanted, folder)
+    submission = Submission(["again", "next"], "unix:/run/dss", master, wanted, folder)
     return command_of(submission, tmp_path / "pyspark")
 
 
@@ -31,7 +31,8 @@ def test_a_local_master_tries_tasks_again_and_stays_on_loopback(tmp_path: Path) 
     assert "spark.driver.bindAddress=127.0.0.1" in words
     assert f"spark.local.dir={tmp_path / 'folder' / 'local'}" in words
     assert "--py-files" not in words
-    assert words[-5:] == ["again", "--master", "local[2]", "--endpoint", "unix:/run/dss"]
+    driven = ["again", "next", "--master", "local[2]", "--endpoint", "unix:/run/dss"]
+    assert words[-len(driven) :] == driven
     assert "local[4,1]" in command(tmp_path, "local[4,1]")
 
 

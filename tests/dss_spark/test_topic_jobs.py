@@ -17,8 +17,9 @@ from dss_bulk.local_engine import LOCAL
 from dss_bulk.replay_params import ReplayParams
 from dss_bulk.transform_params import TransformParams
 from dss_client import Client
-from dss_client.changes import CreateJob
-from dss_core.errors import FunctionRefused, StagedFileRefused, WorkFailed
+from dss_client.changes import CancelJob, CreateJob
+from dss_core.errors import FunctionRefused, JobNotInState, StagedFileRefused, WorkFailed
+from dss_spark.driving import in_turn
 from dss_spark.engine import SparkEngine
 from support.daemon_process import running, short_directory
 from support.proof_share import only_in_proof
@@ -99,7 +100,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def engine(spark: "SparkSession") -> Engine:
+def engine(spark: "SparkSession") -> SparkEngine:
     """On the session of all tests."""
     return SparkEngine(lambda: spark, "spark of a test")
 
@@ -136,6 +137,23 @@ async def by_key(client: Client) -> dict[bytes | None, list[int]]:
     return found
 
 
+@only_in_proof
+async def test_some_jobs_are_driven_in_one_session_up_to_the_first_that_cannot_be(
+    client: Client, engine: SparkEngine
+) -> None:
+    for name in ("first", "gone", "last"):
+        change = of_topic(name, "replay", filter=f"{name}/#")
+        await client.operations.apply(await client.operations.plan(change), reason="a test")
+    await client.operations.apply(await client.operations.plan(CancelJob("gone")))
+    with pytest.raises(JobNotInState):
+        await in_turn(["first", "gone", "last"], client.endpoint, engine)
+    await in_turn(["last"], client.endpoint, engine)
+    assert [(await client.jobs.get(name)).state for name in ("first", "gone", "last")] == [
+        "done", "cancelled", "done",
+    ]  # fmt: skip
+
+
+@only_in_proof
 async def test_a_replay_copies_each_record_once_in_the_order_of_its_key(
     client: Client, engine: Engine
 ) -> None:

@@ -132,6 +132,24 @@ def test_what_is_applied_is_shown_listed_and_taken_back_once(daemon: Daemon) -> 
     assert refused(daemon.dssctl("ops", "undo", number, "-y"), 6, "DSS2022")
     refused(daemon.dssctl("ops", "cancel", number, "-y"), 6, "DSS2023")
     refused(daemon.dssctl("ops", "show", "999999"), 5, "DSS2021")
+    refused(daemon.dssctl("ops", "show", "9" * 20), 2, "DSS1101")
+
+
+def test_an_undo_that_names_nothing_plans_that_of_the_newest_that_is_no_undo(
+    daemon: Daemon,
+) -> None:
+    group = consumed(daemon)
+    first = applied(daemon, "groups", "edit", group, "--ack-wait", "40s")
+    second = applied(daemon, "groups", "edit", group, "--ack-wait", "50s")
+    planned = daemon.dssctl("ops", "undo", "--dry-run", "-o", "json")
+    assert f"take back operation {second['number']}:" in item(planned)["summary"]
+    said = f"the newest that can be undone is {second['number']}, {second['summary']}"
+    assert said in planned.stderr.decode()
+    assert said in refused(daemon.dssctl("ops", "undo", "--yes"), 2, "DSS1101")
+    refused(daemon.dssctl("ops", "undo"), 2, "DSS1102")
+    applied(daemon, "ops", "undo", str(second["number"]))
+    again = item(daemon.dssctl("ops", "undo", "--dry-run", "-o", "json"))
+    assert f"take back operation {first['number']}:" in again["summary"]
 
 
 @pytest.mark.parametrize("output", sorted(set(Format) - NO_ITEMS))

@@ -37,7 +37,9 @@ def test_a_distance_is_of_records_or_of_time_and_has_a_sign(
     assert distance(text) == meant
 
 
-@pytest.mark.parametrize("text", ["", "-", "+-5", "--5", "5x", "1.5", "1" * 19, "\u0665"])
+@pytest.mark.parametrize(
+    "text", ["", "-", "+-5", "--5", "5x", "1.5", "1" * 19, "\u0665", "99999999999d"]
+)
 def test_what_is_neither_records_nor_time_is_no_distance(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         distance(text)

@@ -3,7 +3,6 @@ import asyncio
 import json
 import logging
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from dss_core.errors import AddressInUse
 from dssd.log_lines import LogFormat, log_condition, write_lines
 from support.daemon_process import DaemonEnded, DaemonProcess
+from support.started_program import started
 
 DAEMON = Path(__file__).resolve().parents[2] / "daemon/dssd"
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
@@ -75,8 +75,7 @@ def test_every_line_that_the_daemon_logs_has_an_event() -> None:
 
 
 async def test_a_daemon_that_logs_json_writes_nothing_else() -> None:
-    program = (sys.executable, "-m", "dssd", "serve", "--dev", "--log-format", "json")
-    daemon = await asyncio.create_subprocess_exec(*program, stderr=asyncio.subprocess.PIPE)
+    daemon = await started("-m", "dssd", "serve", "--dev", "--log-format", "json", pipes=["stderr"])
     assert daemon.stderr is not None
     try:
         async with asyncio.timeout(START_S_MAX):

@@ -17,7 +17,7 @@ from support.trial_verdict import read
 pytestmark = pytest.mark.slow("several lives of a daemon")
 
 
-KILLS = share(3, 5)
+KILLS = share(2, 5)
 PATIENCE_S = 60.0
 FILTER = "$share/g/t/#"
 PARTITIONS = 4

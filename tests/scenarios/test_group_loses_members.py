@@ -26,7 +26,7 @@ FILTER = "$share/g/t/#"
 PARTITIONS = 12
 MEMBERS = 3
 LOSSES = share(3, 6)
-PORTION = share(1_200, 3_000)
+PORTION = share(800, 3_000)
 FRAME_RECORDS_MAX = 800
 LATE_S = 0.1
 """So long after its hand-out a record is acknowledged, so that the dead have left some."""

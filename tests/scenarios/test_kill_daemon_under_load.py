@@ -23,7 +23,7 @@ from support.trial_verdict import read
 pytestmark = pytest.mark.slow("several lives of a daemon")
 
 
-KILLS = share(3, 20)
+KILLS = share(2, 20)
 PARTITIONS = 4
 KEYS = 64
 ACKS_BETWEEN_KILLS = (1, 10_000)

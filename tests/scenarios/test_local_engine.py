@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -35,6 +34,7 @@ from dss_core.errors import (
     StagedFileRefused,
 )
 from support.daemon_process import running, short_directory
+from support.started_program import started
 
 RECORDS = 2_000
 KEYS = 40
@@ -109,8 +109,8 @@ async def test_a_driver_that_is_killed_is_replaced_and_nothing_is_lost_or_double
     client: Client,
 ) -> None:
     await make(client, replay("dies"))
-    program = (sys.executable, "-m", "dss_bulk", "dies", "--endpoint", client.endpoint)
-    killed = await asyncio.create_subprocess_exec(*program, stdout=asyncio.subprocess.PIPE)
+    program = ("-m", "dss_bulk", "dies", "--endpoint", client.endpoint)
+    killed = await started(*program, pipes=["stdout"])
     assert killed.stdout is not None
     while json.loads(await killed.stdout.readline())["published"] < 2:
         pass

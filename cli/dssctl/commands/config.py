@@ -120,7 +120,8 @@ def _edit(change: "Callable[[Document], None]") -> None:
     try:
         edit_configuration(change)
     except IllegalConfig as refused:
-        reason = f"{refused.fields['reason']}."
+        said = str(refused.fields["reason"])
+        reason = said if said.endswith("?") else f"{said}."
         raise WrongUsage(reason=reason, command="dssctl config") from refused
 
 

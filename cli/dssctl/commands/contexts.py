@@ -244,9 +244,17 @@ def _given(
     default_output: str | None,
     spark_master: str | None,
 ) -> dict[str, str]:
-    """The fields that options name; of two that every command takes, too."""
+    """The fields that options name; of two that every command takes, too.
+
+    Raises:
+        IllegalArgument, SocketPathTooLong: nothing can listen at the endpoint.
+    """
     flags = settings_of(context).flags
     endpoint = flags.get("endpoint")
+    if endpoint:
+        from dss_client import connect
+
+        connect(endpoint=endpoint)  # which does not connect yet
     said = {
         "endpoint": None if endpoint is None else settled(endpoint),
         "read_only": flags.get("read_only"),

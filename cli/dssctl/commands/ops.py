@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.errors import WrongUsage
 from dssctl.arguments import OfGroup, OperationNumber
 from dssctl.changing import Changing, Writing, carry_out, show_operation
 from dssctl.confirm import confirm
 from dssctl.connection import ask
 from dssctl.documents import Fields, fields_of, number_of, read_document
 from dssctl.impact import require_reason
-from dssctl.limits import OPERATIONS_LISTED
+from dssctl.limits import OPERATION_NUMBER_MAX, OPERATIONS_LISTED
 from dssctl.listing import list_items, listing
 from dssctl.operation_items import (
     APPLIED_KIND,
@@ -74,11 +75,47 @@ def show(context: typer.Context, number: OperationNumber) -> None:
 
 
 @app.command(cls=Changing)
-def undo(context: typer.Context, number: OperationNumber) -> None:
+def undo(
+    context: typer.Context,
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[NUMBER]",
+            min=1,
+            max=OPERATION_NUMBER_MAX,
+            help="Of the operation; where there is none, the newest that can be undone.",
+        ),
+    ] = None,
+) -> None:
     """Take an operation back; nothing that was acknowledged at any time comes again."""
     from dss_client.changes import Undo
 
-    carry_out(context, Undo(number))
+    carry_out(context, Undo(_newest_undoable(context) if number is None else number))
+
+
+def _newest_undoable(context: typer.Context) -> int:
+    """What somebody means who names nothing; it is for a person, who sees the plan of it.
+
+    An undo is passed over: who undoes twice means the operation before, not the one again.
+
+    Raises:
+        WrongUsage: there is none, or nobody is to be asked.
+    """
+    settings = settings_of(context)
+    latest = ask(settings, lambda client: client.operations.list(latest=OPERATIONS_LISTED))
+    found = next(
+        (each for each in latest if each.ended and each.undoable and not each.undoes), None
+    )
+    if found is None:
+        reason = f"none of the newest {OPERATIONS_LISTED} operations can be undone; name another."
+        raise WrongUsage(reason=reason, command=context.command_path)
+    newest = f"the newest that can be undone is {found.number}, {found.summary}"
+    change = settings.change
+    if change.confirmed and not change.dry_run:
+        # Between a look and this, another operator may have changed something else.
+        raise WrongUsage(reason=f"name what --yes undoes; {newest}.", command=context.command_path)
+    note(settings, newest)
+    return found.number
 
 
 @app.command(cls=showing(APPLIED_KIND))

@@ -9,7 +9,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'grants' 'Which member reads which stream: list, transfer, revoke'
             printf '%s\t%s\n' 'offsets' 'How far groups are: rewind, skip, seek, export, import'
             printf '%s\t%s\n' 'borrowers' 'Members of groups: evict'
-            printf '%s\t%s\n' 'records' 'Single records: look at the newest, find, show, skip'
+            printf '%s\t%s\n' 'records' 'Single records: peek at the newest, find, get one whole, skip'
             printf '%s\t%s\n' 'leaders' 'Who leads which group, since when: list, describe'
             printf '%s\t%s\n' 'sessions' 'What the daemon keeps of clients: list, close'
             printf '%s\t%s\n' 'schedules' 'What the daemon does by the clock: list, create, describe, pause ...'

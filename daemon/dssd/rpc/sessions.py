@@ -143,11 +143,8 @@ async def _write_items(session: Session, context: Context) -> None:
 async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
     # The item is let go here: while a client reads nothing, its bytes would lie there once more.
     item = await session.outgoing.take()
-    if isinstance(item, Deliver):
+    if isinstance(item, Deliver | Bundle):
         session.note_sent(item)
-    elif isinstance(item, Bundle):
-        for each in item.deliveries:
-            session.note_sent(each)
     return None if item is None else encoded(item)
 
 

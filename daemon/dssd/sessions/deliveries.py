@@ -26,13 +26,17 @@ class Deliveries:
         """Of the records, those that came again."""
         self.bytes = 0
         self.ages = Latencies(AGE_BOUNDS_S)
-        """How old the first record of a message was that had not come before."""
+        """How old the first record of a delivery was that had not come before."""
 
-    def note(self, delivery: Deliver, wall_us: int) -> None:
-        """It goes to a client now."""
+    def note(self, deliveries: Iterable[Deliver], wall_us: int) -> None:
+        """They go to a client now, in one message."""
+        self.messages += 1
+        for each in deliveries:
+            self._note(each, wall_us)
+
+    def _note(self, delivery: Deliver, wall_us: int) -> None:
         masked = sum([end - start for start, end in delivery.mask])
         records = delivery.end - delivery.base - masked
-        self.messages += 1
         self.records += records
         self.bytes += len(delivery.frames)
         if delivery.redelivered:

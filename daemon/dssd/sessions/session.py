@@ -49,6 +49,7 @@ from dssd.machines.delivery.events import (
     work_of,
 )
 from dssd.sessions.client_items import (
+    Bundle,
     Down,
     FinishRevoke,
     Opened,
@@ -124,9 +125,10 @@ class Session:
         """What may be out with the client, and what is."""
         return self._scheduler.credit
 
-    def note_sent(self, delivery: Deliver) -> None:
+    def note_sent(self, item: Deliver | Bundle) -> None:
         """It is about to be written to the client."""
-        self._services.deliveries.note(delivery, self._services.clock.wall_us())
+        deliveries = item.deliveries if isinstance(item, Bundle) else (item,)
+        self._services.deliveries.note(deliveries, self._services.clock.wall_us())
 
     async def run(self) -> None:
         """Work until the session has ended."""

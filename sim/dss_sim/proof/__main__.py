@@ -6,6 +6,7 @@ have passed. The report is written after each step, to `.cache/proof/report.md`.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -55,7 +56,16 @@ def prove(steps: Sequence[Step], root: Path) -> int:
 def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskID) -> None:
     progress.update(task, description=step.name)
     began = perf_counter()
-    done = subprocess.run(
+    passed, output = _ended(step, root)
+    said = "\n".join(output.splitlines()[-TAIL_LINES:])
+    ledger.note(step.name, Ended(passed, perf_counter() - began, said))
+    if not passed:
+        progress.console.print(f"{step.name} failed", markup=False)
+
+
+def _ended(step: Step, root: Path) -> tuple[bool, str]:
+    """Run its command to its end; whether it passed, and what it said."""
+    with subprocess.Popen(
         step.command,
         cwd=root,
         env=os.environ | {"DSS_PROOF": "full" if step.full else "sample"},
@@ -63,12 +73,15 @@ def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskI
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
-    )
-    said = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
-    ledger.note(step.name, Ended(done.returncode == 0, perf_counter() - began, said))
-    if done.returncode:
-        progress.console.print(f"{step.name} failed", markup=False)
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except BaseException:
+            # Workers of what is killed alone would wait for work for ever.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode == 0, output
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def test_there_are_sixty_scenarios_of_different_names() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_without_a_crash_every_scenario_holds(protocol: str) -> None:
-    outcomes = [run(spoken(scenario, protocol).plan) for scenario in SCENARIOS]
+    # A sample has each scenario under one of the protocols.
+    begin, step = share((PROTOCOLS.index(protocol), len(PROTOCOLS)), (0, 1))
+    outcomes = [run(spoken(scenario, protocol).plan) for scenario in SCENARIOS[begin::step]]
     assert [str(outcome.violation) for outcome in outcomes if outcome.violation] == []
     assert all(outcome.effects > 20 for outcome in outcomes)
 

@@ -198,7 +198,7 @@ def played(choices: Choices) -> tuple[Disk, dict[str, bytearray]]:
     return disk, seen
 
 
-@settings(max_examples=share(40, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(CHOICES)
 def test_with_all_that_is_pending_the_disk_holds_what_a_process_sees(
     choices: Choices,
@@ -208,7 +208,7 @@ def test_with_all_that_is_pending_the_disk_holds_what_a_process_sees(
     assert {path: bytes(file) for path, file in found.items()} == seen
 
 
-@settings(max_examples=share(40, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(CHOICES)
 def test_once_all_is_synced_nothing_else_can_be_found(choices: Choices) -> None:
     disk, seen = played(choices)
@@ -220,7 +220,7 @@ def test_once_all_is_synced_nothing_else_can_be_found(choices: Choices) -> None:
         assert {path: bytes(file) for path, file in found.items()} == seen
 
 
-@settings(max_examples=share(40, 200), deadline=None)
+@settings(max_examples=share(25, 200), deadline=None)
 @given(CHOICES, st.randoms(use_true_random=False))
 def test_what_must_have_come_before_is_kept_and_what_came_after_is_lost(
     choices: Choices, chance: Random

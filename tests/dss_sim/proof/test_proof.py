@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from dss_sim.proof.steps import STEPS, Step
 
 REPO = Path(__file__).resolve().parents[3]
 MORE_IN_PROOF = re.compile(r"\bshare\(|\bonly_in_proof\b|^from hypothesis ", re.MULTILINE)
+
+PATIENCE_S = 60.0
+LOOK_AGAIN_S = 0.02
 
 
 def step(name: str, script: str) -> Step:
@@ -49,6 +53,33 @@ def test_a_step_that_passed_is_not_run_again_and_one_that_failed_is(root: Path) 
     page = (root / ".cache" / "proof" / "report.md").read_text()
     assert "| kind | 2 | 1 | 1 |" in page
     assert "why" in page
+
+
+def lives(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+INTERRUPTED = """
+import os, signal, subprocess, sys
+worker = subprocess.Popen(["sleep", "90"])
+open(".cache/worker", "w").write(str(worker.pid))
+os.kill(os.getppid(), signal.SIGINT)
+worker.wait()
+"""
+
+
+def test_a_step_that_is_interrupted_leaves_nothing_behind_and_is_run_again(root: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        prove([step("long", INTERRUPTED)], root)
+    pid = int((root / ".cache" / "worker").read_text())
+    until = time.monotonic() + PATIENCE_S
+    while lives(pid):
+        assert time.monotonic() < until, "its worker lives on"
+        time.sleep(LOOK_AGAIN_S)
+    assert not Ledger(root / ".cache" / "proof" / f"{fingerprint(root)}.json").passed("long")
 
 
 def test_an_interrupted_proof_goes_on_behind_the_last_step_that_ended(root: Path) -> None:

@@ -15,7 +15,7 @@ def stored_frame() -> bytes:
 
 def test_records_that_are_masked_are_not_counted() -> None:
     deliveries = Deliveries()
-    deliveries.note(Deliver(1, stored_frame(), ((11, 13),), False, 0, 10, 18), AT_US + 20_000)
+    deliveries.note([Deliver(1, stored_frame(), ((11, 13),), False, 0, 10, 18)], AT_US + 20_000)
     assert (deliveries.messages, deliveries.records, deliveries.redelivered) == (1, 6, 0)
     assert deliveries.bytes == len(stored_frame())
     assert deliveries.ages.sum_s == 0.02
@@ -23,12 +23,19 @@ def test_records_that_are_masked_are_not_counted() -> None:
 
 def test_what_comes_again_has_no_age() -> None:
     deliveries = Deliveries()
-    deliveries.note(Deliver(1, stored_frame(), (), True, 2, 10, 18), AT_US + 20_000)
+    deliveries.note([Deliver(1, stored_frame(), (), True, 2, 10, 18)], AT_US + 20_000)
     assert (deliveries.records, deliveries.redelivered) == (8, 8)
     assert dict(deliveries.ages.up_to())[None] == 0
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_age() -> None:
     deliveries = Deliveries()
-    deliveries.note(Deliver(1, stored_frame(), (), False, 0, 10, 18), AT_US - 1)
+    deliveries.note([Deliver(1, stored_frame(), (), False, 0, 10, 18)], AT_US - 1)
     assert deliveries.ages.sum_s == 0
+
+
+def test_what_goes_in_one_message_is_counted_as_one_message() -> None:
+    deliveries = Deliveries()
+    both = [Deliver(grant, stored_frame(), (), False, 1, 10, 18) for grant in (1, 2)]
+    deliveries.note(both, AT_US)
+    assert (deliveries.messages, deliveries.records) == (1, 16)

@@ -559,7 +559,7 @@ ANY_INPUT = st.one_of(
 )
 
 
-@settings(max_examples=share(40, 400), deadline=None)
+@settings(max_examples=share(25, 400), deadline=None)
 @given(st.lists(ANY_INPUT, max_size=40))
 def test_any_inputs_in_any_order_keep_the_session_consistent(
     inputs: list[BorrowerInput],

@@ -707,7 +707,7 @@ class Unruly:
                 group.ask(CancelHandOvers(number))
 
 
-@settings(max_examples=share(30, 400), deadline=None)
+@settings(max_examples=share(20, 400), deadline=None)
 @given(st.lists(STEPS, max_size=25), st.sampled_from(["borrow", "lease"]))
 def test_in_any_order_every_operation_is_done_once_members_answer_or_their_leases_end(
     steps: list[tuple[object, ...]], protocol: str

@@ -782,7 +782,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=share(40, 400), deadline=None)
+@settings(max_examples=share(25, 400), deadline=None)
 @given(st.lists(STEPS, max_size=50), st.booleans(), st.booleans())
 def test_any_inputs_in_any_order_keep_one_holder_a_stream(
     steps: list[object], restarted: bool, owned: bool
