@@ -10,10 +10,12 @@ import dss_client
 from dss_bulk.driver import drive
 from dss_bulk.local_engine import LocalEngine
 from dss_bulk.telling import progressed, run, tell
+from dss_bulk.without_pandas import never_load_pandas
 
 
 def main() -> int:
     """Drive the job that the command line names."""
+    never_load_pandas()
     parser = argparse.ArgumentParser(prog="python -m dss_bulk", description=__doc__)
     parser.add_argument("job", help="its name or number")
     parser.add_argument("--endpoint", help="of the daemon")

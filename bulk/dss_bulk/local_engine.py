@@ -7,12 +7,8 @@ job of the other one.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dss_bulk.audit_work import AuditWork
-from dss_bulk.backfill_work import BackfillWork
-from dss_bulk.export_work import ExportWork
 from dss_bulk.in_turn import InTurn
 from dss_bulk.limits import LOCAL_CHUNKS_AT_ONCE
-from dss_bulk.replay_work import ReplayWork
 from dss_bulk.work import Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job
@@ -43,14 +39,23 @@ class LocalEngine:
         return InTurn(self._of_kind(client, granted))
 
     def _of_kind(self, client: Client, granted: Granted) -> Work:
+        # Each is loaded for its own jobs: all of them would be a fifth of what a start takes.
         match granted.job.kind:
             case "replay":
+                from dss_bulk.replay_work import ReplayWork
+
                 return ReplayWork(client, granted, in_place=self._in_place)
             case "export":
+                from dss_bulk.export_work import ExportWork
+
                 return ExportWork(client, granted, in_place=self._in_place)
             case "backfill":
+                from dss_bulk.backfill_work import BackfillWork
+
                 return BackfillWork(granted)
             case "audit":
+                from dss_bulk.audit_work import AuditWork
+
                 return AuditWork(client, granted, in_place=self._in_place)
             case kind:
                 raise IllegalJob(job=granted.job.name, rule=f"the local engine makes no {kind}")

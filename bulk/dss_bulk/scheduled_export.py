@@ -14,6 +14,7 @@ from dss_bulk.driver import drive
 from dss_bulk.local_engine import LOCAL
 from dss_bulk.next_export import next_export
 from dss_bulk.telling import progressed, run, tell
+from dss_bulk.without_pandas import never_load_pandas
 from dss_client import Client
 from dss_client.changes import CreateJob, RemoveJob
 from dss_core.counted import counted
@@ -24,6 +25,7 @@ REASON = "a schedule exports what is new"
 
 def main() -> int:
     """Export what the command line names."""
+    never_load_pandas()
     parser = argparse.ArgumentParser(prog="python -m dss_bulk.scheduled_export")
     parser.add_argument("job", help="its name")
     parser.add_argument("topic")

@@ -105,5 +105,4 @@ class Staging:
         self._keyless += table["key"].null_count
         table = table.take(order)
         ordered = columns_of(table if self._finished is None else self._finished(table))
-        for partition, start, end in runs:
-            self._writer.add(ordered.cut(start, end), partition)
+        self._writer.add_runs(ordered, runs)

@@ -52,17 +52,26 @@ def encode(columns: Columns, *, limits_checked: bool) -> tuple[list[str], bytes]
     return names, body
 
 
-def check_limits(columns: Columns) -> None:
-    """Look at the sizes of records, keys and headers that are to become many frames.
+def whole_batch(columns: Columns) -> pa.RecordBatch:
+    """All records as one batch whose rows name the first subject, their limits checked.
 
     Raises:
         RecordTooLarge: a record is over the limit.
-        ValueError, TypeError: a value is of the wrong type or over a limit.
+        ValueError, TypeError, OverflowError: a value is of the wrong type or over a limit.
     """
     records = columns.records
     key, payload = _keys(columns.keys, records), _array(columns.payloads, pa.binary())
     headers = _headers(columns.headers, records)
+    batch = arrow_layout.batch_of(
+        subject=arrow_layout.same_subject(records),
+        key=key,
+        key_hash=_hashes(columns, key),
+        payload=payload,
+        headers=headers,
+        timestamp_us=_times(columns.timestamps_us, records),
+    )
     arrow_layout.check_limits(key, payload, headers, key.nbytes + payload.nbytes + headers.nbytes)
+    return batch
 
 
 def _array(column: "Sequence[object] | pa.Array", wanted: pa.DataType) -> pa.Array:
@@ -111,7 +120,13 @@ def _times(times_us: "int | Sequence[int] | pa.Array", records: int) -> pa.Array
     return times_us if isinstance(times_us, pa.Array) else pa.array(times_us, pa.int64())
 
 
-def _dictionary(subjects: "Sequence[str] | pa.Array") -> pa.DictionaryArray:
+def dictionary_of(subjects: "Sequence[str] | pa.Array") -> pa.DictionaryArray:
+    """Each subject once, and the index of each row's.
+
+    Raises:
+        IllegalSubject: one cannot be encoded.
+        TypeError, ValueError: one is of the wrong type.
+    """
     if isinstance(subjects, pa.DictionaryArray):
         return subjects
     try:
@@ -126,17 +141,31 @@ def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int)
     """The subjects that do occur, and each row's index among them."""
     if isinstance(subjects, str):
         return [subjects], arrow_layout.same_subject(records)
-    encoded = _dictionary(subjects)
-    if encoded.null_count:
-        raise TypeError("a subject is missing")
+    encoded = dictionary_of(subjects)
+    require_subjects(encoded)
     names, indexes = encoded.dictionary, encoded.indices
     if len(names) == 1:
         return names.to_pylist(), arrow_layout.same_subject(records)
     if encoded is subjects:
         # It may be a cut of a larger batch: only subjects that occur go into the frame.
-        used = indexes.dictionary_encode()
-        names, indexes = names.take(used.dictionary), used.indices
+        return occurring(encoded)
     return names.to_pylist(), indexes.cast(pa.uint16())
+
+
+def require_subjects(subjects: pa.DictionaryArray) -> None:
+    """Check that each row has a subject.
+
+    Raises:
+        TypeError: one has none.
+    """
+    if subjects.null_count:
+        raise TypeError("a subject is missing")
+
+
+def occurring(subjects: pa.DictionaryArray) -> Indexed:
+    """The subjects that do occur, and each row's index among them."""
+    used = subjects.indices.dictionary_encode()
+    return subjects.dictionary.take(used.dictionary).to_pylist(), used.indices.cast(pa.uint16())
 
 
 def bytes_upto(columns: Columns, fixed_bytes: int) -> Callable[[int], int]:
@@ -174,7 +203,7 @@ def _summed_sizes(columns: Columns) -> list[pa.Array]:
         sizes.append(arrow_layout.header_bytes(columns.headers))
         sizes.append(pc.multiply(arrow_layout.header_counts(columns.headers), 8))
     if not isinstance(columns.subjects, str):
-        subjects = _dictionary(columns.subjects)
+        subjects = dictionary_of(columns.subjects)
         if subjects.dictionary.nbytes > SUBJECT_BYTES_SHARED_MAX:
             sizes.append(pc.binary_length(subjects.dictionary).take(subjects.indices))
     return sizes
@@ -217,7 +246,7 @@ def _as_arrow(columns: Columns) -> Columns:
         keys=keys,
         subjects=columns.subjects
         if isinstance(columns.subjects, str)
-        else _dictionary(columns.subjects),
+        else dictionary_of(columns.subjects),
         headers=None if columns.headers is None else _headers(columns.headers, records),
         timestamps_us=times_us if isinstance(times_us, int) else _times(times_us, records),
         key_hashes=None if keys is None else _hashes(columns, keys),

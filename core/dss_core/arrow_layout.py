@@ -84,6 +84,27 @@ def same_subject(records: int) -> pa.UInt16Array:
     return pa.Array.from_buffers(pa.uint16(), records, [None, pa.py_buffer(bytes(2 * records))])
 
 
+def batch_of(
+    *,
+    subject: pa.Array,
+    key: pa.Array,
+    key_hash: pa.Array,
+    payload: pa.Array,
+    headers: pa.Array,
+    timestamp_us: pa.Array,
+) -> pa.RecordBatch:
+    """The columns as one batch; nothing but their types and nulls is checked.
+
+    Raises:
+        TypeError: a value is missing, or a column has another type.
+    """
+    columns = [subject, key, key_hash, payload, headers, timestamp_us]
+    null = forbidden_null(columns)
+    if null is not None:
+        raise TypeError(f"a {null} is missing")
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
 def serialised(
     *,
     subject: pa.Array,
@@ -102,12 +123,14 @@ def serialised(
         RecordTooLarge: a record is over the limit.
         ValueError: a key or headers are over theirs; the message is the rule.
     """
-    columns = [subject, key, key_hash, payload, headers, timestamp_us]
-    batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    null = forbidden_null(columns)
-    if null is not None:
-        raise TypeError(f"a {null} is missing")
-    body = batch.serialize()
+    body = batch_of(
+        subject=subject,
+        key=key,
+        key_hash=key_hash,
+        payload=payload,
+        headers=headers,
+        timestamp_us=timestamp_us,
+    ).serialize()
     if not limits_checked:
         check_limits(key, payload, headers, body.size)
     return body

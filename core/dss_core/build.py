@@ -38,11 +38,11 @@ from dss_core.subject_table import encoded_subject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ROW_BYTES_FIXED = 34
+ROW_BYTES_FIXED = 34
 """What a record takes beside its values in the larger of the layouts, roughly."""
 
 
-_WRONG_VALUE = (TypeError, ValueError, OverflowError, AttributeError, StructError)
+WRONG_VALUE = (TypeError, ValueError, OverflowError, AttributeError, StructError)
 """What Python and Arrow raise for values that do not fit their column."""
 
 Value = TypeVar("Value")
@@ -58,7 +58,7 @@ def build_frame(
 ) -> bytes:
     """One frame with all the records, for one partition, not stamped.
 
-    With ``limits_checked`` their sizes were looked at: `limits_hold`.
+    With ``limits_checked`` their sizes were looked at: `arrow_columns.check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -77,11 +77,9 @@ def build_frame(
             subjects, parts = _rows(columns)
         else:
             subjects, parts = _arrow(columns, limits_checked=limits_checked)
-    except _WRONG_VALUE as error:
+    except WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
-    if subjects > FRAME_SUBJECTS_MAX or len(parts[0]) > SUBJECT_TABLE_BYTES_MAX:
-        rule = f"a frame has at most {FRAME_SUBJECTS_MAX:,}, and {SUBJECT_TABLE_BYTES_MAX:,} bytes"
-        raise IllegalArgument(argument="subjects", rule=rule)
+    check_subject_table(subjects, parts[0])
     return assemble(
         layout,
         records=records,
@@ -91,6 +89,17 @@ def build_frame(
         sequence=sequence,
         parts=parts,
     )
+
+
+def check_subject_table(subjects: int, table: bytes) -> None:
+    """Check how many subjects a frame has, and their bytes.
+
+    Raises:
+        IllegalArgument: they are too many, or too large.
+    """
+    if subjects > FRAME_SUBJECTS_MAX or len(table) > SUBJECT_TABLE_BYTES_MAX:
+        rule = f"a frame has at most {FRAME_SUBJECTS_MAX:,}, and {SUBJECT_TABLE_BYTES_MAX:,} bytes"
+        raise IllegalArgument(argument="subjects", rule=rule)
 
 
 def _rows(columns: Columns) -> tuple[int, list[bytes]]:
@@ -131,30 +140,18 @@ def _arrow(columns: Columns, *, limits_checked: bool) -> tuple[int, list[bytes]]
     from dss_core import arrow_columns
 
     names, body = arrow_columns.encode(columns, limits_checked=limits_checked)
-    table = b"".join(map(encoded_subject, names))
-    table_end = HEADER_BYTES + len(table)
-    padding = bytes(body_start(0, table_end, LAYOUT_ARROW) - table_end)
-    return len(names), [table, padding, body]
+    return len(names), [*head_of_body(names), body]
 
 
-def limits_hold(columns: Columns) -> bool:
-    """Look at the sizes of all records at once, for who builds many frames of them.
-
-    False where they are no Arrow arrays: then each frame's are looked at when it is built.
+def head_of_body(names: Sequence[str]) -> tuple[bytes, bytes]:
+    """The subject table of a frame in the arrow layout, and the zeros behind it.
 
     Raises:
-        RecordTooLarge: a record is over the limit.
-        IllegalArgument: another value is of the wrong type or over a limit.
+        IllegalSubject: a subject breaks its rule.
     """
-    if not hasattr(columns.payloads, "to_pylist"):
-        return False
-    from dss_core import arrow_columns
-
-    try:
-        arrow_columns.check_limits(columns)
-    except _WRONG_VALUE as error:
-        raise IllegalArgument(argument="a record", rule=str(error)) from error
-    return True
+    table = b"".join(map(encoded_subject, names))
+    table_end = HEADER_BYTES + len(table)
+    return table, bytes(body_start(0, table_end, LAYOUT_ARROW) - table_end)
 
 
 def split_columns(columns: Columns) -> Iterator[Columns]:
@@ -163,17 +160,22 @@ def split_columns(columns: Columns) -> Iterator[Columns]:
     if records == 1:
         yield columns
         return
-    upto, rows = _bytes_upto(columns), range(records)
-    total = upto(records - 1)
-    start = before = 0
-    while start < records:
-        end_max = min(records, start + FRAME_RECORDS_MAX)
+    for start, end in cuts(_bytes_upto(columns), 0, records):
+        yield columns.cut(start, end)
+
+
+def cuts(upto: Callable[[int], int], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the records from a row up to another are cut, given the bytes up to each row."""
+    rows = range(stop)
+    before, total = upto(start - 1) if start else 0, upto(stop - 1)
+    while start < stop:
+        end_max = min(stop, start + FRAME_RECORDS_MAX)
         # Runs of about one size: a short last one would cost as much as a full one.
         runs = -(-(total - before) // FRAME_BYTES_USUAL)
         end_bytes = before - (before - total) // runs
         end = bisect_right(rows, end_bytes, start, end_max, key=upto)
         end = max(end, start + 1)
-        yield columns.cut(start, end)
+        yield start, end
         start, before = end, upto(end - 1)
 
 
@@ -182,7 +184,7 @@ def _bytes_upto(columns: Columns) -> Callable[[int], int]:
     if hasattr(columns.payloads, "to_pylist"):
         from dss_core import arrow_columns
 
-        return arrow_columns.bytes_upto(columns, _ROW_BYTES_FIXED)
+        return arrow_columns.bytes_upto(columns, ROW_BYTES_FIXED)
     sizes: Iterator[int] = map(len, columns.payloads)
     if columns.keys is not None:
         sizes = map(add, sizes, [len(key) if key is not None else 0 for key in columns.keys])
@@ -190,7 +192,7 @@ def _bytes_upto(columns: Columns) -> Callable[[int], int]:
         sizes = map(add, sizes, map(_header_bytes, columns.headers))
     if not isinstance(columns.subjects, str):
         sizes = map(add, sizes, map(len, columns.subjects))
-    return list(accumulate(map(add, sizes, repeat(_ROW_BYTES_FIXED)))).__getitem__
+    return list(accumulate(map(add, sizes, repeat(ROW_BYTES_FIXED)))).__getitem__
 
 
 def _header_bytes(headers: Headers | None) -> int:
@@ -214,7 +216,7 @@ def partition_columns(
         from dss_core import arrow_columns
 
         return arrow_columns.partitioned(columns, router, partitions, factor, keyless_start)
-    except _WRONG_VALUE as error:
+    except WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
 
 

@@ -188,6 +188,34 @@ def assemble(
     Raises:
         FrameTooLarge: it would be over the limit.
     """
+    return b"".join(
+        assembled(
+            layout,
+            records=records,
+            partition=partition,
+            subjects=subjects,
+            producer_id=producer_id,
+            sequence=sequence,
+            parts=parts,
+        )
+    )
+
+
+def assembled(
+    layout: int,
+    *,
+    records: int,
+    partition: int,
+    subjects: int,
+    producer_id: bytes,
+    sequence: int,
+    parts: Sequence[Buffer],
+) -> list[Buffer]:
+    """What `assemble` joins: for who writes it, or hands it on, piece by piece.
+
+    Raises:
+        FrameTooLarge: it would be over the limit.
+    """
     assert len(producer_id) == PRODUCER_ID_BYTES
     frame_bytes = HEADER_BYTES + sum(map(len, parts))
     if frame_bytes > FRAME_BYTES_MAX:
@@ -207,7 +235,8 @@ def assemble(
     checksum = xxh3_64(produced)
     for part in parts:
         checksum.update(part)
-    return b"".join([produced, _CHECKSUM.pack(checksum.intdigest()), _UNSTAMPED, *parts])
+    head = produced + _CHECKSUM.pack(checksum.intdigest()) + _UNSTAMPED
+    return [head, *parts]
 
 
 def stamped(
@@ -248,39 +277,12 @@ def examine(frame: Buffer) -> Verified:
         RecordTooLarge: one of its records is over the limit.
         FrameCorrupt: anything else.
     """
-    verified = _opened(frame)
-    _verify_records(verified)
+    verified = opened(frame)
+    verify_records(verified)
     return verified
 
 
-def examine_together(frames: Sequence[Buffer]) -> list[Verified]:
-    """`examine` each of many frames, in a fraction of the time that it takes one by one.
-
-    Raises:
-        FrameTooLarge, RecordTooLarge, FrameCorrupt: as `examine`, of one of those that it refuses.
-    """
-    found = list(map(_opened, frames))
-    hold = _hold_together([each for each in found if each.batch is not None])
-    for each in found:
-        if each.batch is None or not hold:
-            _verify_records(each)
-    return found
-
-
-def _hold_together(verified: Sequence[Verified]) -> bool:
-    if not verified:
-        return True
-    from dss_core import arrow_together
-
-    return arrow_together.all_hold(
-        [each.batch for each in verified if each.batch is not None],
-        [each.header.records for each in verified],
-        [each.header.subjects for each in verified],
-        max(len(each.frame) for each in verified),
-    )
-
-
-def _opened(frame: Buffer) -> Verified:
+def opened(frame: Buffer) -> Verified:
     """Check all that `examine` does but the records, whose batch is read and not looked at.
 
     Raises:
@@ -315,7 +317,7 @@ def _batch_of(frame: Buffer, body_at: int) -> "pa.RecordBatch":
     return arrow_layout.uncompressed(frame, body_at)
 
 
-def _verify_records(verified: Verified) -> None:
+def verify_records(verified: Verified) -> None:
     """Check the records of an opened frame.
 
     Raises:

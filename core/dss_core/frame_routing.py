@@ -1,10 +1,9 @@
 """Whether the records of frames belong to the partitions that the frames name.
 
-Invariant: what is said of many frames at once is never better than what is said of each. Arrow is
-loaded only for frames in its layout.
+Invariant: one verdict a frame, whoever brought it. Arrow is loaded only for frames in its layout.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dss_core import rows_layout
 from dss_core.errors import FrameMisrouted
@@ -62,16 +61,3 @@ def hash_checks(verified: Verified, records_per_step: int) -> Iterator[None]:
     for start in range(0, batch.num_rows, records_per_step):
         arrow_layout.verify_hashes(batch.slice(start, records_per_step))
         yield
-
-
-def routed_together(
-    frames: Sequence[Verified], router: Router, partitions: int, factor: int
-) -> bool:
-    """Whether `verify_routing` passes each, without a look at keys; where not, it has to say so."""
-    batches = [each.batch for each in frames if each.batch is not None]
-    if len(batches) < len(frames) or not batches:
-        return False
-    from dss_core import arrow_together
-
-    named = [each.header.partition for each in frames]
-    return arrow_together.all_routed(batches, named, router, partitions, factor)

@@ -28,17 +28,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 import xxhash
 
-from dss_core.build import build_frame, limits_hold, split_columns
+from dss_core.build import build_frame, split_columns
 from dss_core.columns import Columns
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_core.frame import read_header
 from dss_core.limits import FRAME_BYTES_MAX, STAGED_READ_BYTES
 from dss_core.producer_ids import NO_PRODUCER
+from dss_core.subject_table import Buffer
+
+if TYPE_CHECKING:
+    from dss_core.arrow_columns import Run
 
 STAGED_HEAD_BYTES = 64
 STAGED_SUFFIX = ".staged"
@@ -104,21 +108,32 @@ class StagedWriter:
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: as `build_frame`.
         """
-        checked = limits_hold(columns)
+        if hasattr(columns.payloads, "to_pylist"):
+            self.add_runs(columns, [(partition, 0, columns.records)])
+            return
         for part in split_columns(columns):
-            frame = build_frame(
-                part,
-                partition=partition,
-                producer_id=NO_PRODUCER,
-                sequence=0,
-                limits_checked=checked,
-            )
+            frame = build_frame(part, partition=partition, producer_id=NO_PRODUCER, sequence=0)
             self.add_frame(frame, part.records)
+
+    def add_runs(self, columns: Columns, runs: "Sequence[Run]") -> None:
+        """Append records that are Arrow arrays, run after run, each cut into frames.
+
+        Raises:
+            RecordTooLarge, IllegalSubject, IllegalArgument: as `build_frame`.
+        """
+        from dss_core.built_runs import BuiltRuns
+
+        built = BuiltRuns(columns, producer_id=NO_PRODUCER, sequence=0)
+        for pieces, records in built.frames(runs):
+            self._write(pieces, records)
 
     def add_frame(self, frame: bytes, records: int) -> None:
         """Append a frame that was built with `NO_PRODUCER` and sequence 0."""
-        self._file.write(frame)
-        self._bytes += len(frame)
+        self._write([frame], records)
+
+    def _write(self, pieces: Sequence[Buffer], records: int) -> None:
+        self._file.writelines(pieces)
+        self._bytes += sum(map(len, pieces))
         self._records += records
 
     @property

@@ -18,13 +18,13 @@ from dss_core.frame import (
     HEADER_BYTES,
     LAYOUT_ARROW,
     assemble,
-    examine_together,
     headers_of,
     stamped,
     verify,
     verify_stored,
     whole_frames,
 )
+from dss_core.frames_together import examine_together
 from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.subject_table import encoded_subject
 from support.proof_share import share

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from dss_core.errors import SubjectOutsideTopic
 from dss_core.frame import Verified
-from dss_core.frame_routing import routed_together, verify_routing
+from dss_core.frame_routing import verify_routing
+from dss_core.frames_together import routed_together
 from dss_core.staged import BadStagedFile
 from dssd.limits import HASH_KEYS_ONE_FRAME_IN
 from dssd.topics.model import StorageTopic, Topic

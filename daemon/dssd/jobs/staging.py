@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import DssError, StagedFileRefused
-from dss_core.frame import Verified, examine_together
+from dss_core.frame import Verified
+from dss_core.frames_together import examine_together
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.staged import (
     STAGED_SUFFIX,
