@@ -137,7 +137,7 @@ def hard_on_requests(seed: int) -> Plan:
     )
 
 
-LATE = range(share(11, 25))
+LATE = range(160, 160 + share(18, 60))
 """Seeds of such plans, in some of which a record was stored twice."""
 
 
