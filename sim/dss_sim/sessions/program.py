@@ -67,6 +67,7 @@ class Program:
         self.connections: list[LibraryLink] = []
         self.newest: LibraryLink | None = None
         """Of those that were opened; the daemon may receive no ack of an earlier one."""
+        self._newest_epoch = 0
         self.processes: list[Process] = []
         self._deaths = 0
 
@@ -133,8 +134,10 @@ class Program:
         if not item.session_present or item.session_id != self.session_id:
             self.sure.clear()
             self.asked.clear()
+        elif item.session_epoch < self._newest_epoch:
+            return  # it was taken over while this answer was on its way
         self.session_id = item.session_id
-        self.newest = link
+        self.newest, self._newest_epoch = link, item.session_epoch
 
     def ended(self, process: Process) -> None:
         """A process is gone."""

@@ -52,6 +52,7 @@ ONCE_FAILED_WITH_PROGRAMS = {
     4120: "the judge of turns took only killed processes for clients that vanished with a record",
     4533: "a handler of the session before ended the chain of a grant of the same number",
     7620: "a delay that a user chose after the ack wait ran out was forgotten",
+    9212: "the judge took the later answer for the newer connection where two began at once",
     5890: "`run` handed out after a stand-still though the loss of its connection had been read",
 }
 
