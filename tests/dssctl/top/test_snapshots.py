@@ -104,9 +104,12 @@ async def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def taken(dashboard: Seen, pilot: Pilot[None], keys: tuple[str, ...]) -> None:
-    """Press the keys; then nothing moves any more."""
+    """Press the keys; what that asks for is answered and shown, and nothing moves any more."""
     for key in keys:
         await pilot.press(key)
+    while dashboard.view.tab.question is not None and dashboard.view.answer is None:
+        await pilot.pause()
+    dashboard.now()
     await pilot.pause()
 
 
