@@ -52,9 +52,9 @@ async def replayed(daemon: Daemon, name: str) -> Replayed:
     """Replay all of it as fast as it goes, from the first look at the manifest to the end."""
     lines: list[dict[str, object]] = []
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        await _make(client, name, 0)
+        await make(client, name, 0)
         pid = (await client.daemon.status()).pid
-        async with _driver(daemon, name, lines) as driver:
+        async with started_driver(daemon, name, lines) as driver:
             most = 0.0
             async with within(DRIVEN_SECONDS_MAX, f"the job {name}"):
                 while (held := _resident_mib(driver.pid)) is not None:
@@ -63,7 +63,7 @@ async def replayed(daemon: Daemon, name: str) -> Replayed:
         job = await client.jobs.get(name)
         if job.state != "done":
             raise BenchError(f"the job {name} is {job.state}: {job.failure}")
-        took_s = _at_s(lines[-1]) - _at_s(lines[0])
+        took_s = at_s(lines[-1]) - at_s(lines[0])
         return Replayed(job.records / took_s, most, _resident_mib(pid) or 0.0)
 
 
@@ -81,8 +81,8 @@ async def live_p99_ms(
     if name is None:
         return await _live(daemon)
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        await _make(client, name, LIVE_RATE_BYTES_S)
-        async with _driver(daemon, name, [], driver):
+        await make(client, name, LIVE_RATE_BYTES_S)
+        async with started_driver(daemon, name, [], driver):
             while (await client.jobs.get(name)).published == 0:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(LOOK_S)
             taken_ms = await _live(daemon)
@@ -96,30 +96,33 @@ async def _live(daemon: Daemon) -> float:
     return float((await run_program("live", daemon.endpoint, TARGET, str(LIVE_S)))["p99_ms"])
 
 
-async def _make(client: Client, name: str, rate_bytes_s: int) -> None:
+async def make(client: Client, name: str, rate_bytes_s: int) -> None:
     change = CreateJob(name, "replay", source=TOPIC, target=TARGET, rate_bytes_s=rate_bytes_s)
     await client.operations.apply(await client.operations.plan(change))
 
 
 @asynccontextmanager
-async def _driver(
+async def started_driver(
     daemon: Daemon,
     name: str,
     lines: list[dict[str, object]],
     driver: Sequence[str] = LOCAL_DRIVER,
 ) -> AsyncIterator[Process]:
-    """A driver, which has ended when the block has."""
+    """A driver, which has ended when the block has; ``lines`` get what it logs."""
     command = (sys.executable, "-m", *driver, name, "--endpoint", daemon.endpoint)
+
+    def heard(line: bytes) -> None:
+        if line.startswith(b"{"):  # Spark writes lines of its own between
+            lines.append(json.loads(line))
+
     async with asyncio.TaskGroup() as tasks:
-        process = await Process.start(
-            tasks, f"driver of {name}", command, heard=lambda line: lines.append(json.loads(line))
-        )
+        process = await Process.start(tasks, f"driver of {name}", command, heard=heard)
         with process.blamed():
             yield process
             await process.ended(DRIVEN_SECONDS_MAX)
 
 
-def _at_s(line: dict[str, object]) -> float:
+def at_s(line: dict[str, object]) -> float:
     return datetime.fromisoformat(str(line["at"])).timestamp()
 
 

@@ -96,6 +96,11 @@ class Process:
         """Its number."""
         return self._process.pid
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.returncode is None
+
     def send_signal(self, signal_: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
         if self._process.returncode is None:

@@ -51,16 +51,26 @@ def own_s(pid: int) -> float:
 
 def tree_s(pid: int) -> float:
     """What a process and all that it has started have spent."""
+    return sum(process.spent_s for process in _tree(pid).values())
+
+
+def below(pid: int) -> list[int]:
+    """A process, and all that it has started and that run."""
+    return list(_tree(pid))
+
+
+def _tree(pid: int) -> dict[int, _Process]:
     processes = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             processes[int(stat.parent.name)] = _looked_at(stat)
-    spent_s, left = 0.0, [pid]
+    found, left = {}, [pid]
     while left:
         one = left.pop()
-        spent_s += processes[one].spent_s if one in processes else 0.0
+        if one in processes:
+            found[one] = processes[one]
         left += [child for child, process in processes.items() if process.parent == one]
-    return spent_s
+    return found
 
 
 def _looked_at(stat: Path) -> _Process:

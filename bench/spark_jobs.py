@@ -1,11 +1,9 @@
-"""Jobs on Spark: their rates and costs at some sizes, how they start, and who produces beside them.
+"""Jobs on Spark: their rates and costs, how they start, and who produces beside them.
 
-Alone: ``bench/spark_jobs.py 250000 1000000`` prints what a replay of each size takes:
-millions of records a second, and microseconds of processor time a record.
+How they grow with their size: `spark_sizes`.
 """
 
 import asyncio
-import json
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -137,20 +135,3 @@ def _drivers(pid: int) -> Iterator[int]:
         for task in Path(f"/proc/{one}/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
                 left += map(int, (task / "children").read_text().split())
-
-
-async def _sizes(sizes: Sequence[str]) -> None:
-    for size in sizes:
-        for found in await rates(int(size)):
-            sys.stdout.write(json.dumps({"records": int(size), **_shown(found)}) + "\n")
-            sys.stdout.flush()
-
-
-def _shown(found: dict[str, Rate]) -> dict[str, list[float]]:
-    return {
-        name: [round(each.million_per_s, 3), round(each.cpu_us, 2)] for name, each in found.items()
-    }
-
-
-if __name__ == "__main__":
-    asyncio.run(_sizes(sys.argv[1:]))

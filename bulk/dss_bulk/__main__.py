@@ -9,20 +9,22 @@ import sys
 import dss_client
 from dss_bulk.driver import drive
 from dss_bulk.local_engine import LocalEngine
+from dss_bulk.own_process import in_one_thread, set_up
+from dss_bulk.priority import give_way
 from dss_bulk.telling import progressed, run, tell
-from dss_bulk.without_pandas import never_load_pandas
 
 
 def main() -> int:
     """Drive the job that the command line names."""
-    never_load_pandas()
+    give_way()
+    set_up()
     parser = argparse.ArgumentParser(prog="python -m dss_bulk", description=__doc__)
     parser.add_argument("job", help="its name or number")
     parser.add_argument("--endpoint", help="of the daemon")
     parser.add_argument("--wire", action="store_true", help="read no files of the daemon")
     arguments = parser.parse_args()
     engine = LocalEngine(in_place=not arguments.wire)
-    return run(_drive(arguments.job, arguments.endpoint, engine))
+    return run(in_one_thread(_drive(arguments.job, arguments.endpoint, engine)))
 
 
 async def _drive(job: str, endpoint: str | None, engine: LocalEngine) -> None:

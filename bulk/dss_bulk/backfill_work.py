@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import pyarrow as pa
+
 from dss_bulk.inputs import InputFile, Inputs
 from dss_bulk.limits import BACKFILL_ROWS_PER_CHUNK, REJECTS_MAX
 from dss_bulk.rejects import Reject
-from dss_bulk.rows import RowRule, records_of
+from dss_bulk.rows import RowRule, checked, records_of
 from dss_bulk.staging import Staging
 from dss_bulk.target import Target
 from dss_bulk.work import ChunkDone
@@ -56,35 +58,54 @@ def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     return tuple(found)
 
 
+class Look:
+    """Looks through rows, before anything is made of them, and keeps what they would give."""
+
+    def __init__(self, rule: RowRule, patterns: Sequence[str] = ()) -> None:
+        """Begin with no rows; subjects have to meet one of the patterns, if there are any."""
+        self.records = 0
+        self.rejects: list[Reject] = []
+        self._rule = rule
+        self._patterns = patterns
+        self._filters = [TopicFilter.parse(pattern) for pattern in patterns]
+        self._seen: set[str] = set()
+
+    def take(self, rows: pa.Table, paths: Sequence[str]) -> None:
+        """Look through some more.
+
+        Raises:
+            SubjectOutsideTopic: a record has a subject that none of the patterns meets.
+            RowsRefused: more rows are rejected than one job may have.
+            IllegalArgument: a column is not as it should be.
+        """
+        found = checked(rows, paths, self._rule)
+        self.records += found.records
+        self.rejects += found.rejects
+        for subject in found.subjects - self._seen if self._filters else ():
+            if not any(each.matches(subject) for each in self._filters):
+                raise SubjectOutsideTopic(
+                    subject=subject, topic=self._rule.topic, patterns=", ".join(self._patterns)
+                )
+        self._seen |= found.subjects
+        if len(self.rejects) > REJECTS_MAX:
+            raise rows_refused(self.rejects)
+
+
 def looked_through(
-    inputs: Inputs, rule: RowRule, patterns: Sequence[str] = ()
-) -> tuple[int, list[Reject]]:
-    """How many records all rows make, and the rows that make none.
+    paths: Sequence[Path], rule: RowRule, patterns: Sequence[str] = ()
+) -> tuple[Inputs, Look]:
+    """The files, and what all of their rows would give; each file is read once.
+
+    A chunk that is published stays so, and none is before all rows were looked at. So a driver
+    reads them once more, when there is a job.
 
     Raises:
-        SubjectOutsideTopic: a record has a subject that none of the target's patterns meets.
-        RowsRefused: more rows are rejected than one job may have.
+        SubjectOutsideTopic, RowsRefused: as of `Look.take`.
         InputRefused, IllegalArgument: a file or a column is not as it should be.
     """
-    records = 0
-    rejects: list[Reject] = []
-    filters = [TopicFilter.parse(pattern) for pattern in patterns]
-    seen: set[str] = set()
-    paths = [file.path for file in inputs.files]
-    for rows in inputs.batches(0, inputs.rows):
-        made = records_of(rows, paths, rule, 0)
-        records += made.records.num_rows
-        rejects += made.rejects
-        subjects = set(made.records["subject"].unique().to_pylist()) - seen
-        for subject in subjects if filters else ():
-            if not any(each.matches(subject) for each in filters):
-                raise SubjectOutsideTopic(
-                    subject=subject, topic=rule.topic, patterns=", ".join(patterns)
-                )
-        seen |= subjects
-        if len(rejects) > REJECTS_MAX:
-            raise rows_refused(rejects)
-    return records, rejects
+    look = Look(rule, patterns)
+    inputs = Inputs.looked_at(paths, rule, look.take)
+    return inputs, look
 
 
 def rows_refused(rejects: Sequence[Reject], rows: int = 0) -> RowsRefused:

@@ -22,6 +22,7 @@ from dss_core.origin import HOP, JOB, ORIGIN, ORIGIN_HEADERS, ORIGIN_US, Source,
 _NAMES = (ORIGIN, ORIGIN_US, JOB, HOP)
 """The headers of a record that is copied for the first time, in the order of `copied_headers`."""
 
+_FIRST_HOP = "1"
 _I32_BYTES = 4
 
 
@@ -85,18 +86,24 @@ def _origins(table: pa.Table, rule: CopyRule) -> pa.BinaryArray:
     names = pa.array([f"{stream}@" for stream in streams.dictionary.to_pylist()], pa.utf8())
     stream = names.take(streams.indices)
     offset = flat(table["offset"]).cast(pa.utf8())
-    time_us = flat(table["append_time_us"]).cast(pa.utf8())
-    joined = pc.binary_join_element_wise(stream, offset, time_us, f"{rule.job}1", "")
+    job = rule.job.encode()
+    joined = pc.binary_join_element_wise(stream, offset, _behind_origin(table, job), "")
     # Where the origin, the time and the job of each record begin, and its hop.
     origin = pa.Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
-    lengths = pc.add(pc.binary_length(stream), pc.binary_length(offset))
-    time = pc.add(origin[:-1], lengths)
-    job = pc.add(time, pc.binary_length(time_us))
-    hop = pc.subtract(origin[1:], pa.scalar(1, pa.int32()))
-    places = _in_turns(origin, time, job, hop)
+    time = pc.add(origin[:-1], pc.add(pc.binary_length(stream), pc.binary_length(offset)))
+    hop = pc.subtract(origin[1:], pa.scalar(len(_FIRST_HOP), pa.int32()))
+    places = _in_turns(origin, time, pc.subtract(hop, pa.scalar(len(job), pa.int32())), hop)
     return pa.Array.from_buffers(
         pa.binary(), len(_NAMES) * len(joined), [None, places, joined.buffers()[2]]
     )
+
+
+def _behind_origin(table: pa.Table, job: bytes) -> pa.StringArray:
+    """The time, the job and the hop of each record, joined; records of a frame have them alike."""
+    times = _encoded(table["append_time_us"])
+    texts = times.dictionary.cast(pa.utf8())
+    each = pc.binary_join_element_wise(texts, job.decode() + _FIRST_HOP, "")
+    return each.take(times.indices)
 
 
 def _in_turns(first: pa.Int32Array, *others: pa.Int32Array) -> pa.Buffer:

@@ -27,12 +27,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.limits import AWAY_REST_S, AWAY_S, FULL_DISK_REST_S, FULL_DISK_S
+from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
 from dss_client.jobs import Lease
 from dss_core.errors import (
+    PASSING,
     DiskFull,
     DssError,
     EngineLost,
@@ -40,18 +41,12 @@ from dss_core.errors import (
     JobFenced,
     JobNotFound,
     JobNotInState,
-    OutcomeUnknown,
-    Stopping,
-    Unreachable,
 )
 
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
-AWAY = (OutcomeUnknown, Unreachable, Stopping)
-"""What is said of a daemon that is away: killed, or about to be started again."""
-
-PASSING = (*AWAY, EngineLost, ExecutorIncomplete, DiskFull)
+LEFT_OPEN = (*PASSING, EngineLost, ExecutorIncomplete, DiskFull)
 """The daemon or the engine is away or not whole, or there is no room: another driver may go on
 later."""
 
@@ -121,7 +116,7 @@ async def drive(
             raise
         try:
             await _work_off(work, lease, on_progress or _silent, engine.chunks_at_once)
-        except (JobFenced, *PASSING):
+        except (JobFenced, *LEFT_OPEN):
             raise
         except ENDED:
             work.discard()
@@ -182,8 +177,9 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
         DiskFull: there was none for too long.
     """
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + FULL_DISK_S
+    until_s: float | None = None
     while True:
+        began_s = loop.time()
         try:
             return await act()
         except (DiskFull, OSError) as refused:
@@ -191,35 +187,19 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
                 raise
             if lease.lost is not None:
                 raise lease.lost from refused
-            if loop.time() >= until_s:
+            now_s = loop.time()
+            # What took longer than the whole wait had room until then, or was paused.
+            if until_s is None or now_s - began_s > FULL_DISK_S:
+                until_s = now_s + FULL_DISK_S
+            if now_s >= until_s:
                 raise DiskFull from refused
         lease.said = json.dumps({"waits": "the disk is full"})
         await asyncio.sleep(FULL_DISK_REST_S)
 
 
-async def _over_restarts(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
-    """What the act gives, which is done again where the daemon was away: it changes nothing there.
-
-    Raises:
-        OutcomeUnknown, Unreachable, Stopping: it was away for too long.
-    """
-    loop = asyncio.get_running_loop()
-    until_s = float("inf")
-    while True:
-        try:
-            return await act()
-        except AWAY as gone:
-            if lease.lost is not None:
-                raise lease.lost from gone
-            until_s = min(until_s, loop.time() + AWAY_S)
-            if loop.time() >= until_s:
-                raise
-        await asyncio.sleep(AWAY_REST_S)
-
-
 def _begun(work: Work, chunk: JobChunk, lease: Lease) -> asyncio.Task[ChunkDone]:
     reads = partial(work.chunk, chunk, last=chunk.number == lease.job.chunks - 1)
-    act = partial(_over_restarts, lease, reads)
+    act = partial(lease.over_restarts, reads)
     return asyncio.create_task(_with_room(lease, act), name=f"chunk {chunk.number}")
 
 

@@ -5,6 +5,7 @@
     TARGET/
       _dss_export.json                     what was exported: the runs, and where each stream ended
       run=000001/                          appears at once, by one rename
+        _dss_run.json                      the same as it is with this run
         date=2026-11-22/hour=05/
           part-00000012-0.parquet          chunk 12; its records of this hour, in their order
       .run=000002.export-9/                being written; readers pass over names with a dot
@@ -13,7 +14,9 @@ Date and hour are of the time of appending, in UTC. Columns: stream, offset, sub
 headers, time, append_time.
 
 Invariant: what stands below ``run=`` never changes. A driver that is replaced writes each file
-anew under the same name, and the rename comes last, so a run is there whole or not at all.
+anew under the same name, and the rename comes last, so a run is there whole or not at all. With it
+comes what it exported: a folder whose last run is not noted yet, for want of room or because of a
+kill, says all the same whose it is and where the next one begins.
 """
 
 import json
@@ -21,7 +24,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +36,7 @@ from dss_bulk.limits import EXPORT_ROWS_PER_GROUP
 from dss_core.errors import ExportBroken
 
 MANIFEST = "_dss_export.json"
+RUN_MANIFEST = "_dss_run.json"
 HEADERS = pa.list_(
     pa.struct([pa.field("name", pa.utf8(), nullable=False), pa.field("value", pa.binary())])
 )
@@ -113,24 +117,22 @@ class ExportRun:
 
     def __init__(self, target: Path, topic: str, topic_id: int, job: str) -> None:
         self._target = target
-        self._topic, self._topic_id = topic, topic_id
-        state = state_of(target)
-        if state is not None and (state.topic, state.topic_id) != (topic, topic_id):
+        state = state_of(target) or ExportState(topic, topic_id, 0, {}, "")
+        if (state.topic, state.topic_id) != (topic, topic_id):
             raise ExportBroken(
                 folder=target, reason=f"it holds topic {state.topic} (id {state.topic_id})"
             )
-        self._before = state
+        self._state = state
         self._job = job
-        self.published = state is not None and state.job == job
-        """Whether an earlier driver of the job came to its end, but for the last commit."""
-        self.number = 1 if state is None else state.runs + 1
-        self.folder = target / f"run={self.number:06d}"
+        self.published = state.job == job
+        """Whether readers see it, by this driver or an earlier one of the job."""
+        self.folder = _folder_of_run(target, max(state.runs + (not self.published), 1))
         self.unfinished = target / f".{self.folder.name}.{job}"
 
     @property
     def ends_before(self) -> Mapping[str, int]:
         """By stream: where earlier runs ended."""
-        return {} if self._before is None else self._before.ends
+        return self._state.ends
 
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
         """Write the rows of a chunk, given by stream; how many there were.
@@ -160,42 +162,37 @@ class ExportRun:
     def publish(self, ends: Mapping[str, int]) -> None:
         """Make the run readable, and note where the next one begins.
 
-        Repeated after a kill in its middle it goes on where it was.
+        Repeated after a kill in its middle, or for want of room, it goes on where it was.
 
         Raises:
             ExportBroken: another export was quicker.
             OSError: the folder cannot be changed.
         """
-        if self.unfinished.exists():
-            if self.folder.exists():
-                reason = f"another export has published {self.folder.name} meanwhile"
-                raise ExportBroken(folder=self._target, reason=reason)
-            for left in self.unfinished.rglob(f"*{UNFINISHED}"):
-                left.unlink()  # of an attempt that was given up
-            self.unfinished.rename(self.folder)
-        self._note(ends)
+        if not self.published:
+            before, there = self._state, self.unfinished.exists()
+            state = replace(
+                before, runs=before.runs + there, ends={**before.ends, **ends}, job=self._job
+            )
+            if there:
+                self._appear(state)
+            self._state = state
+            self.published = True
+        self._target.mkdir(parents=True, exist_ok=True)
+        _write(self._target / MANIFEST, self._state)
+
+    def _appear(self, state: ExportState) -> None:
+        if self.folder.exists():
+            reason = f"another export has published {self.folder.name} meanwhile"
+            raise ExportBroken(folder=self._target, reason=reason)
+        for left in self.unfinished.rglob(f"*{UNFINISHED}"):
+            left.unlink()  # of an attempt that was given up
+        _write(self.unfinished / RUN_MANIFEST, state)
+        self.unfinished.rename(self.folder)
+        _sync(self._target)
 
     def discard(self) -> None:
         """Remove what was written and not published."""
         shutil.rmtree(self.unfinished, ignore_errors=True)
-
-    def _note(self, ends: Mapping[str, int]) -> None:
-        said = {
-            "format": _FORMAT,
-            "topic": self._topic,
-            "topic_id": self._topic_id,
-            "runs": self.number if self.folder.exists() else self.number - 1,
-            "ends": {**self.ends_before, **ends},
-            "job": self._job,
-        }
-        unfinished = self._target / f".{MANIFEST}"
-        self._target.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w") as file:
-            json.dump(said, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.rename(self._target / MANIFEST)
-        _sync(self._target)
 
 
 def write_part(run: Path, folder: str, chunk: int, rows: pa.Table) -> None:
@@ -229,7 +226,17 @@ def state_of(target: Path) -> ExportState | None:
     Raises:
         ExportBroken: it holds something else.
     """
-    path = target / MANIFEST
+    noted = _read(target, target / MANIFEST)
+    runs = 0 if noted is None else noted.runs
+    # A run that appeared and is not noted yet.
+    return _read(target, _folder_of_run(target, runs + 1) / RUN_MANIFEST) or noted
+
+
+def _folder_of_run(target: Path, number: int) -> Path:
+    return target / f"run={number:06d}"
+
+
+def _read(target: Path, path: Path) -> ExportState | None:
     try:
         said = json.loads(path.read_text())
         if said["format"] != _FORMAT:
@@ -238,7 +245,18 @@ def state_of(target: Path) -> ExportState | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise ExportBroken(folder=target, reason=f"{MANIFEST} cannot be read") from error
+        raise ExportBroken(folder=target, reason=f"{path.name} cannot be read") from error
+
+
+def _write(path: Path, state: ExportState) -> None:
+    """Replace the file, durably."""
+    unfinished = path.with_name(f".{path.name}")
+    with unfinished.open("w") as file:
+        json.dump({"format": _FORMAT, **asdict(state)}, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(path)
+    _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

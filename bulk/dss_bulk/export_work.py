@@ -70,8 +70,8 @@ class ExportWork:
         if not self._run.published:
             # The loop keeps the lease while a slow disk is written to.
             await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
-            if last:
-                await asyncio.to_thread(self._run.publish, self._params.ends)
+        if last:
+            await asyncio.to_thread(self._run.publish, self._params.ends)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 

@@ -8,6 +8,7 @@ Invariant: all files have the same columns of the same types; a row is named by 
 and one that cannot be read is there with the reason (`dss_bulk.csv_rows`).
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
@@ -32,6 +33,9 @@ FORMATS = {
 
 Read = TypeVar("Read")
 
+Look = Callable[[pa.Table, Sequence[str]], None]
+"""Is given rows, and the paths of the files that they are of."""
+
 
 class InputFile(NamedTuple):
     """A file as it was when the job was planned."""
@@ -53,16 +57,20 @@ class Inputs:
         """The file that was read last: chunk after chunk takes its rows from it."""
 
     @classmethod
-    def looked_at(cls, paths: Sequence[Path], rule: RowRule) -> Self:
-        """Look at every file.
+    def looked_at(cls, paths: Sequence[Path], rule: RowRule, look: Look | None = None) -> Self:
+        """Look at every file; and, where that is wanted, at each row.
+
+        Args:
+            paths: of the files, in their order.
+            rule: which columns they have to have, and how rows are ordered.
+            look: is given all rows, as `batches` has them, and the paths that ``__file`` counts.
 
         Raises:
             InputRefused: one cannot be read, has other columns or types than the first, or lacks
-                a column that is named.
+                a column that is named; or rows cannot be ordered.
         """
-        files: list[InputFile] = []
+        inputs = cls((), rule)
         schema: pa.Schema | None = None
-        table: pa.Table | None = None
         for path in paths:
             own, rows, table = _head(path)
             _require_columns(path, own, rule)
@@ -70,11 +78,20 @@ class Inputs:
                 raise InputRefused(file=path, reason=_difference(schema, own))
             schema = own
             stat = path.stat()
-            files.append(InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows))
-        inputs = cls(files, rule)
-        if table is not None:
-            inputs._keep(len(files) - 1, table)
+            file = InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows)
+            inputs.files = (*inputs.files, file)
+            if table is not None:
+                inputs._keep(len(inputs.files) - 1, table)
+            if look is not None and not rule.order:
+                inputs._show(look, inputs.rows - rows)
+        if look is not None and rule.order:
+            inputs._show(look, 0)
         return inputs
+
+    def _show(self, look: Look, start: int) -> None:
+        paths = [file.path for file in self.files]
+        for rows in self.batches(start, self.rows):
+            look(rows, paths)
 
     @property
     def rows(self) -> int:
@@ -150,6 +167,11 @@ class Inputs:
         return table
 
 
+def size_of(paths: Sequence[Path]) -> int:
+    """The bytes of files, as far as these are there: what is wrong with one is told later."""
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
 def _head(path: Path) -> tuple[pa.Schema, int, pa.Table | None]:
     """The columns of a file, how many rows it has, and these, where they had to be read."""
     if _format(path) == "parquet":
@@ -178,9 +200,11 @@ def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
     try:
         return read(path)
     except OSError as error:
-        raise InputRefused(file=path, reason=error.strerror or str(error)) from error
+        # Arrow's own errors have a number, and a long sentence around what it means.
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputRefused(file=path, reason=reason) from error
     except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].removesuffix(".")
         raise InputRefused(file=path, reason=f"it cannot be read ({reason})") from error
 
 

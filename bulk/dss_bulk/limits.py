@@ -1,8 +1,16 @@
 """Every bound of the drivers of bulk jobs, with its unit last and its reason."""
 
+DRIVER_NICENESS = 10
+"""Of a driver, and of all that it starts here: beside whoever produces and consumes it gets a tenth
+of a processor, and all that they leave."""
+
 STAGED_BATCH_BYTES = 32 << 20
 """Records gathered before they are routed and written: each partition gets frames of the usual
 size, and memory stays flat however large the chunk is."""
+
+STAGED_RECORD_BYTES = 64
+"""What a record takes in a table beside key, payload and headers: to add up all columns of each
+table would take as long as to decode it."""
 
 LOCAL_CHUNKS_AT_ONCE = 2
 """Of the local engine: while the daemon takes one in, the next is staged. More would wait, and each
@@ -28,13 +36,6 @@ FULL_DISK_S = 600.0
 
 FULL_DISK_REST_S = 1.0
 """Between two tries: what was staged is kept, so a try of a commit costs little."""
-
-AWAY_S = 600.0
-"""How long a driver waits for a daemon that was lost while it read a chunk: as long as for the
-answer of a commit. Then it ends, and the job waits for the next driver."""
-
-AWAY_REST_S = 0.5
-"""Between two tries: a daemon that is there again is asked soon, and one that starts not often."""
 
 AUDIT_EXAMPLES_MAX = 5
 """Places that a report names of each finding: enough to look at, the count says the rest."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.csv_rows import REJECT
+from dss_bulk.payload_bounds import payloads_fit
 from dss_bulk.rejects import Reject
 from dss_bulk.tables import HEADERS_TYPE
 from dss_core.arrow_layout import no_headers
@@ -83,6 +84,30 @@ class RowsMade(NamedTuple):
     rejects: list[Reject]
 
 
+class RowsChecked(NamedTuple):
+    """What a batch of rows would give."""
+
+    records: int
+    subjects: set[str]
+    """Of these records."""
+    rejects: list[Reject]
+
+
+class _Values(NamedTuple):
+    """Of each row, but its payload."""
+
+    subjects: list[str]
+    keys: list[bytes | None]
+    times_us: list[int | None]
+    rejects: dict[int, Reject]
+    """By row: those that make no record."""
+
+    @property
+    def kept(self) -> list[int]:
+        """The rows that do."""
+        return [row for row in range(len(self.keys)) if row not in self.rejects]
+
+
 def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int) -> RowsMade:
     """The records of rows, in their order, with the columns that staging takes.
 
@@ -95,30 +120,57 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
     Raises:
         IllegalArgument: a column has values that cannot be what it is named for.
     """
+    payloads = _payloads(rows, rule)
+    values = _values(rows, files, rule, now_us, list(map(len, payloads)))
+    kept = values.kept
+    records = _table(
+        [values.subjects[at] for at in kept],
+        [values.keys[at] for at in kept],
+        [payloads[at] for at in kept],
+        [values.times_us[at] for at in kept],
+    )
+    return RowsMade(records, list(values.rejects.values()))
+
+
+def checked(rows: pa.Table, files: Sequence[str], rule: RowRule) -> RowsChecked:
+    """What `records_of` gives, without the records: payloads are made only where one may be wrong.
+
+    Raises:
+        IllegalArgument: as `records_of`.
+    """
+    fit = payloads_fit(rows, rule.payload)
+    sizes = [0] * rows.num_rows if fit else list(map(len, _payloads(rows, rule)))
+    values = _values(rows, files, rule, 0, sizes)
+    kept = values.kept
+    return RowsChecked(
+        len(kept), {values.subjects[at] for at in kept}, list(values.rejects.values())
+    )
+
+
+def _values(
+    rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int, payload_bytes: Sequence[int]
+) -> _Values:
     plain = {name: rows[name].to_pylist() for name in set(rule.columns) - {rule.payload}}
     keys = _keys(plain, rows.num_rows, rule)
     subjects = _subjects(plain, rows.num_rows, rule)
-    payloads = _payloads(rows, rule)
     times = [None] * rows.num_rows if rule.time is None else plain[rule.time]
     times_us = [now_us if value is None else _time_us(value) for value in times]
-    reasons = _reasons(keys, subjects, payloads, rule) | _unreadable(rows)
+    reasons = _reasons(keys, subjects, payload_bytes, rule) | _unreadable(rows)
     for at, time_us in enumerate(times_us):
         if time_us is None:
             reasons.setdefault(at, f"its {rule.time} is no time: {str(times[at])[:40]}; {_TIMES}")
-    kept = [row for row in range(rows.num_rows) if row not in reasons]
+    return _Values(subjects, keys, times_us, _rejects(rows, files, reasons))
+
+
+def _rejects(rows: pa.Table, files: Sequence[str], reasons: dict[int, str]) -> dict[int, Reject]:
+    if not reasons:
+        return {}
     numbers = zip(rows["__file"].to_pylist(), rows["__row"].to_pylist(), strict=True)
-    rejects = [
-        Reject(files[file], row, reasons[at])
+    return {
+        at: Reject(files[file], row, reasons[at])
         for at, (file, row) in enumerate(numbers)
         if at in reasons
-    ]
-    records = _table(
-        [subjects[at] for at in kept],
-        [keys[at] for at in kept],
-        [payloads[at] for at in kept],
-        [times_us[at] for at in kept],
-    )
-    return RowsMade(records, rejects)
+    }
 
 
 def _unreadable(rows: pa.Table) -> dict[int, str]:
@@ -219,20 +271,20 @@ def _time_us(value: object) -> int | None:
 
 
 def _reasons(
-    keys: list[bytes | None], subjects: list[str], payloads: list[bytes], rule: RowRule
+    keys: list[bytes | None], subjects: list[str], payload_bytes: Sequence[int], rule: RowRule
 ) -> dict[int, str]:
     """Why rows make no record, by row of the batch."""
     found: dict[int, str] = {}
     wrong_subjects = {subject: _wrong_subject(subject) for subject in set(subjects)}
     needs_key = rule.key is not None and rule.null_key == "refuse"
-    for row, (key, subject, payload) in enumerate(zip(keys, subjects, payloads, strict=True)):
+    for row, (key, subject, size) in enumerate(zip(keys, subjects, payload_bytes, strict=True)):
         if needs_key and key is None:
             found[row] = f"its key {rule.key} is null"
         elif wrong_subjects[subject] is not None:
             found[row] = f"its subject is wrong: {wrong_subjects[subject]}"
         elif key is not None and len(key) > KEY_BYTES_MAX:
             found[row] = f"its key has more than {KEY_BYTES_MAX} bytes"
-        elif len(payload) + len(key or b"") > RECORD_BYTES_MAX:
+        elif size + len(key or b"") > RECORD_BYTES_MAX:
             found[row] = f"it has more than {RECORD_BYTES_MAX} bytes"
     return found
 

@@ -13,8 +13,9 @@ import dss_client
 from dss_bulk.driver import drive
 from dss_bulk.local_engine import LOCAL
 from dss_bulk.next_export import next_export
+from dss_bulk.own_process import in_one_thread, set_up
+from dss_bulk.priority import give_way
 from dss_bulk.telling import progressed, run, tell
-from dss_bulk.without_pandas import never_load_pandas
 from dss_client import Client
 from dss_client.changes import CreateJob, RemoveJob
 from dss_core.counted import counted
@@ -25,7 +26,8 @@ REASON = "a schedule exports what is new"
 
 def main() -> int:
     """Export what the command line names."""
-    never_load_pandas()
+    give_way()
+    set_up()
     parser = argparse.ArgumentParser(prog="python -m dss_bulk.scheduled_export")
     parser.add_argument("job", help="its name")
     parser.add_argument("topic")
@@ -34,7 +36,7 @@ def main() -> int:
     parser.add_argument("--endpoint", help="of the daemon")
     given = parser.parse_args()
     change = CreateJob(given.job, "export", source=given.topic, filter=given.only)
-    return run(_export(change, given.folder.resolve(), given.endpoint))
+    return run(in_one_thread(_export(change, given.folder.resolve(), given.endpoint)))
 
 
 async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from dss_bulk.limits import STAGED_BATCH_BYTES
+from dss_bulk.limits import STAGED_BATCH_BYTES, STAGED_RECORD_BYTES
 from dss_bulk.tables import columns_of
 from dss_bulk.target import Target
 from dss_core.arrow_columns import routed
@@ -73,7 +73,7 @@ class Staging:
         if not table.num_rows:
             return
         self._gathered.append(table)
-        self._gathered_bytes += table.nbytes
+        self._gathered_bytes += _bytes_of(table)
         if self._gathered_bytes >= STAGED_BATCH_BYTES:
             self._write()
 
@@ -106,3 +106,10 @@ class Staging:
         table = table.take(order)
         ordered = columns_of(table if self._finished is None else self._finished(table))
         self._writer.add_runs(ordered, runs)
+
+
+def _bytes_of(table: pa.Table) -> int:
+    """Roughly: the columns that have most of them, and all others as those of usual records."""
+    columns = (table["key"], table["payload"], table["headers"])
+    values = sum(int(column.nbytes) for column in columns)
+    return values + int(table.num_rows) * STAGED_RECORD_BYTES

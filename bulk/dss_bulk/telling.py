@@ -19,11 +19,16 @@ def run(driving: Coroutine[None, None, None]) -> int:
     try:
         asyncio.run(driving)
     except DssError as error:
-        sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
-        return int(error.exit_code)
+        return told(error)
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def told(error: DssError) -> int:
+    """Tell an error; the exit code."""
+    sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
+    return int(error.exit_code)
 
 
 def progressed(progress: Progress) -> None:

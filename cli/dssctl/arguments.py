@@ -15,6 +15,9 @@ OfGroup = Annotated[
 ]
 GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The same as --group.")]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
+IfExists = Annotated[
+    bool, typer.Option("--if-exists", "--ignore-not-found", help="Accept that it is gone.")
+]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int,

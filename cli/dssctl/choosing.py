@@ -15,7 +15,7 @@ class Choice:
     """Some items of a kind, in an order.
 
     Raises:
-        FilterUnreadable: filter or order break the grammar.
+        FilterUnreadable, OrderUnreadable: filter or order break the grammar.
     """
 
     def __init__(self, kind: Kind, wanted: str, sort: str, now_us: int) -> None:

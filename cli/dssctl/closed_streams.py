@@ -13,14 +13,14 @@ def stand_in() -> None:
     """Put something in the place of each that is closed."""
     if sys.stdin is None:
         _open(0, os.O_RDONLY)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stdout is None:
         # For reading only, so that a write to it fails.
         _open(1, os.O_RDONLY)
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
     if sys.stderr is None:
         _open(2, os.O_WRONLY)
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
 
 
 def _open(number: int, flags: int) -> None:

@@ -57,8 +57,38 @@ def _is_request_for_help(failure: BaseException) -> bool:
 def _wrong_usage(failure: BaseException) -> DssError:
     context = getattr(failure, "ctx", None)
     command = context.command_path if context is not None else "dssctl"
-    reason = failure.format_message() if isinstance(failure, typer.TyperException) else failure
+    if isinstance(failure, typer.BadParameter):
+        failure.message = _in_our_words(failure)
+    reason = failure.format_message() if isinstance(failure, typer.TyperException) else str(failure)
+    if reason.startswith(_TOO_MANY):
+        too_many = reason.partition(" (")[2].removesuffix(")")
+        reason = f"there is no place for '{too_many}': the command takes fewer arguments."
     return WrongUsage(reason=reason, command=command)
+
+
+def _in_our_words(failure: typer.BadParameter) -> str:
+    """What is wrong with a number, and what it may be; of anything else as it is."""
+    taken = getattr(failure.param, "type", None)
+    what = _NUMBERS.get(str(getattr(taken, "name", "")))
+    text, wrong, _ = failure.message.partition(" is not ")
+    if what is None or not wrong:
+        return failure.message
+    least, most = getattr(taken, "min", None), getattr(taken, "max", None)
+    from_on = "" if least is None else f" from {least}" + (" on" if most is None else "")
+    to = "" if most is None else f" {'up ' if least is None else ''}to {most}"
+    return f"'{text.strip(chr(39))}' is no {what}{from_on}{to}."
+
+
+_TOO_MANY = "Got unexpected extra argument"
+"""How the parser begins to say it."""
+_NUMBERS = {
+    "integer": "whole number",
+    "int range": "whole number",
+    "integer range": "whole number",
+    "float": "number",
+    "float range": "number",
+}
+"""By what the parser calls what it takes."""
 
 
 def _hint_of(condition: DssError) -> str:

@@ -87,13 +87,21 @@ def stuck(
         commands[:] = [each.reason.command for each in each_stuck]
         return [stuck_item(each) for each in each_stuck]
 
-    list_items(context, found)
+    shown = list_items(context, found)
     _note_commands(settings_of(context), commands)
+    if not shown and settings_of(context).format in {Format.TABLE, Format.WIDE}:
+        note(settings_of(context), "nothing that is listed here is stuck")
 
 
 def why(
     context: typer.Context,
     group: GroupName,
+    in_stream: Annotated[
+        str | None, typer.Argument(metavar="[STREAM]", help="The same as --stream.")
+    ] = None,
+    at_offset: Annotated[
+        int | None, typer.Argument(metavar="[OFFSET]", min=0, help="The same as --offset.")
+    ] = None,
     stream: Annotated[
         str, typer.Option(metavar="STREAM", help="orders/0/3; with --key: look only there.")
     ] = "",
@@ -108,8 +116,11 @@ def why(
 ) -> None:
     """Tell where a record stands for a group, and why it does not come."""
     settings = settings_of(context)
+    if (in_stream and stream) or (at_offset is not None and offset is not None):
+        raise typer.BadParameter("the record is named twice.", ctx=context)
+    stream, offset = in_stream or stream, at_offset if offset is None else offset
     if key is None and (not stream or offset is None):
-        raise typer.BadParameter("name a record: --stream and --offset, or --key.", ctx=context)
+        raise typer.BadParameter("name a record: STREAM and OFFSET, or --key.", ctx=context)
     asked = None if key is None else key.encode(errors="surrogateescape")
     answer = ask(
         settings,

@@ -17,6 +17,9 @@ OPERATION_NUMBER_MAX = (1 << 63) - 1
 DOCUMENT_BYTES_MAX = 64 << 20
 """A plan, or exported offsets: of 65,536 streams with some 100 acknowledged ranges each, less."""
 
+VERBS_NAMED_MAX = 16
+"""Of a noun, where a verb is none of its: the longest has two lines of them."""
+
 CONNECT_WAIT_S = 2.0
 """How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
 
@@ -86,6 +89,8 @@ GROUPS_OF_A_RECORD = 10
 
 PROGRESS_AFTER_S = 1.0
 """A bar that comes and goes sooner is noise."""
+PROGRESS_LINE_S = 10.0
+"""Between two lines of progress where there is no terminal: a log of an hour has 360 of them."""
 NAMES_FRESH_S = 10.0
 """Completion asks the daemon again after it; between key strokes nothing changes."""
 

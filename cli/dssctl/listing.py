@@ -4,15 +4,17 @@ A command names its kind and hands over a question. Invariant: filters, orders, 
 mean the same for every list.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
+from typer.core import TyperArgument
 
 from dssctl.completing.remembering import remember
 from dssctl.connection import ask
 from dssctl.limits import WATCH_INTERVAL_S
-from dssctl.output import Item, Kind, show_list
+from dssctl.output import Item, Kind, note, show_list
 from dssctl.selection import ListRules, Selection, Wanted
 from dssctl.settings import Settings
 from dssctl.tree import Command, KeyOption, settings_of
@@ -29,12 +31,20 @@ class Listing(Command):
     rules: ClassVar[ListRules] = ListRules()
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
-        attributes["params"] = [*(attributes.get("params") or []), *_options(self.rules)]
+        named = [_NamesArgument(self.rules.named.metavar)] if self.rules.named else []
+        own = attributes.get("params") or []
+        attributes["params"] = [*named, *own, *_options(self.rules)]
         super().__init__(name, **attributes)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- Typer's private types
         """Let --watch stand alone."""
         return super().parse_args(ctx, with_bare_watch(args))
+
+    def carry_out(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+        """List once, or again and again."""
+        if settings_of(ctx).listing.watch_s is None and sys.stdout.isatty():
+            return self.carry_out_paged(ctx)
+        return super().carry_out(ctx)
 
 
 def listing(kind: Kind, rules: ListRules | None = None) -> type[Listing]:
@@ -78,9 +88,33 @@ def list_known(context: typer.Context, items: Sequence[Item], kind: Kind | None 
 def _shown(settings: Settings, selection: Selection, items: Sequence[Item], names: str) -> int:
     chosen = selection.of(items)
     show_list(settings, selection.kind, map(selection.for_format, chosen))
+    if settings.listing.pattern and not chosen:
+        note(settings, f"nothing is named {settings.listing.pattern}")
     if names and not selection.wanted.filter:
         remember(names, selection.kind, items)
     return len(chosen)
+
+
+class _NamesArgument(TyperArgument):
+    """Which names are listed."""
+
+    def __init__(self, metavar: str) -> None:
+        super().__init__(
+            param_decls=["pattern"],
+            callback=lambda ctx, argument, value: self._set(ctx, argument, value),
+            required=False,
+            expose_value=False,
+            metavar=metavar,
+            help="Those named so: 'pay*' for one, with anything for *.",
+        )
+
+    def _set(self, ctx: Any, argument: Any, value: str | None) -> None:  # noqa: ANN401 -- Typer's private types
+        if value is None:
+            return
+        if "," in value or any(map(str.isspace, value)):
+            reason = f"'{value}' is no pattern of names: they have no commas and no blanks."
+            raise typer.BadParameter(reason, ctx=ctx, param=argument)
+        ctx.find_root().obj.listing.pattern = value
 
 
 class _ListOption(KeyOption):

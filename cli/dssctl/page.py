@@ -35,7 +35,7 @@ class Page(Command):
         """Look once, or again and again."""
         settings = settings_of(ctx)
         if settings.listing.watch_s is None:
-            return super().carry_out(ctx)
+            return self.carry_out_paged(ctx) if sys.stdout.isatty() else super().carry_out(ctx)
         watch_page(settings, lambda: super(Page, self).carry_out(ctx), settings.listing.watch_s)
         return None
 

@@ -1,4 +1,7 @@
-"""Progress bars on stderr, where a person looks at them and the end is known."""
+"""How far long work is, on stderr: a bar where a person looks, else a line now and then.
+
+Invariant: work that is done soon has no lines; a program that reads JSON along is told nothing.
+"""
 
 import os
 import stat
@@ -8,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dssctl.limits import PROGRESS_AFTER_S
+from dssctl.limits import PROGRESS_AFTER_S, PROGRESS_LINE_S
+from dssctl.output import note
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,8 +23,11 @@ if TYPE_CHECKING:
 def reading(settings: Settings, descriptor: int, title: str) -> Iterator[Callable[[int], None]]:
     """Show how much of a file was read; yields what to call with each number of bytes."""
     facts = os.fstat(descriptor)
-    if not stat.S_ISREG(facts.st_mode) or not sys.stderr.isatty():
+    if not stat.S_ISREG(facts.st_mode):
         yield lambda _size: None
+        return
+    if not sys.stderr.isatty():
+        yield _Read(settings, title, facts.st_size).take
         return
     from rich.progress import DownloadColumn, TimeRemainingColumn
 
@@ -34,7 +41,11 @@ def settling(
     settings: Settings, title: str, parts: str = "streams"
 ) -> Iterator[Callable[[int, int], None]]:
     """Show how many parts of something are done; yields what to call with done and all."""
-    if not sys.stderr.isatty() or settings.machine_readable:
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        yield lambda done, every: lines.tell(lambda: f"{done:,} of {every:,} {parts}")
+        return
+    if settings.machine_readable:
         yield lambda _done, _all: None
         return
     from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -48,7 +59,11 @@ def settling(
 @contextmanager
 def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
     """Show how far a scan is; yields what to call with offsets done and all."""
-    if not sys.stderr.isatty() or settings.machine_readable:
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        yield lambda done, every: lines.tell(lambda: _share(done, every))
+        return
+    if settings.machine_readable:
         yield lambda _done, _all: None
         return
     from rich.progress import TaskProgressColumn, TimeRemainingColumn
@@ -64,7 +79,11 @@ def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
 
     It is gone when it is done, so that what is printed then stands alone.
     """
-    if not sys.stderr.isatty() or settings.machine_readable:
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        yield lambda done, every: lines.tell(lambda: _share(done, every))
+        return
+    if settings.machine_readable:
         yield lambda _done, _all: None
         return
     bar = _LateBar(settings, title)
@@ -77,7 +96,11 @@ def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
 @contextmanager
 def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]:
     """Show what is waited for, once that takes long; yields what to call with how it stands."""
-    if not sys.stderr.isatty() or settings.machine_readable:
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        yield lambda standing: lines.tell(lambda: standing)
+        return
+    if settings.machine_readable:
         yield lambda _standing: None
         return
     from rich.progress import TimeElapsedColumn
@@ -85,6 +108,46 @@ def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]
     with _shown(settings, TimeElapsedColumn(), transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda standing: progress.update(task, description=f"{title}: {standing}")
+
+
+class _Lines:
+    """A line of how far something is, now and then, where nobody sees a bar."""
+
+    def __init__(self, settings: Settings, title: str) -> None:
+        self._settings = settings
+        self._title = title
+        self._next_at = time.monotonic() + PROGRESS_LINE_S
+        self._told = ""
+
+    def tell(self, standing: Callable[[], str]) -> None:
+        """Say it, if it is time to, and another thing than the last one."""
+        now = time.monotonic()
+        if now < self._next_at or self._settings.machine_readable:
+            return
+        said = standing()
+        if said != self._told:
+            self._told, self._next_at = said, now + PROGRESS_LINE_S
+            note(self._settings, f"{self._title}: {said}")
+
+
+class _Read:
+    """How much of a file was read, in lines."""
+
+    def __init__(self, settings: Settings, title: str, size: int) -> None:
+        self._lines = _Lines(settings, title)
+        self._size = size
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """So much more."""
+        self._taken += size
+        self._lines.tell(lambda: _share(self._taken, self._size))
+
+
+def _share(done: int, every: int) -> str:
+    if not every:
+        return f"{done:,}"
+    return f"{100 * done // every} % ({done:,} of {every:,})"
 
 
 class _LateBar:

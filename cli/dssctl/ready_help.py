@@ -16,9 +16,10 @@ def ready_help() -> str:
     columns = min(_columns(), WIDTHS[-1])
     if columns not in WIDTHS:
         return ""
-    path = os.path.join(os.path.dirname(__file__), "help", file_for(columns))  # noqa: PTH118, PTH120
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would be imported
+    path = f"{folder}/help/{file_for(columns)}"
     try:
-        with open(path, encoding="utf-8") as page:  # noqa: PTH123
+        with open(path, encoding="utf-8") as page:  # noqa: PTH123 - pathlib would be imported
             return page.read()
     except OSError:
         return ""
@@ -37,7 +38,10 @@ def _columns() -> int:
         named = 0
     if named > 0:
         return named
+    shown = sys.__stdout__
+    if shown is None:
+        return WIDTHS[0]
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or WIDTHS[0]  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):
+        return os.get_terminal_size(shown.fileno()).columns or WIDTHS[0]
+    except (ValueError, OSError):
         return WIDTHS[0]

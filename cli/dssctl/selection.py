@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from dssctl.choosing import Choice
 
 
+class Named(NamedTuple):
+    """What names the items of a list, so that a pattern may choose some."""
+
+    metavar: str
+    fields: tuple[str, ...] = ("name",)
+    """The second one stands behind an @."""
+    behind: str = ""
+    """What a pattern without an @ has behind it, where names have one."""
+
+
 class ListRules(NamedTuple):
     """How one list differs from the others."""
 
@@ -25,6 +35,8 @@ class ListRules(NamedTuple):
     """Where none is asked for."""
     remembered: str = ""
     """The names that completion has of it."""
+    named: Named | None = None
+    """None: it takes no pattern of names."""
 
 
 class Wanted(NamedTuple):
@@ -40,7 +52,7 @@ class Selection:
     """What the options of a listing choose.
 
     Raises:
-        FilterUnreadable: filter or order break the grammar.
+        FilterUnreadable, OrderUnreadable: filter or order break the grammar.
         WrongUsage: there is no such column.
     """
 
@@ -49,8 +61,9 @@ class Selection:
         self._settings = settings
         self._rules = rules
         self._limit = options.limit or rules.limit
-        chooses = bool(options.filter or options.sort) and not rules.in_daemon
-        self._choice = _choice(settings, kind) if chooses else None
+        self._filter = _narrowed(options.filter, options.pattern, rules.named)
+        chooses = bool(self._filter or options.sort) and not rules.in_daemon
+        self._choice = _choice(settings, kind, self._filter) if chooses else None
         self.kind = _with_columns(kind, options.columns)
         self._whole = not options.columns or options.columns.startswith("+")
 
@@ -58,7 +71,7 @@ class Selection:
     def wanted(self) -> Wanted:
         """What the daemon is asked for."""
         if self._rules.in_daemon:
-            return Wanted(self._settings.listing.filter, self._settings.listing.sort)
+            return Wanted(self._filter, self._settings.listing.sort)
         bound = None if self._choice or self._limit is None else self._limit + 1
         return Wanted(at_most=bound)
 
@@ -89,11 +102,25 @@ class Selection:
 _DOCUMENTS = {Format.JSON, Format.JSONL, Format.YAML}
 
 
-def _choice(settings: Settings, kind: Kind) -> "Choice":
+def _narrowed(wanted: str, pattern: str, named: Named | None) -> str:
+    """A filter that holds only of what is named so, too."""
+    if not pattern or named is None:
+        return wanted
+    pattern += "" if "@" in pattern else named.behind
+    parts = pattern.split("@", len(named.fields) - 1)
+    named_so = ",".join(f"{field}={part}" for field, part in zip(named.fields, parts, strict=False))
+    if not wanted.strip():
+        return named_so
+    from dss_core.conditions import ALTERNATIVES
+
+    return " or ".join(f"{named_so},{each}" for each in ALTERNATIVES.split(wanted))
+
+
+def _choice(settings: Settings, kind: Kind, wanted: str) -> "Choice":
     from dssctl.choosing import Choice
 
     options = settings.listing
-    return Choice(kind, options.filter, options.sort, settings.clock_us())
+    return Choice(kind, wanted, options.sort, settings.clock_us())
 
 
 def _with_columns(kind: Kind, wanted: str) -> Kind:

@@ -79,6 +79,8 @@ class ListOptions:
     """Which items a listing shows, in which order, and whether it goes on."""
 
     filter: str = ""
+    pattern: str = ""
+    """Of names; empty: any."""
     sort: str = ""
     columns: str = ""
     limit: int | None = None
@@ -118,6 +120,8 @@ class Settings:
     colour: Colour = Colour.AUTO
     headers: bool = True
     may_ask: bool = True
+    pager: str | None = None
+    """None: that of PAGER, or less; empty: none."""
     timeout_s: float = CALL_TIMEOUT_S
     wait_s: float = OPERATION_WAIT_S
     connect_s: float = CONNECT_WAIT_S

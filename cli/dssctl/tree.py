@@ -17,7 +17,7 @@ from dssctl.config import configure
 from dssctl.config import put as put_key
 from dssctl.config.keys import OUTPUTS
 from dssctl.impact import Impact, require_may_change
-from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S
+from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S, VERBS_NAMED_MAX
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
@@ -31,7 +31,7 @@ COMMANDS = {
     "topics": "Named logs: list, create, describe, edit, remove.",
     "groups": "Shared subscriptions: list, create, describe, pause, edit, remove.",
     "grants": "Which member reads which stream: list, transfer, revoke.",
-    "offsets": "How far groups are: rewind, skip, seek, export, import.",
+    "offsets": "How far groups are: list, rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: peek at the newest, find, get one whole, skip.",
     "leaders": "Who leads which group, since when: list, describe.",
@@ -181,6 +181,13 @@ class Command(TyperCommand):
         """Do what it does, with all settings known."""
         return super().invoke(ctx)
 
+    def carry_out_paged(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
+        """The same, where what it prints has an end."""
+        from dssctl.pager import paged
+
+        with paged(settings_of(ctx)):
+            return Command.carry_out(self, ctx)
+
     def changes(self, _ctx: Any, _settings: Settings) -> bool:  # noqa: ANN401 -- Typer's private types
         """Whether this invocation changes anything."""
         return self.impact is not Impact.READ
@@ -245,7 +252,8 @@ def _require_known(word: str, known: Collection[str], ctx: Any) -> None:  # noqa
     if word in known or word.startswith("-"):
         return
     near = " or ".join(f"'{each}'" for each in near_names(word, known))
-    ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else ''}")
+    few = f" There are {', '.join(known)}." if len(known) <= VERBS_NAMED_MAX else ""
+    ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else few}")
 
 
 class Root(TyperGroup):
@@ -264,10 +272,23 @@ class Root(TyperGroup):
         name, rest = COMMAND_ALIASES.get(args[0], args[0]), args[1:]
         if name in VERBS:
             ctx.fail(f"What is it about? A noun comes first: {PROGRAM} groups {name}.")
-        _require_known(name, COMMANDS, ctx)
+        if name not in COMMANDS and not name.startswith("-"):
+            name, rest = self._of_ones_own(ctx, args)
         if name not in COMMANDS:
             return super().resolve_command(ctx, [name, *rest])
         return name, _loaded(name, rest[0] if rest else ""), rest
+
+    def _of_ones_own(self, ctx: Any, args: list[str]) -> tuple[str, list[str]]:  # noqa: ANN401 -- Typer's private types
+        """What a word of the user's own stands for, with what is written behind it."""
+        from dssctl.config.document import config_path, read_configuration
+
+        aliases = read_configuration(config_path()).aliases
+        _require_known(args[0], [*COMMANDS, *aliases], ctx)
+        first, *rest = aliases[args[0]]
+        name = COMMAND_ALIASES.get(first, first)
+        if name not in COMMANDS:
+            ctx.fail(f"The alias '{args[0]}' stands for '{first}', which is no command.")
+        return name, [*rest, *args[1:]]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- Typer's private types
         """Write the table, importing nothing."""
@@ -384,6 +405,10 @@ def _give_each(settings: Settings, pairs: "tuple[str, ...]") -> None:
 
 def _global_options() -> list[Any]:
     """New ones each time: an option belongs to one command."""
+    return [*_target_options(), *_printing_options(), *_guarding_options(), HelpJsonOption()]
+
+
+def _target_options() -> list[Any]:
     return [
         KeyOption(
             ["-o", "--output"], "output", metavar="FORMAT", help=f"{OUTPUTS}; table where absent."
@@ -410,6 +435,11 @@ def _global_options() -> list[Any]:
             help=f"Of one call; {CALL_TIMEOUT_S:g} where absent. Where the end of an operation is "
             f"waited for: of that; {OPERATION_WAIT_S:g} where absent.",
         ),
+    ]
+
+
+def _printing_options() -> list[Any]:
+    return [
         KeyOption(
             ["--color"], "color", metavar="WHEN", help="auto, always or never; see NO_COLOR."
         ),
@@ -431,6 +461,17 @@ def _global_options() -> list[Any]:
             is_flag=True,
             help="Never ask anything.",
         ),
+        SettingsOption(
+            ["--no-pager"],
+            lambda settings, _value: _give(settings, "pager", ""),
+            is_flag=True,
+            help="Print also what a terminal has no room for; see DSSCTL_PAGER and PAGER.",
+        ),
+    ]
+
+
+def _guarding_options() -> list[Any]:
+    return [
         KeyOption(["-q", "--quiet"], "quiet", is_flag=True, help="No notes; errors are told."),
         KeyOption(
             ["--read-only/--write"],
@@ -445,7 +486,6 @@ def _global_options() -> list[Any]:
             multiple=True,
             help="Any key of dssctl config show; repeatable.",
         ),
-        HelpJsonOption(),
     ]
 
 

@@ -21,13 +21,10 @@ from dss_client.limits import (
     CONNECT_WAIT_MS,
 )
 from dss_core.errors import (
-    DiskFailed,
     DssError,
-    LogUnreadable,
     OutcomeUnknown,
     Overloaded,
     PermissionDenied,
-    Stopping,
     TimedOut,
     UnknownCondition,
     Unreachable,
@@ -61,9 +58,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
     ("grpc.enable_http_proxy", 0),
 )
-
-PASSING = (Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, LogUnreadable, TimedOut)
-"""Conditions of the daemon or the way to it: asking again later is right."""
 
 Answer = TypeVar("Answer")
 Up = TypeVar("Up")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from dss_client._acks import Acks, offset_ranges
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
 
@@ -98,7 +99,7 @@ class HeldGrant:
         "_touched",
         "_waiters",
         "_waiting",
-        "acked",
+        "acks",
         "ended",
         "floor",
         "frontier",
@@ -145,9 +146,8 @@ class HeldGrant:
         self.over = False
         self.ended: DssError | None = None
         """Why it is over, for whoever waits for an ack."""
-        self.acked: list[int] = []
-        """Offsets acknowledged since the last report; `DeliveredRecord.ack` appends here, and to
-        an empty list only after a `touch`. One list for the life of the grant."""
+        self.acks = Acks(self.touch)
+        """Where `DeliveredRecord.ack` leaves offsets; the same for the life of the grant."""
         self.refused_acked: Callable[[], None] = _nobody
         """Called with a report that acknowledges what was refused before, so it will not come."""
         self._ranges: list[Range] = []
@@ -186,7 +186,7 @@ class HeldGrant:
     @property
     def late(self) -> int:
         """Acks that came after the grant was over and were dropped."""
-        return self._late + len(self.acked)
+        return self._late + len(self.acks)
 
     def handed_out(self, ranges: Ranges) -> None:
         """Ranges of offsets, in order and not empty, were handed to the user."""
@@ -272,7 +272,7 @@ class HeldGrant:
 
     def has_acked(self, offset: int) -> bool:
         """Whether an offset that was handed out is acknowledged, reported or not."""
-        if offset in self.acked or _contains(self._ranges, offset):
+        if offset in self.acks or _contains(self._ranges, offset):
             return True
         if offset in self._refused or offset in self._handing_out:
             return False
@@ -421,14 +421,9 @@ class HeldGrant:
         return normalised(handed_out) if handed_out else (), frontier
 
     def _collect_acked(self) -> Ranges:
-        offsets = self.acked
-        if not offsets:
-            ranges, self._ranges = self._ranges, []
-            return normalised(ranges) if len(ranges) > 1 else tuple(ranges)
         ranges, self._ranges = self._ranges, []
-        acked = normalised([*ranges, *offset_ranges(offsets)])
-        offsets.clear()
-        return acked
+        ranges += self.acks.take()
+        return normalised(ranges) if len(ranges) > 1 else tuple(ranges)
 
 
 def _nobody() -> None:
@@ -462,16 +457,3 @@ def _without(ranges: Ranges, gone: Ranges) -> Ranges:
     if gone[0][0] <= low and high <= gone[0][1]:
         return ()
     return complement(normalised((*complement(ranges, low, high), *gone)), low, high)
-
-
-def offset_ranges(offsets: list[int]) -> Ranges:
-    """Offsets, in any order and perhaps repeated, as ranges."""
-    # In-order acks without a gap, by far the usual case, cost one comparison in C.
-    first, last = offsets[0], offsets[-1]
-    if last - first + 1 == len(offsets) and offsets == list(range(first, last + 1)):
-        return ((first, last + 1),)
-    distinct = set(offsets)
-    first, last = min(distinct), max(distinct)
-    if last - first + 1 == len(distinct):
-        return ((first, last + 1),)
-    return normalised((offset, offset + 1) for offset in distinct)

@@ -8,10 +8,11 @@ again while its hand-out before was not settled is *left out* once that one is a
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from dss_client._grant import HeldGrant, offset_ranges
+from dss_client._acks import offset_ranges
+from dss_client._grant import HeldGrant
 from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
 from dss_core.progress import Ranges, clipped, complement, normalised, without
 
@@ -25,6 +26,7 @@ class Handout:
     """Frames of one grant, decoded when the first record is taken."""
 
     __slots__ = (
+        "_ahead",
         "_copies",
         "_decoded",
         "_frames",
@@ -32,14 +34,12 @@ class Handout:
         "_noted_end",
         "_rows",
         "_unsettled",
-        "acked",
-        "ahead",
+        "acks",
         "attempt",
         "grant",
         "kind",
         "last_offset",
         "left_out",
-        "looked_below",
         "ranges",
         "redelivered_below",
         "stopped",
@@ -58,8 +58,8 @@ class Handout:
         self.grant = grant
         self.redelivered_below = _EVERY_OFFSET if redelivered else grant.redelivered_below
         self.attempt = attempt
-        self.acked = grant.acked
-        """Where `DeliveredRecord.ack` leaves its offset; the grant's own list."""
+        self.acks = grant.acks
+        """Where `DeliveredRecord.ack` leaves its offset: with the grant."""
         self.kind = DeliveredRecord
         """Of the records that are made of it."""
         self.taker: object = None
@@ -75,15 +75,13 @@ class Handout:
         self._noted_end = 0
         self._decoded: DecodedBatch | None = None
         self._rows: Iterator[DeliveredRecord] | None = None
-        self.ahead: DeliveredRecord | None = None
-        """Taken from the rows, and put back."""
+        self._ahead: Iterator[DeliveredRecord] | None = None
+        """Put back; perhaps taken again since."""
         self._unsettled = (grant.unsettled() if redelivered else None) or None
         self._copies: set[int] = set()
         """Offsets in it whose hand-out before was not settled when it came."""
         self.left_out: set[int] = set()
         """Those of them that were acknowledged since, as far as was looked."""
-        self.looked_below = _EVERY_OFFSET if self._unsettled is None else 0
-        """So far it was looked, for who takes records elsewhere than in the loop."""
 
     @property
     def stream(self) -> str:
@@ -110,10 +108,11 @@ class Handout:
 
     def rows(self) -> Iterator[DeliveredRecord]:
         """The records not yet taken; every caller shares them, and takes one at once."""
-        rows = self.rows_behind()
-        if self.ahead is not None:
-            ahead, self.ahead = self.ahead, None
-            rows = chain((ahead,), rows)
+        if self._rows is None:
+            self._rows = rows_of(self.kind, self, self.decoded)
+        rows = self._rows
+        if self._ahead is not None:
+            rows = chain(self._ahead, rows)
         return rows if self._unsettled is None else self._not_acked(rows)
 
     def _not_acked(self, rows: Iterator[DeliveredRecord]) -> Iterator[DeliveredRecord]:
@@ -123,15 +122,20 @@ class Handout:
             if record.offset not in self.left_out:
                 yield record
 
-    def rows_behind(self) -> Iterator[DeliveredRecord]:
-        """The records not yet taken behind the one that was put back, if any was."""
-        if self._rows is None:
-            self._rows = rows_of(self.kind, self, self.decoded)
-        return self._rows
+    def put_back(self, *records: DeliveredRecord) -> None:
+        """Records that were just taken, in order, are not handed out yet; they come first again."""
+        self._ahead = iter([*records, *(self._ahead or ())])
 
-    def put_back(self, record: DeliveredRecord) -> None:
-        """The record that was just taken is not handed out yet; it comes first again."""
-        self.ahead = record
+    def make_anew(self) -> None:
+        """Making records was broken off: make those again that were not handed out."""
+        made = rows_of(self.kind, self, self.decoded)
+        self._rows = islice(made, self._next_at(), None)
+        self._ahead = None
+
+    @property
+    def may_be_acked(self) -> bool:
+        """Whether records in it are perhaps acknowledged before they are handed out again."""
+        return self._unsettled is not None
 
     def leave_out_acked(self) -> bool:
         """Leave out what came again and is acknowledged by now; whether that is any more."""
@@ -139,16 +143,6 @@ class Handout:
         if self._unsettled is not None:
             self._look_at(self.decoded.offsets[self._next_at() :])
         return len(self.left_out) > before
-
-    def look_at_next(self) -> None:
-        """Leave out what is acknowledged by now, as far as the record that is next."""
-        if self._unsettled is None:
-            return
-        for offset in self.decoded.offsets[self._next_at() :]:
-            self._look_at((offset,))
-            self.looked_below = offset + 1
-            if offset not in self.left_out:
-                return
 
     def _look_at(self, offsets: Iterable[int]) -> None:
         acked = self._copies.intersection(offsets)
@@ -215,7 +209,7 @@ class Handout:
         """Every record is handed out: drop the frames, keep only what the records share."""
         self._decoded = None
         self._rows = None
-        self.ahead = None
+        self._ahead = None
         self._frames = b""
 
     def _without_handed(self) -> "Handout":
@@ -231,5 +225,5 @@ class Handout:
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )
-        rest._unsettled, rest.looked_below = self._unsettled, self.looked_below
+        rest._unsettled = self._unsettled
         return rest

@@ -34,6 +34,10 @@ Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]
 while handlers are still at work on records of the session before."""
 
 
+class HandlerMisused(Exception):
+    """What is given as a handler cannot be one; its argument is the rule that it breaks."""
+
+
 class KeyedRunner:
     """Runs one handler over one stream of records.
 
@@ -72,7 +76,18 @@ class KeyedRunner:
 
         Raises:
             DssError: the records ended by it; what was being handled is finished first.
+            IllegalArgument: the handler is no async function; its record stays as it is.
         """
+        try:
+            await self._run(records)
+        except BaseExceptionGroup as group:
+            misused = group.subgroup(HandlerMisused)
+            if misused is None:
+                raise
+            [rule] = misused.exceptions[0].args
+            raise IllegalArgument(argument="handler", rule=rule) from None
+
+    async def _run(self, records: "AsyncIterator[DeliveredRecord]") -> None:
         ended_by: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             workers = [
@@ -214,7 +229,8 @@ class KeyedRunner:
                 raise
             # The worker was not cancelled, but something that the handler awaited was.
             await self._failed(chain, record)
-        except Exception:  # noqa: BLE001 - a handler may raise anything; its record comes again
+        except Exception as error:  # noqa: BLE001 - a handler may raise anything; it comes again
+            self._refuse_misuse(chain, record, error)
             await self._failed(chain, record)
         else:
             if record.refused:
@@ -249,6 +265,21 @@ class KeyedRunner:
         if not record.refused:
             self._unfinished.append(record)
 
+    def _refuse_misuse(
+        self, chain: Chain | Loose, record: "DeliveredRecord", error: Exception
+    ) -> None:
+        """End the run where no handler could be called at all.
+
+        Raises:
+            HandlerMisused: its record is left as it is.
+        """
+        if isinstance(error, HandlerMisused):
+            self._cancelled(chain, record)
+            raise error
+        if raised_by_call(error):
+            self._cancelled(chain, record)
+            raise HandlerMisused("it is an async function of one record") from error
+
     async def _failed(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         """The handler raised what is being handled."""
         if record.acked:
@@ -259,6 +290,12 @@ class KeyedRunner:
         chain.refused(record)
         if not record.refused:
             await record.nak()
+
+
+def raised_by_call(error: Exception) -> bool:
+    """Whether the call itself failed, or the await of what it returned: no frame below raised."""
+    trace = error.__traceback__
+    return isinstance(error, TypeError) and trace is not None and trace.tb_next is None
 
 
 def _in_order(record: "DeliveredRecord") -> tuple[int, int]:

@@ -17,7 +17,7 @@ import grpc.aio
 
 from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
-from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
@@ -32,6 +32,7 @@ from dss_client.limits import (
 from dss_client.topics import Topic, Topics
 from dss_core.build import build_frame
 from dss_core.errors import (
+    PASSING,
     BufferFull,
     DssError,
     OutcomeUnknown,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dss_client._outage_log import Outage
 from dss_client._start_point import time_us
 from dss_client.limits import CALL_TIMEOUT_S
-from dss_core.errors import IllegalArgument, Overloaded
+from dss_core.errors import PASSING, IllegalArgument, Overloaded
 
 if TYPE_CHECKING:
     from dss_api.v1 import events_pb2
@@ -141,7 +141,6 @@ class Events:
         """
         from dss_api.v1 import events_pb2
         from dss_client._backoff import Backoff
-        from dss_client._connection import PASSING
 
         request = events_pb2.WatchEventsRequest(
             since_ms=_since_ms(since), severity_min=_severity(severity), subject_prefix=subject

@@ -180,7 +180,7 @@ class Groups:
                 round. By name where none is given.
 
         Raises:
-            FilterUnreadable: the filter or the order breaks the grammar.
+            FilterUnreadable, OrderUnreadable: the filter or the order breaks the grammar.
         """
         from dss_api.v1 import groups_pb2
 

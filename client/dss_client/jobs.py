@@ -11,20 +11,21 @@ was lost is repeated: the daemon answers it once, whatever became of the first o
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from dss_client._patience import Patience
 from dss_client.job_values import ChunkResult, Granted, Job, JobChunk, JobTarget, SourceRange
 from dss_client.limits import (
+    AWAY_REST_S,
     CALL_TIMEOUT_S,
-    COMMIT_RETRIES_S,
-    COMMIT_RETRY_REST_S,
     JOB_LOOK_S,
     JOB_RENEWALS_A_LEASE,
 )
-from dss_core.errors import JobNotDone, JobNotInState, OutcomeUnknown
+from dss_core.errors import PASSING, JobNotDone, JobNotInState, OutcomeUnknown
 from dss_core.routing import Router
 from dss_core.staged import StagedFile
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES = 16
 PAUSED = "paused"
+
+T = TypeVar("T")
 
 
 class Jobs:
@@ -70,17 +73,10 @@ class Jobs:
         Raises:
             JobNotFound: there is none.
         """
-        from dss_api.v1 import jobs_pb2
-
-        while True:
-            request = jobs_pb2.ListChunksRequest(job=job, after=after)
-            call = self._connection.jobs.ListChunks(request, timeout=CALL_TIMEOUT_S)
-            found = (await self._connection.answer(call)).chunks
-            if not found:
-                return
-            for each in found:
-                yield _chunk(each)
-            after = found[-1].chunk
+        while page := await _page(self._connection, job, after):
+            for chunk in page:
+                yield chunk
+            after = page[-1].number
 
     async def ended(self, job: str) -> Job:
         """Wait until a job has ended; returns it as done.
@@ -148,6 +144,8 @@ class Lease:
         self.lost: Exception | None = None
         """Why the driver has to stop, once it has."""
         self._is_lost = asyncio.Event()
+        self._heard_s = asyncio.get_running_loop().time()
+        """When the daemon was heard last."""
 
     async def wait_until_lost(self) -> None:
         """Wait until the driver has to stop; `lost` says why."""
@@ -159,11 +157,47 @@ class Lease:
         return self.granted.job.epoch
 
     async def open_chunks(self) -> AsyncGenerator[JobChunk, None]:
-        """The chunks that are not published, in order."""
-        jobs = Jobs(self._connection)
-        first = self.job.published
-        async for chunk in jobs.chunks(str(self.job.job_id), after=first - 1 if first else None):
-            yield chunk
+        """The chunks that are not published, in order; over restarts of the daemon.
+
+        Raises:
+            JobNotFound: the job was removed.
+            OutcomeUnknown, Unreachable: the daemon was away for too long.
+        """
+        job = str(self.job.job_id)
+        after = self.job.published - 1 if self.job.published else None
+        while page := await self._asked_again(partial(_page, self._connection, job, after)):
+            for chunk in page:
+                yield chunk
+            after = page[-1].number
+
+    async def over_restarts(self, act: Callable[[], Awaitable[T]]) -> T:
+        """What an act gives that may be repeated: it is, wherever the daemon was lost.
+
+        Raises:
+            OutcomeUnknown, Unreachable: the daemon was away for too long, or lost too often.
+            DssError: what else the act raises; or the lease is lost, which is why then.
+        """
+
+        async def while_held() -> T:
+            try:
+                return await act()
+            except PASSING as gone:
+                if self.lost is not None:
+                    raise self.lost from gone
+                raise
+
+        return await self._asked_again(while_held)
+
+    async def _asked_again(self, ask: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        patience = Patience()
+        while True:
+            try:
+                return await ask()
+            except PASSING:
+                if not patience.lasts(loop.time(), self._heard_s):
+                    raise
+            await asyncio.sleep(AWAY_REST_S)
 
     async def commit(
         self, chunk: int, files: Sequence[StagedFile] = (), *, output: str = "", records: int = 0
@@ -198,25 +232,16 @@ class Lease:
         )
         while True:
             try:
-                return await self._committed(request)
+                return await self._asked_again(partial(self._committed, request))
             except JobNotInState as refused:
                 if refused.fields["state"] != PAUSED:
                     raise
             await asyncio.sleep(JOB_LOOK_S)
 
     async def _committed(self, request: "jobs_pb2.CommitIngestRequest") -> ChunkResult:
-        from dss_client._connection import PASSING
-
-        loop = asyncio.get_running_loop()
-        ends_s = loop.time() + COMMIT_RETRIES_S
-        while True:
-            call = self._connection.jobs.Commit(request, wait_for_ready=True)
-            try:
-                return _result(await self._connection.answer(call))
-            except (OutcomeUnknown, *PASSING):
-                if loop.time() >= ends_s:
-                    raise
-            await asyncio.sleep(COMMIT_RETRY_REST_S)
+        # Without a bound: the pace of the job decides. Not "wait for ready": that would wait for a
+        # daemon that never comes back.
+        return _result(await self._connection.answer(self._connection.jobs.Commit(request)))
 
     async def give_up(self, reason: str) -> None:
         """End the job as failed: it cannot be done.
@@ -234,7 +259,6 @@ class Lease:
 
     async def renew_again_and_again(self) -> None:
         """Keep the lease until the daemon refuses it; then `lost` says why."""
-        from dss_client._connection import PASSING
         from dss_core.errors import DssError
 
         every_s = self.granted.lease_ms / 1_000 / JOB_RENEWALS_A_LEASE
@@ -242,7 +266,7 @@ class Lease:
             await asyncio.sleep(every_s)
             try:
                 await self.renew()
-            except (OutcomeUnknown, *PASSING):
+            except PASSING:
                 continue
             except DssError as refused:
                 self.lost = refused
@@ -262,6 +286,7 @@ class Lease:
         )
         call = self._connection.jobs.Renew(request, timeout=CALL_TIMEOUT_S)
         self.job = job_from_wire(await self._connection.answer(call))
+        self._heard_s = asyncio.get_running_loop().time()
         return self.job
 
 
@@ -297,6 +322,19 @@ def job_from_wire(message: "jobs_pb2.Job") -> Job:
         failure=message.failure,
         revision=message.revision,
     )
+
+
+async def _page(connection: "Connection", job: str, after: int | None) -> Sequence[JobChunk]:
+    """What one answer holds of a manifest, behind that number; nothing at its end.
+
+    Raises:
+        JobNotFound: there is none.
+    """
+    from dss_api.v1 import jobs_pb2
+
+    request = jobs_pb2.ListChunksRequest(job=job, after=after)
+    call = connection.jobs.ListChunks(request, timeout=CALL_TIMEOUT_S)
+    return [_chunk(each) for each in (await connection.answer(call)).chunks]
 
 
 def _chunk(message: "jobs_pb2.Chunk") -> JobChunk:

@@ -126,13 +126,22 @@ JOB_LOOK_S = 0.5
 JOB_RENEWALS_A_LEASE = 4
 """Two that are lost leave time for a third."""
 
-COMMIT_RETRIES_S = 600.0
-"""How long a daemon may be away before the driver of a job gives a commit up: a restart after a
-crash, or a disk that was full."""
+AWAY_S = 600.0
+"""How long a daemon may be away before the driver of a job ends: a restart after a crash, or a disk
+that was full. Counted anew when it was heard between."""
 
-COMMIT_RETRY_REST_S = 0.5
-"""Between two of these: a daemon that starts is not asked more often than it can answer."""
+AWAY_REST_S = 0.5
+"""Between two tries: a daemon that is there again is asked soon, and one that starts not often."""
+
+LOSSES_MAX = 160
+"""How often a daemon may be lost while one request, or the reading of one chunk, is tried again: it
+may be that which ends it. A lease is renewed each 4 s, so what is refused by a daemon that is heard
+between is given up after ten minutes too."""
 
 SURE_IN_THREADS_S = 0.05
 """A thread that hands out holds no loop, so it asks the loop less often whether the session stands;
 the daemon waits for seconds before it lends streams of a client that stands still."""
+
+HANDY_RECORDS = 128
+"""So many records a thread makes at once before it hands them out: a lock each time is a nanosecond
+a record, and they are gone before the collector of cycles looks, every 700 objects."""

@@ -20,7 +20,7 @@ from dss_client.operation_values import (
     operation_from_wire,
     plan_from_wire,
 )
-from dss_core.errors import OutcomeUnknown, Overloaded
+from dss_core.errors import PASSING, OutcomeUnknown, Overloaded
 
 if TYPE_CHECKING:
     from dss_api.v1 import operations_pb2
@@ -90,7 +90,6 @@ class Operations:
 
     async def _applied(self, request: "operations_pb2.ApplyRequest") -> "operations_pb2.Operation":
         """Call, and call again where nobody knows whether the first call arrived."""
-        from dss_client._connection import PASSING
 
         try:
             call = self._connection.operations.Apply(request, timeout=CALL_TIMEOUT_S)
@@ -214,7 +213,6 @@ class Operations:
                 made again.
         """
         from dss_client._backoff import Backoff
-        from dss_client._connection import PASSING
 
         outage = Outage(f"the watching of operation {number}", self._connection.endpoint.text)
         backoff = Backoff()

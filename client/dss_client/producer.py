@@ -8,6 +8,7 @@ else to the next `flush`. What is held unacknowledged is bounded by bytes.
 
 from collections.abc import Callable, Generator, Mapping, Sequence, Sized
 from datetime import datetime
+from operator import length_hint
 from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
@@ -135,7 +136,8 @@ class Sender(Generic[Handle]):
         """
         call = self.into
         routes = call.routes
-        size_bytes = len(payload) + RECORD_OVERHEAD_BYTES
+        # Of None too, which has no length; what is not bytes is refused below.
+        size_bytes = length_hint(payload) + RECORD_OVERHEAD_BYTES
         if key is None:
             partition, hashed = routes.next_keyless(), None
         else:

@@ -19,6 +19,7 @@ from dss_client._start_point import Start, offset_in, start_to_wire, time_us
 from dss_client.limits import READ_AGAIN_S
 from dss_client.record import Batch, Record
 from dss_core.errors import (
+    PASSING,
     DssError,
     IllegalArgument,
     LogUnreadable,
@@ -121,7 +122,6 @@ class Reader:
 
     async def _batches(self) -> AsyncGenerator[Batch, None]:
         from dss_client._backoff import Backoff
-        from dss_client._connection import PASSING
 
         backoff = Backoff()
         answers = self._answers(self._request)

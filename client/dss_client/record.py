@@ -5,22 +5,22 @@ A record is made once per message, so it holds its own facts as plain fields and
 Invariant: fields of a record never change; only what its grant knows of it does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
+
+from dss_client._done import DONE
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from dss_client._acks import Acks
     from dss_client._grant import HeldGrant
-    from dss_core.decode import DecodedBatch
+    from dss_core.decode import DecodedBatch, Row
     from dss_core.progress import Ranges
 
 HeaderPairs = tuple[tuple[str, bytes], ...]
-
-Row = tuple[int, str, bytes | None, bytes, HeaderPairs, int]
-"""Offset, subject, key, payload, headers, and the producer's time in microseconds."""
 
 Kind = TypeVar("Kind", bound="Record")
 
@@ -47,7 +47,7 @@ class DeliveredSource(Source, Protocol):
     redelivered_below: int
     """Records below the offset were perhaps seen before."""
     attempt: int
-    acked: list[int]
+    acks: "Acks"
     """Where an ack leaves its offset."""
     ranges: "Ranges"
     """The offsets that are for the user."""
@@ -145,22 +145,36 @@ class DeliveredRecord(HandedOutRecord):
 
     __slots__ = ()
 
-    async def ack(self, *, sync: bool = False) -> None:
-        """Done with it. Returns when handed over; with ``sync``, when durable.
+    @overload
+    def ack(self, *, sync: Literal[True]) -> Coroutine[Any, Any, None]: ...
+    @overload
+    def ack(self, *, sync: bool = False) -> Awaitable[None]: ...
+    def ack(self, *, sync: bool = False) -> Awaitable[None]:
+        """Done with it: handed over by the call itself; awaited with ``sync``, when durable.
+
+        With ``sync`` nothing is done before it is awaited.
 
         Raises:
             GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
             OutcomeUnknown: with ``sync``: the connection or the loan of its stream ended before
                 the answer came. If the ack did not count, it comes again, marked.
         """
-        source = self._source
-        acked = source.acked
-        if not acked:
-            source.grant.touch()
-        acked.append(self.offset)
         if sync:
-            source.note(self.offset + 1)
-            await source.grant.settled(((self.offset, self.offset + 1),))
+            return self._durably_acked()
+        # `Acks.leave` without its call, which would cost as much again, for what is in order.
+        acks = self._source.acks
+        offset = self.offset
+        if offset == acks.run_end:
+            acks.run_end = offset + 1
+        else:
+            acks.leave(offset)
+        return DONE
+
+    async def _durably_acked(self) -> None:
+        self.ack()
+        source = self._source
+        source.note(self.offset + 1)
+        await source.grant.settled(((self.offset, self.offset + 1),))
 
     async def nak(self, delay: float | None = None) -> None:
         """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off.
@@ -315,27 +329,19 @@ def rows_of(kind: type[Kind], source: Source, decoded: "DecodedBatch") -> Iterat
     Raises:
         FrameCorrupt: a frame cannot be read; at once, not with the first record.
     """
-    columns = zip(
-        decoded.offsets,
-        decoded.subjects,
-        decoded.keys,
-        decoded.payloads,
-        decoded.headers,
-        decoded.timestamps_us,
-        strict=True,
-    )
-    return _made(kind, source, columns)
+    return _made(kind, source, decoded.rows())
 
 
-def _made(kind: type[Kind], source: Source, rows: Iterator[Row]) -> Iterator[Kind]:
+def _made(kind: type[Kind], source: Source, pieces: "Iterator[Iterator[Row]]") -> Iterator[Kind]:
     # Records have no constructor: its call would cost as much again as all of this.
-    for offset, subject, key, payload, headers, timestamp_us in rows:
-        record = kind()
-        record._source = source
-        record.offset = offset
-        record.subject = subject
-        record.key = key
-        record.payload = payload
-        record.headers = headers
-        record.timestamp_us = timestamp_us
-        yield record
+    for rows in pieces:
+        for offset, subject, key, payload, headers, timestamp_us in rows:
+            record = kind()
+            record._source = source
+            record.offset = offset
+            record.subject = subject
+            record.key = key
+            record.payload = payload
+            record.headers = headers
+            record.timestamp_us = timestamp_us
+            yield record

@@ -15,14 +15,14 @@ from xxhash import xxh32_intdigest
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
-from dss_client._connection import PASSING, Connection, ConnectionLostError, error_from_wire
+from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
 from dss_client._task_spawner import Spawn
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import DssError, NotSubscribed, SessionNotFound, TimedOut
+from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, TimedOut
 
 if TYPE_CHECKING:
     from dss_client.subscription import Subscription

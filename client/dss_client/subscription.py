@@ -267,6 +267,7 @@ class Subscription:
         Raises:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
+            IllegalArgument: the handler is no async function of one record.
         """
         from dss_client._keyed_runner import KeyedRunner
 

@@ -20,7 +20,7 @@ from dss_client.limits import WATCH_PIECE_ITEMS
 from dss_client.operation_values import Operation, operation_from_wire
 from dss_client.schedules import Schedule, schedule_from_wire
 from dss_client.sessions import SessionSummary, session_from_wire
-from dss_core.errors import IllegalArgument, Overloaded, WatchTooOld
+from dss_core.errors import PASSING, IllegalArgument, Overloaded, WatchTooOld
 
 if TYPE_CHECKING:
     from dss_api.v1 import watch_pb2
@@ -132,7 +132,6 @@ async def watch(
 ) -> AsyncGenerator[WatchUpdate, None]:
     """See `Client.watch`."""
     from dss_client._backoff import Backoff
-    from dss_client._connection import PASSING
 
     request = _request(topics, groups, private=all)
     outage = Outage("the watching of the daemon", connection.endpoint.text)

@@ -24,7 +24,7 @@ from enum import Enum, auto
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from dss_core.errors import FilterUnreadable, IllegalSpan, IllegalTime
+from dss_core.errors import FilterUnreadable, IllegalSpan, IllegalTime, OrderUnreadable
 from dss_core.times import parse_span_ms, parse_time
 
 Item = TypeVar("Item")
@@ -50,7 +50,8 @@ FieldTypes = Mapping[str, FieldType]
 _TERM = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(!=|>=|<=|=|>|<)\s*(.*?)\s*")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")
 _AND = re.compile(r",|\sand\s")
-_OR = re.compile(r"\sor\s")
+ALTERNATIVES = re.compile(r"\sor\s")
+"""Between them one of the alternatives of a filter ends, and the next begins."""
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "=": lambda own, wanted: own == wanted,
     "!=": lambda own, wanted: own != wanted,
@@ -113,7 +114,7 @@ def conditions_of(text: str, types: FieldTypes, *, now_us: int) -> Conditions:
     return Conditions(
         tuple(
             tuple(_term(text, part, types, now_us) for part in _AND.split(alternative))
-            for alternative in _OR.split(text)
+            for alternative in ALTERNATIVES.split(text)
         )
     )
 
@@ -175,16 +176,18 @@ def order_of(text: str, types: FieldTypes) -> Order:
     """The order that a text names.
 
     Raises:
-        FilterUnreadable: there is no such field, or no such direction.
+        OrderUnreadable: there is no such field, or no such direction.
     """
     turned = text.startswith("-")
     field, colon, direction = text.removeprefix("-").partition(":")
     kind = types.get(field)
+    problem = ""
     if kind is None:
-        raise _unreadable(text, f"there is no field {field}", types)
-    if colon and (turned or direction not in {"asc", "desc"}):
+        problem = f"there is no field {field}" if field else "it names no field"
+    elif colon and (turned or direction not in {"asc", "desc"}):
         problem = f"an order is {field}, -{field}, {field}:asc or {field}:desc"
-        raise _unreadable(text, problem, types)
+    if problem:
+        raise OrderUnreadable(order=text, problem=problem, fields=", ".join(sorted(types)))
     greatest_first = kind in {FieldType.NUMBER, FieldType.SPAN}
     return Order(field, direction == "desc" if colon else greatest_first is not turned)
 

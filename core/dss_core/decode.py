@@ -6,6 +6,7 @@ knows nothing of grants or acks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_LAYOUT, _RECORDS = 0, 4
+Row = tuple[int, str, bytes | None, bytes, Headers, int]
+"""Offset, subject, key, payload, headers, and the producer's time in microseconds."""
+
+_LAYOUT, _RECORDS, _BASE = 0, 4, 5
 """Places in a `dss_core.frame.Summary`."""
 
 
@@ -47,6 +51,11 @@ class _RowsPart:
         """One column."""
         column: list[Any] = getattr(self._read(), name)
         return column
+
+    def rows(self) -> Callable[[], Iterator[Row]]:
+        """Its records, when called; whatever can be wrong with them is found out now."""
+        columns = self._read()
+        return partial(_rows, _offsets(self._summaries), columns._asdict().__getitem__)
 
     def values(self) -> "pa.Table":
         """All columns."""
@@ -85,6 +94,16 @@ class _ArrowPart:
         if name == "subjects":
             return arrow_layout.subjects(batch, self._names)
         return arrow_layout.listed(batch, name)
+
+    def rows(self) -> Callable[[], Iterator[Row]]:
+        """Its records, when called; whatever can be wrong with them is found out now."""
+        checked = {name: self.column(name) for name in ("subjects", "headers")}
+        base, records = self._summary[_BASE], self._summary[_RECORDS]
+
+        def column(name: str) -> list[Any]:
+            return checked[name] if name in checked else self.column(name)
+
+        return partial(_rows, range(base, base + records), column)
 
     def batch(self) -> "tuple[tuple[str, ...], pa.RecordBatch]":
         """The names of its subjects, and all columns."""
@@ -149,7 +168,7 @@ class DecodedBatch:
         return self._once("offsets", self._all_offsets)
 
     def _all_offsets(self) -> list[int]:
-        return [offset for span in _spans(self._summaries) for offset in range(*span)]
+        return _offsets(self._summaries)
 
     @property
     def append_times_us(self) -> list[int]:
@@ -202,6 +221,20 @@ class DecodedBatch:
             self._cached[name] = column
         return column
 
+    def rows(self) -> Iterator[Iterator[Row]]:
+        """The records, frame by frame: those of one are made while the next are still bytes.
+
+        All of a few hundred KiB at once would not stay in the processor's cache until they are
+        used. No column is kept by it; columns that were asked for before are used.
+
+        Raises:
+            FrameCorrupt: a frame cannot be read; at once, not with its records.
+        """
+        if self._kept is not None or self._cached or len(self._parts) == 1:
+            return iter([_rows(self.offsets, self._column)])
+        pieces = [part.rows() for part in self._parts]
+        return (piece() for piece in pieces)
+
     def to_arrow(self, *, key_hashes: bool = False) -> "pa.Table":
         """The records as a table, without copying payloads that came in the arrow layout.
 
@@ -245,6 +278,17 @@ def _values(parts: "Sequence[_RowsPart | _ArrowPart]") -> "Iterator[pa.Table]":
         read = (part.batch() for part in own if isinstance(part, _ArrowPart))
         for names, batches in groupby(read, itemgetter(0)):
             yield arrow_tables.values_of_batches([batch for _, batch in batches], names)
+
+
+def _rows(offsets: Sequence[int], column: Callable[[str], list[Any]]) -> Iterator[Row]:
+    """Records of columns of equal length."""
+    subjects, keys, payloads = column("subjects"), column("keys"), column("payloads")
+    headers, times_us = column("headers"), column("timestamps_us")
+    return zip(offsets, subjects, keys, payloads, headers, times_us, strict=True)
+
+
+def _offsets(summaries: list[Summary]) -> list[int]:
+    return [offset for span in _spans(summaries) for offset in range(*span)]
 
 
 def _spans(summaries: list[Summary]) -> list[Range]:

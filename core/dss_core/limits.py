@@ -16,6 +16,12 @@ STAGED_READ_BYTES = 2 << 20
 """Frames of a staged file that are read, checked and copied at once: enough of them that calls into
 Arrow count little, and few enough for the processor's cache."""
 
+STAGED_WRITE_BYTES = 4 << 20
+"""Frames of a staged file that are written at once: a third of the time of a call for each."""
+
+WRITEV_BUFFERS_MAX = 1_024
+"""What Linux takes in one call (IOV_MAX)."""
+
 FRAME_RECORDS_MAX = 65_535
 FRAME_SUBJECTS_MAX = 4_096
 """Different subjects of a frame: checking more would hold the daemon's loop for too long. A frame

@@ -37,9 +37,15 @@ from dss_core.columns import Columns
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dss_core.frame import read_header
-from dss_core.limits import FRAME_BYTES_MAX, STAGED_READ_BYTES
+from dss_core.limits import (
+    FRAME_BYTES_MAX,
+    STAGED_READ_BYTES,
+    STAGED_WRITE_BYTES,
+    WRITEV_BUFFERS_MAX,
+)
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.subject_table import Buffer
+from dss_core.vectored import unwritten
 
 if TYPE_CHECKING:
     from dss_core.arrow_columns import Run
@@ -84,8 +90,10 @@ class StagedWriter:
         name = f"{staged_for.chunk:08x}-{secrets.token_hex(8)}{STAGED_SUFFIX}"
         self._path = directory / name
         self._unfinished = directory / (name + UNFINISHED_SUFFIX)
-        self._file: BinaryIO = self._unfinished.open("xb")
-        self._file.write(_encoded_head(staged_for))
+        self._file: BinaryIO = self._unfinished.open("xb", buffering=0)
+        self._pieces: list[Buffer] = [_encoded_head(staged_for)]
+        self._pieces_bytes = STAGED_HEAD_BYTES
+        """Of what is not written yet."""
         self._bytes = STAGED_HEAD_BYTES
         self._records = 0
 
@@ -132,9 +140,21 @@ class StagedWriter:
         self._write([frame], records)
 
     def _write(self, pieces: Sequence[Buffer], records: int) -> None:
-        self._file.writelines(pieces)
-        self._bytes += sum(map(len, pieces))
+        size_bytes = sum(map(len, pieces))
+        self._pieces += pieces
+        self._pieces_bytes += size_bytes
+        self._bytes += size_bytes
         self._records += records
+        if self._pieces_bytes >= STAGED_WRITE_BYTES or len(self._pieces) >= WRITEV_BUFFERS_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write many frames at once: a call for each, and for what stands before it, costs more."""
+        left: Sequence[Buffer] = self._pieces
+        self._pieces, self._pieces_bytes = [], 0
+        while left:
+            written = os.writev(self._file.fileno(), left[:WRITEV_BUFFERS_MAX])
+            left = unwritten(left, written)
 
     @property
     def bytes(self) -> int:
@@ -148,13 +168,14 @@ class StagedWriter:
 
     def finish(self) -> StagedFile:
         """Close the file and give it its name."""
+        self._flush()
         self._file.close()
         self._unfinished.rename(self._path)
         return StagedFile(self._path.name, self._bytes, self._records)
 
     def discard(self) -> None:
         """Close and remove the file, unless it was finished."""
-        with suppress(OSError):  # a full disk takes no last bytes, which nobody needs
+        with suppress(OSError):  # nobody needs the file
             self._file.close()
         self._unfinished.unlink(missing_ok=True)
 

@@ -46,14 +46,13 @@ from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
 from dssd.events.events import Events
-from dssd.events.kinds import FILE_QUARANTINED
 from dssd.events.limits import ERRORS_SHOWN_MS
-from dssd.events.model import Event
 from dssd.heap_upkeep import HeapUpkeep
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.staging import Staging
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
+from dssd.leaders.reached_offsets import reached_offsets
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
@@ -94,6 +93,7 @@ from dssd.schedules.tasks.registry import built_in
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
 from dssd.sessions.sessions import Sessions
+from dssd.start_findings import tell_start_findings
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
@@ -216,6 +216,7 @@ class Daemon:
                     raise
 
     async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
+        directory.refuse_lost_store()
         store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.failed)
         stack.push_async_callback(store.close)
         log = await self._open_log(directory, store)
@@ -223,7 +224,7 @@ class Daemon:
         catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
         events = await Events.open(store, self._clock)
         await stack.enter_async_context(events)
-        self._note_quarantined(events, directory, log)
+        tell_start_findings(events.note, directory.path, log, catalogue)
         groups = await Groups.open(store, catalogue, log, self._clock)
         registry = Registry(
             store, groups, catalogue, log, self._clock, boot_id=self._boot_id, note=events.note
@@ -269,6 +270,7 @@ class Daemon:
                 directory.log_path,
                 store,
                 storage_topics=storage_topics,
+                ask_reached=partial(reached_offsets, store),
                 on_failure=self._hooks.failed,
             )
         except OSError as error:
@@ -300,11 +302,6 @@ class Daemon:
         await stack.enter_async_context(schedules)
         wiring.operations, wiring.schedules = operations, schedules
         return _Steering(operations, schedules, tasks, wiring, retention, unread)
-
-    def _note_quarantined(self, events: Events, directory: DataDirectory, log: SegmentLog) -> None:
-        for path, reason in log.quarantined():
-            name = str(path.relative_to(directory.path))
-            events.note(Event(FILE_QUARANTINED, name, f"At the start: {reason}."))
 
     async def _serve(self, directory: DataDirectory, parts: _Parts) -> None:
         async with asyncio.TaskGroup() as tasks:

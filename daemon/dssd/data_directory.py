@@ -30,9 +30,11 @@ from dss_core.errors import (
     DssError,
     IllegalConfig,
     NoRoomToStart,
+    StoreDamaged,
 )
 from dssd.limits import FORMAT_FILE_BYTES_MAX
 from dssd.lock import LOCK_NAME, DirectoryLock
+from dssd.log.segment.file import SEGMENT_SUFFIX
 
 FORMAT_NAME = "FORMAT"
 FORMAT = 1
@@ -42,6 +44,7 @@ STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
 STAGING_NAME = "staging"
 
+_LOST = f"it is missing, and {LOG_NAME}/ has records; to begin anew, move {LOG_NAME}/ away first"
 _FORMAT_PREFIX = "dssd data directory, format "
 
 
@@ -116,6 +119,18 @@ class DataDirectory:
     def staging_path(self) -> Path:
         """Where drivers of bulk jobs write; not there until one does."""
         return self.path / STAGING_NAME
+
+    def refuse_lost_store(self) -> None:
+        """Refuse to make a new store beside a log: it would know none of the records.
+
+        Raises:
+            StoreDamaged: the store is gone.
+        """
+        files = (self.store_path, self.store_path.with_name(f"{STORE_NAME}-wal"))
+        if any(path.exists() and path.stat().st_size for path in files):
+            return
+        if any(self.log_path.glob(f"*{SEGMENT_SUFFIX}")):
+            raise StoreDamaged(path=self.store_path, reason=_LOST)
 
     def __enter__(self) -> Self:
         """The directory; its lock is held already."""

@@ -237,9 +237,6 @@ WRITER_BATCH_BYTES_MAX = 16 << 20
 WRITER_BATCH_CALLS_MAX = 2_048
 """Callers answered by one group commit: those behind them do not wait for long."""
 
-WRITEV_BUFFERS_MAX = 1_024
-"""The kernel's IOV_MAX."""
-
 WATERMARK_BYTES = 16 << 20
 """How far a file may run ahead of its stored watermark: what a start after a crash copies."""
 
@@ -489,8 +486,8 @@ LEADER_IDLE_MS = 30_000
 """A leader without members stops after it; a client that comes back sooner finds it running."""
 
 COMMIT_GATHER_MS = 50
-"""Reports that come within it share one commit: nobody waits for them, and a crash costs at most so
-much progress."""
+"""Reports that come within it share one commit, unless a client waits for one of them; a crash
+costs at most so much progress."""
 
 COMMIT_GATHER_MS_MAX = 1_000
 """However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits

@@ -6,6 +6,7 @@ Only the wall clock and the durations of leaders are not those of a daemon.
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
+from dssd.leaders.reached_offsets import reached_offsets
 from dssd.leaders.registry import Registry
 from dssd.log.port import Append, Appended
 from dssd.log.segment_log import SegmentLog
@@ -121,7 +123,11 @@ class Plant:
         """Open everything, with what the store and the directory hold."""
         rows = [found.row for found in await self.store.scan(StorageTopicRow)]
         self.log = await SegmentLog.open(
-            self.directory, self.store, storage_topics=rows, on_failure=lambda failed: None
+            self.directory,
+            self.store,
+            storage_topics=rows,
+            ask_reached=partial(reached_offsets, self.store),
+            on_failure=lambda failed: None,
         )
         self.catalogue = await Catalogue.open(self.store, self.log)
         self.groups = await Groups.open(self.store, self.catalogue, self.log, self.clock)

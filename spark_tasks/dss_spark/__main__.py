@@ -17,13 +17,23 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from dss_bulk.priority import give_way
 from dss_core.errors import DssError
+from dss_spark.home import home_of
 from dss_spark.limits import GROUP_LOOK_S, TERM_S
-from dss_spark.submission import Submission, command_of, conf_of, environment, require_spark
+from dss_spark.submission import (
+    Submission,
+    command_of,
+    conf_of,
+    environment,
+    is_local,
+    require_spark,
+)
 
 
 def main() -> int:
     """Submit what the command line names."""
+    give_way()
     parser = argparse.ArgumentParser(prog="python -m dss_spark", description=__doc__)
     parser.add_argument("job", nargs="+", help="its name or number; of some, one after another")
     parser.add_argument("--endpoint", help="of the daemon")
@@ -34,15 +44,19 @@ def main() -> int:
     try:
         conf = conf_of(given.conf)
         pyspark = require_spark()
-    except (DssError, ValueError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
+    except ValueError as error:
+        parser.error(str(error))
+    except DssError as error:
+        from dss_bulk.telling import told  # it loads what drives, which nothing here needs
+
+        return told(error)
     _sweep(given.folder)
     folder = given.folder / f"{os.getpid()}"
     folder.mkdir(mode=0o700, parents=True)
     try:
         submission = Submission(given.job, given.endpoint, given.master, conf, folder)
-        return _run(command_of(submission, pyspark), environment(pyspark, given.master))
+        home = home_of(pyspark, folder) if is_local(given.master) else pyspark
+        return _run(command_of(submission, pyspark), environment(home, given.master))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # another driver of the job has its own in it

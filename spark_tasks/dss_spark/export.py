@@ -10,6 +10,7 @@ Invariant: of a chunk each hour is one file of one name, whichever attempt wrote
 is done again replaces what there was. The run appears by the driver's one rename.
 """
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ class ExportOnSpark:
             records = await self._on.run(lambda: int(self._read(chunk).count()))
         else:
             records = await self._on.run(lambda: self._written(chunk, last=last))
+        if last:
+            await asyncio.to_thread(self._run.publish, self._params.ends)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 
@@ -65,7 +68,6 @@ class ExportOnSpark:
         records = write(frame, plan, self._on.at_once)
         if last:
             self._run.discard_if_empty()
-            self._run.publish(self._params.ends)
         return records
 
 

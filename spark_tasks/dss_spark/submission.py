@@ -121,13 +121,13 @@ def command_of(submission: Submission, pyspark: Path) -> list[str]:
     return command
 
 
-def environment(pyspark: Path, master: str) -> dict[str, str]:
+def environment(home: Path, master: str) -> dict[str, str]:
     """The environment of `spark-submit`: this interpreter, for the driver and its workers."""
     loopback = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local(master) else {}
     paths = [path for path in sys.path if path and Path(path).is_dir()]
     return {
         **os.environ,
-        "SPARK_HOME": str(pyspark),
+        "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),

@@ -21,25 +21,17 @@ from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
 from dss_core.errors import FunctionRefused
 from dss_core.filters import TopicFilter
-from dss_spark.names import HEADERS_SQL
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.selection import literal
+from dss_spark.source.schema import COLUMNS
 from dss_spark.staging import Stage, stage
 from dss_spark.work import OnSpark, target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-NEEDED = {
-    "stream": "STRING",
-    "offset": "BIGINT",
-    "subject": "STRING",
-    "key": "BINARY",
-    "payload": "BINARY",
-    "headers": HEADERS_SQL,
-    "time": "TIMESTAMP",
-    "append_time": "TIMESTAMP",
-}
+NEEDED = {name: kind for name, kind in COLUMNS.items() if name != "key_hash"}
+"""All but what follows from the key, which a function may change."""
 NEVER_NULL = ("stream", "offset", "subject", "payload", "time", "append_time")
 AS_IT_IS = "{subject}"
 """The subject template of copies whose subject the function has seen."""

@@ -20,9 +20,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_with_too_few_and_too_many_values_are_rejected_by_their_numbers(path: Path) -> None:
-    records, rejects = looked_through(Inputs.looked_at([path], RULE), RULE)
-    assert records == 2
-    assert [(each.row, each.reason) for each in rejects] == [
+    _, look = looked_through([path], RULE)
+    assert look.records == 2
+    assert [(each.row, each.reason) for each in look.rejects] == [
         (1, "it has 1 value, its file has 2 columns"),
         (2, "it has 3 values, its file has 2 columns"),
     ]
@@ -51,8 +51,17 @@ def test_a_file_of_too_many_such_rows_is_refused(
 
 
 def test_a_file_is_read_once_to_be_looked_at_and_through(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = Inputs.looked_at([path], RULE)
-    monkeypatch.setattr("dss_bulk.inputs.read_csv", lambda _path: pytest.fail("read again"))
-    assert looked_through(inputs, RULE)[0] == 2
+    other = tmp_path / "other.csv"
+    other.write_text("k,n\nf,6\n")
+    reads: list[Path] = []
+
+    def counted(path: Path) -> pa.Table:
+        reads.append(path)
+        return csv_rows.read_csv(path)
+
+    monkeypatch.setattr("dss_bulk.inputs.read_csv", counted)
+    inputs, look = looked_through([path, other], RULE)
+    assert (inputs.rows, look.records) == (5, 3)
+    assert reads == [path, other]

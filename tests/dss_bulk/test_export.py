@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -64,13 +66,51 @@ def test_a_driver_that_was_killed_at_any_step_is_gone_on_from(tmp_path: Path) ->
     again = run_of(tmp_path)
     write(again, 0, [0, 1])
     write(again, 1, [2], base=2)
-    again.unfinished.rename(again.folder)  # killed before it was noted
+    with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
+        again.publish({STREAM: 3})  # killed before it was noted
     last = run_of(tmp_path)
+    assert last.published
     last.publish({STREAM: 3})
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 3
     state = state_of(tmp_path)
     assert state is not None
-    assert state.runs == 1
+    assert (state.runs, state.ends) == (1, {STREAM: 3})
+
+
+@contextmanager
+def no_manifest(target: Path) -> Iterator[None]:
+    """None can be written meanwhile, as on a full disk."""
+    in_its_way = target / f".{MANIFEST}"
+    in_its_way.mkdir()
+    yield
+    in_its_way.rmdir()
+
+
+def test_a_run_for_whose_note_there_is_no_room_is_there_once_and_noted_later(
+    tmp_path: Path,
+) -> None:
+    run = run_of(tmp_path)
+    write(run, 0, [0, 1])
+    with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
+        run.publish({STREAM: 2})
+    assert run.published, "so its chunk is not written again"
+    run.publish({STREAM: 2})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST, "run=000001"]
+    assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 2
+
+
+def test_the_next_export_goes_on_behind_a_run_that_was_not_noted(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    write(run, 0, [0, 1])
+    with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
+        run.publish({STREAM: 2})
+    other = run_of(tmp_path, "export-2")
+    assert (other.published, other.ends_before) == (False, {STREAM: 2})
+    write(other, 0, [2], base=2)
+    other.publish({STREAM: 3})
+    state = state_of(tmp_path)
+    assert state is not None
+    assert (state.runs, state.ends, state.job) == (2, {STREAM: 3}, "export-2")
 
 
 def test_a_run_without_records_adds_no_folder_and_moves_on(tmp_path: Path) -> None:
@@ -78,7 +118,7 @@ def test_a_run_without_records_adds_no_folder_and_moves_on(tmp_path: Path) -> No
     assert write(run, 0, []) == 0
     run.publish({STREAM: 0})
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST]
-    assert run_of(tmp_path).number == 1
+    assert run_of(tmp_path, "export-2").folder.name == "run=000001"
 
 
 def test_two_exports_to_one_folder_do_not_both_publish(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ def test_a_driver_does_not_load_pandas_to_start() -> None:
 def test_arrow_finds_no_pandas_in_the_process_of_a_driver() -> None:
     code = """
 import sys
-from dss_bulk.without_pandas import never_load_pandas
-never_load_pandas()
+from dss_bulk.own_process import set_up
+set_up()
 import pyarrow as pa
 assert pa.array([1, 2]).to_pylist() == [1, 2]
 assert pa.scalar("x").as_py() == "x"

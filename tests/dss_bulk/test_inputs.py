@@ -98,3 +98,14 @@ def test_a_file_that_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(InputRefused):
         inputs.require_unchanged()
+
+
+def test_a_file_that_cannot_be_read_is_told_of_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused) as missing:
+        Inputs.looked_at([tmp_path / "no.parquet"], RULE)
+    assert missing.value.message.endswith(" cannot be backfilled: No such file or directory.")
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(InputRefused) as bad:
+        Inputs.looked_at([broken], RULE)
+    assert bad.value.message.endswith("file).")

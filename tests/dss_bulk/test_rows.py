@@ -3,9 +3,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
+from dss_bulk.payload_bounds import payloads_fit
 from dss_bulk.rejects import Reject
-from dss_bulk.rows import RowRule, records_of
+from dss_bulk.rows import RowRule, checked, records_of
 from dss_core.limits import RECORD_BYTES_MAX
 from dss_core.routing import key_hash
 
@@ -84,3 +86,51 @@ def test_a_rule_survives_the_manifest() -> None:
     rule = RowRule("t", "k", "keyless", "t/{a}", "at", "body", ("at", "k"))
     assert RowRule.from_json(rule.to_json()) == rule
     assert set(rule.columns) == {"k", "a", "at", "body"}
+
+
+COLUMNS: list[pa.Array] = [
+    pa.array(["a", None, "\u00e4\x01\N{SNOWMAN}"]),
+    pa.array([b"\xff", None, b""]),
+    pa.array([1, None, -(1 << 63)]),
+    pa.array([0.1, None, float("inf")]),
+    pa.array([True, None, False]),
+    pa.array([None, None, None]),
+    pa.array([-62_135_596_800, None, 253_402_300_799], pa.timestamp("s", "UTC")),
+    pa.array([date(1, 1, 1), None, date(9999, 12, 31)], pa.date32()),
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.type))
+def test_rows_are_checked_without_making_their_payloads(column: pa.Array) -> None:
+    rows = rows_of(key=["a", None, "c"], value=column)
+    rule = RowRule("t", "key")
+    assert payloads_fit(rows, None)
+    made = records_of(rows, FILES, rule, NOW_US)
+    found = checked(rows, FILES, rule)
+    assert (found.records, found.subjects, found.rejects) == (2, {"t"}, made.rejects)
+
+
+WRONG: list[pa.Array] = [
+    pa.array(["x" * (RECORD_BYTES_MAX // 6)]),
+    pa.array([b"x" * (RECORD_BYTES_MAX // 2)]),
+    pa.array([[1]]),
+    pa.array([Decimal("1.5")]),
+    pa.array([1 << 62], pa.timestamp("us")),
+    pa.array([1], pa.timestamp("ns")),
+    pa.array([1], pa.timestamp("us", "Europe/Berlin")),
+    pa.array([1 << 30], pa.int32()).cast(pa.date32()),
+    pa.Array.from_buffers(pa.utf8(), 1, pa.array([b"\xff"]).buffers()),
+]
+
+
+@pytest.mark.parametrize("column", WRONG, ids=lambda column: str(column.type))
+def test_payloads_that_may_be_wrong_are_made_to_know(column: pa.Array) -> None:
+    assert not payloads_fit(rows_of(value=column), None)
+
+
+def test_a_payload_that_is_too_large_is_found_by_a_check() -> None:
+    rows = rows_of(key=["a", "b"], body=[b"x", b"x" * RECORD_BYTES_MAX])
+    for rule in (RowRule("t", "key", payload="body"), RowRule("t", "key")):
+        found = checked(rows, FILES, rule)
+        assert found.records == 1
+        assert found.rejects == records_of(rows, FILES, rule, NOW_US).rejects

@@ -6,9 +6,9 @@ import grpc.aio
 import pytest
 
 from dss_api.v1 import topics_pb2
-from dss_client._connection import PASSING, Connection
+from dss_client._connection import Connection
 from dss_client._endpoint import resolve
-from dss_core.errors import Overloaded, TimedOut, UnknownCondition, Unreachable
+from dss_core.errors import PASSING, Overloaded, TimedOut, UnknownCondition, Unreachable
 
 
 def failed(status: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:

@@ -5,9 +5,8 @@ from itertools import count
 
 import pytest
 
-from dss_client._grant import GrantReport, HeldGrant, offset_ranges
+from dss_client._grant import GrantReport, HeldGrant
 from dss_core.errors import GrantNotHeld
-from dss_core.progress import normalised
 
 Touched = Callable[[HeldGrant, bool], None]
 
@@ -33,27 +32,6 @@ def news_of(grant: HeldGrant) -> GrantReport:
     report = reported(grant)
     assert report is not None
     return report
-
-
-@pytest.mark.parametrize(
-    ("offsets", "ranges"),
-    [
-        ([5], ((5, 6),)),
-        ([3, 4, 5], ((3, 6),)),
-        ([5, 3, 4], ((3, 6),)),
-        ([1, 1, 3], ((1, 2), (3, 4))),
-        ([9, 1, 2, 8], ((1, 3), (8, 10))),
-    ],
-)
-def test_offsets_become_ranges(offsets: list[int], ranges: tuple[tuple[int, int], ...]) -> None:
-    assert offset_ranges(offsets) == ranges
-
-
-def test_any_offsets_become_the_ranges_that_hold_exactly_them() -> None:
-    chance = random.Random(1)
-    for _ in range(200):
-        offsets = [chance.randrange(60) for _ in range(chance.randrange(1, 80))]
-        assert offset_ranges(offsets) == normalised((o, o + 1) for o in offsets)
 
 
 def test_a_grant_without_news_reports_nothing() -> None:
@@ -85,7 +63,7 @@ def test_a_refusal_that_was_not_reported_before_its_record_was_handed_out_again_
 
 def test_a_report_holds_everything_since_the_last_one() -> None:
     grant = grant_of()
-    grant.acked.extend((11, 10))
+    grant.acks.leave_all((11, 10))
     grant.ack(((12, 20),))
     grant.nak(((30, 31),), 0.25)
     grant.in_progress(((40, 41), (41, 42)))
@@ -225,7 +203,7 @@ def test_what_was_taken_and_not_handed_out_is_not_held() -> None:
     grant.hand_out(15)
     assert grant.holds_any
     assert not grant.has_acked(15)
-    grant.acked.append(15)
+    grant.acks.leave(15)
     news_of(grant)
     assert not grant.holds_any
     assert grant.has_acked(15)
@@ -258,10 +236,10 @@ def test_who_waits_for_a_refused_record_is_told_when_it_is_acked_after_all() -> 
     grant.refused_acked = lambda: told.append(grant.has_refused(11))
     grant.handed_out(((10, 14),))
     grant.nak(((11, 12),), None)
-    grant.acked.append(10)
+    grant.acks.leave(10)
     news_of(grant)
     assert told == []
-    grant.acked.append(11)
+    grant.acks.leave(11)
     news_of(grant)
     assert told == [False]
 
@@ -269,7 +247,7 @@ def test_who_waits_for_a_refused_record_is_told_when_it_is_acked_after_all() -> 
 def test_an_offset_stays_acked_before_and_after_it_is_reported() -> None:
     grant = grant_of()
     grant.handed_out(((10, 14),))
-    grant.acked.append(11)
+    grant.acks.leave(11)
     grant.ack(((12, 13),))
     for _ in range(2):
         assert [offset for offset in range(10, 14) if grant.has_acked(offset)] == [11, 12]
@@ -285,7 +263,7 @@ def test_an_offset_stays_refused_until_it_comes_again_or_is_acked() -> None:
         assert not any(grant.has_acked(offset) for offset in range(10, 14))
         reported(grant)
     grant.handed_out(((10, 11),))
-    grant.acked.append(12)
+    grant.acks.leave(12)
     assert [offset for offset in range(10, 14) if grant.has_refused(offset)] == [11]
     reported(grant)
     assert [offset for offset in range(10, 14) if grant.has_refused(offset)] == [11]

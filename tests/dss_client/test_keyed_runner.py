@@ -95,6 +95,27 @@ async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> No
         assert order[key] == sorted(order[key])
 
 
+@pytest.mark.parametrize("handler", [lambda record: None, lambda: None], ids=["plain", "no record"])
+async def test_a_handler_that_cannot_be_one_ends_the_run_and_settles_nothing(
+    handler: Callable[[DeliveredRecord], Awaitable[None]],
+) -> None:
+    grant = grant_of()
+    with pytest.raises(IllegalArgument, match="async function of one record"):
+        await run(handler, coming(taken(grant, 0, b"a", b"b")), concurrency=1)
+    report = news(grant)
+    assert (report.acked, naks(report)) == ((), [])
+
+
+async def test_a_type_error_within_a_handler_is_a_failure_of_its_record() -> None:
+    grant = grant_of()
+
+    async def handle(record: DeliveredRecord) -> None:
+        len(record.offset)  # type: ignore[arg-type] # what a user gets wrong
+
+    await run(handle, coming(taken(grant, 0, None)), concurrency=1)
+    assert naks(news(grant)) == [0]
+
+
 async def test_followers_of_a_refused_record_wait_until_it_came_again() -> None:
     grant = grant_of()
     handled: list[int] = []
@@ -265,7 +286,7 @@ async def test_followers_go_on_when_a_refused_record_is_acked_after_all() -> Non
         await until(lambda: first.refused)
         await first.ack()
         news(grant)
-        await until(lambda: second.offset in grant.acked)
+        await until(lambda: second.offset in grant.acks)
 
     runner = KeyedRunner(handle, concurrency=2, wait_sure=sure)
     grant.refused_acked = lambda: runner.refused_acked(grant)
@@ -334,7 +355,7 @@ async def test_what_came_again_is_not_handled_once_the_ack_of_before_is_durable(
     async def arriving() -> AsyncIterator[DeliveredRecord]:
         (record,) = taken(grant, 0, None)
         yield record
-        await until(lambda: grant.acked)
+        await until(lambda: bool(grant.acks))
         durable = asyncio.ensure_future(record.ack(sync=True))
         await asyncio.sleep(0)
         assert grant.report(tokened) is not None

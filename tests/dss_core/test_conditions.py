@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.conditions import FieldType, Own, conditions_of, order_of
-from dss_core.errors import FilterUnreadable
+from dss_core.errors import FilterUnreadable, OrderUnreadable
 
 NOW_US = 1_795_000_000_000_000
 S = 1_000_000
@@ -114,8 +114,9 @@ def test_the_greatest_number_the_oldest_moment_and_the_first_text_come_first(
 
 @pytest.mark.parametrize("text", ["", "colour", "lag:up", "-lag:asc", "lag:"])
 def test_an_order_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(FilterUnreadable):
+    with pytest.raises(OrderUnreadable, match="no order") as refused:
         order_of(text, TYPES)
+    assert all(name in refused.value.hint_text for name in TYPES)
 
 
 @given(st.text())

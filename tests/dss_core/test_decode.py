@@ -1,6 +1,7 @@
 """Decoding consecutive frames: columns, offsets, masks, and the Arrow table."""
 
 from contextlib import suppress
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,8 @@ from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES, stamped
 
 PRODUCER = bytes(16)
+BODY_AT = 96
+"""Behind a header and two short subjects, where the body of an Arrow frame begins."""
 
 
 def stored(records: int, base_offset: int) -> bytes:
@@ -77,6 +80,42 @@ def test_columns_hold_the_records_that_the_mask_leaves(
     assert batch.append_times_us == [base * 100 for base, _ in kept]
     assert batch.base_offset == everything[0][1]
     assert batch.next_offset == everything[-1][1] + 1
+
+
+@given(runs(), masks, st.booleans())
+def test_rows_are_what_the_columns_hold(
+    frames: list[tuple[int, int]], mask: tuple[tuple[int, int], ...], columns_first: bool
+) -> None:
+    batch = decode(b"".join(stored(records, base) for base, records in frames), mask)
+    if columns_first:
+        assert len(batch.payloads) == len(batch)
+    rows = list(chain.from_iterable(batch.rows()))
+    assert rows == list(
+        zip(
+            batch.offsets,
+            batch.subjects,
+            batch.keys,
+            batch.payloads,
+            batch.headers,
+            batch.timestamps_us,
+            strict=True,
+        )
+    )
+
+
+def test_rows_of_a_frame_that_cannot_be_read_are_refused_before_the_first_is_there() -> None:
+    broken = bytearray(stored(40, 40))
+    broken[BODY_AT : BODY_AT + 4] = bytes(4)
+    batch = decode(stored(40, 0) + bytes(broken), checksums=False)
+    for _ in range(2):
+        with pytest.raises(FrameCorrupt):
+            batch.rows()
+
+
+def test_rows_come_frame_by_frame_but_for_neighbours_in_the_rows_layout() -> None:
+    batch = decode(stored(40, 0) + stored(40, 40) + stored(3, 80) + stored(1, 83))
+    assert [len(list(piece)) for piece in batch.rows()] == [40, 40, 4]
+    assert list(decode(b"").rows()) == []
 
 
 @given(runs(), masks)

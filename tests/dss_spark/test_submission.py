@@ -1,6 +1,9 @@
 """What is submitted, and what is refused before a job is made. No Spark is started here."""
 
+import os
 import socket
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -106,3 +109,14 @@ def test_a_property_is_written_with_its_name_and_value(text: str) -> None:
     assert conf_of(["spark.a=1=2"]) == {"spark.a": "1=2"}
     with pytest.raises(ValueError, match="no property"):
         conf_of([text])
+
+
+def test_a_driver_without_java_tells_code_and_hint(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="proof left out: there is no PySpark (the extra `spark`)")
+    command = [sys.executable, "-m", "dss_spark", "again", "--folder", str(tmp_path / "folder")]
+    env = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == EngineMissing.exit_code
+    assert done.stderr.startswith("error DSS7040: The engine spark needs Java")
+    assert "hint: Install a Java runtime" in done.stderr
+    assert not (tmp_path / "folder").exists()

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import pytest
 
 from dssd.schedules.cron import fire_times
 from support.dssctl_call import Completed
+from support.forked_dssctl import forked_dssctl
 from support.prerequisites import SYSTEMD, leave_out
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/cron.md").read_text()
@@ -30,14 +32,12 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def bin_of(tmp_path: Path) -> Path:
+def bin_of(tmp_path: Path) -> Iterator[Path]:
     """A directory with a program ``dssctl``."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    path = folder / "dssctl"
-    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dssctl "$@"\n')
-    path.chmod(0o755)
-    return folder
+    with forked_dssctl(folder):
+        yield folder
 
 
 def test_the_commands_of_the_page_work_one_after_the_other(daemon: Daemon) -> None:

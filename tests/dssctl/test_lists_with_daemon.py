@@ -157,3 +157,16 @@ def test_every_field_that_the_tool_explains_is_one_that_the_daemon_filters_by() 
     written = {name for name in names if name.replace("_", "").isalnum()}
     assert written - TYPES.keys() == {"group_id", "leader_since"}
     assert TYPES["oldest"] is FieldType.SPAN
+
+
+def test_a_pattern_of_names_chooses_among_what_is_listed(daemon: Daemon) -> None:
+    assert names(daemon, "topics", "ls", "*a") == ["alpha", "beta", "gamma"]
+    assert names(daemon, "topics", "ls", "?e*") == ["beta"]
+    assert names(daemon, "topics", "ls", "alpha") == ["alpha"]
+    several = ("--filter", "partitions>1 or name=beta")
+    assert names(daemon, "topics", "ls", "b*", *several) == ["beta"]
+    nothing = daemon.dssctl("topics", "ls", "delta", "-o", "name")
+    assert (nothing.returncode, nothing.stdout) == (0, b"")
+    assert b"nothing is named delta" in nothing.stderr
+    refused = daemon.dssctl("topics", "ls", "a,b")
+    assert refused.returncode == 2

@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import sys
 import time
 import tomllib
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Protocol
 import pytest
 
 from support.dssctl_call import Completed, environment, run_forked
+from support.forked_dssctl import forked_dssctl
 from support.started_program import ProgramProcess
 
 REPO = Path(__file__).resolve().parents[2]
@@ -40,10 +40,8 @@ class Daemon(Protocol):
 def prepared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder to work in, beside what the examples speak of."""
     folder = tmp_path_factory.mktemp("examples")
-    program = folder / "bin/dssctl"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssctl "$@"\n')
-    program.chmod(0o755)
+    programs = folder / "bin"
+    programs.mkdir()
     daemon.dssctl("topics", "create", "orders", "--partitions", "4")
     daemon.dssctl("produce", "orders", stdin=RECORDS)
     daemon.dssctl("groups", "create", "billing@orders/#", "--start", "earliest")
@@ -56,7 +54,8 @@ def prepared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     while b"anna" not in daemon.dssctl("grants", "ls", "-g", "billing").stdout:
         assert time.monotonic() < until, "the member does not come"
         time.sleep(LOOK_AGAIN_S)
-    yield folder
+    with forked_dssctl(programs):
+        yield folder
     member.terminate()
     member.wait()
 
@@ -74,7 +73,7 @@ def test_the_examples_of_the_manual_work(
 
 
 def run(line: str, daemon: Daemon, folder: Path) -> Completed:
-    """In this process where no shell is needed, for that costs a twentieth."""
+    """In this process where no shell is needed."""
     words = shlex.split(line)
     variables = environment(
         PATH=f"{folder}/bin{os.pathsep}{os.environ['PATH']}",

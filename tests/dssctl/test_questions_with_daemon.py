@@ -55,6 +55,9 @@ def test_a_person_is_told_why_a_record_does_not_come_and_what_to_do(asked: Daemo
 
 def test_a_program_is_told_the_facts(asked: Daemon) -> None:
     (found,) = items(why(asked, "--stream", "orders/0/0", "--offset", "1", "-o", "json"))
+    assert items(why(asked, "orders/0/0", "1", "-o", "json")) == [found]
+    twice = why(asked, "orders/0/0", "1", "--offset", "1")
+    assert (twice.returncode, b"named twice" in twice.stderr) == (2, True)
     assert (found["code"], found["offset"], found["ahead"]) == ("no-members", 1, 1)
     assert (found["subject"], found["key"], found["end"]) == ("orders/eu", "bob", 3)
 
@@ -75,7 +78,7 @@ def test_what_is_not_there_is_refused_with_the_command_that_would_work(asked: Da
     refused(why(asked, "--stream", "orders/0/9", "--offset", "0"), 5, "DSS2011")
     unsaid = why(asked, "--stream", "orders/0/0")
     assert unsaid.returncode == 2
-    assert b"--stream and --offset, or --key" in unsaid.stderr
+    assert b"STREAM and OFFSET, or --key" in unsaid.stderr
 
 
 def test_a_person_is_told_what_does_not_move_and_what_would_help(asked: Daemon) -> None:
@@ -114,6 +117,6 @@ def test_groups_are_listed_as_they_are_filtered_and_sorted(asked: Daemon) -> Non
     assert b"DRAINED-IN" in wide
     unreadable = refused(asked.dssctl("groups", "ls", "--filter", "lag>many"), 2, "DSS1141")
     assert b"lag>1000,state=stalled" in unreadable
-    refused(asked.dssctl("groups", "ls", "--sort", "colour"), 2, "DSS1141")
+    refused(asked.dssctl("groups", "ls", "--sort", "colour"), 2, "DSS1142")
     described = asked.dssctl("groups", "describe", "billing", "-o", "wide")
     assert b"ACKS/S" in ok(described)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dss_core.errors import FilterUnreadable, WrongUsage
+from dss_core.errors import FilterUnreadable, OrderUnreadable, WrongUsage
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.selection import ListRules, Selection, Wanted
 from dssctl.settings import Format, ListOptions, Settings
@@ -99,7 +99,7 @@ def test_documents_get_the_named_columns_alone() -> None:
     ("options", "refusal"),
     [
         ({"filter": "colour=red"}, FilterUnreadable),
-        ({"sort": "colour"}, FilterUnreadable),
+        ({"sort": "colour"}, OrderUnreadable),
         ({"columns": "sbuscriptions"}, WrongUsage),
     ],
 )

@@ -64,6 +64,7 @@ def test_a_bundle_tells_how_all_stands_and_has_no_payload(stocked: Daemon, tmp_p
     told = run_dssctl("support", "analyze", str(path), "-o", "jsonl")
     found = {each["check"]: each for each in map(json.loads, told.stdout.splitlines())}
     assert found["bundle.whole"]["level"] == "ok"
+    assert not {"bundle.format", "bundle.unknown"} & found.keys(), "of this version all is known"
     assert found["groups.stuck"]["level"] == "problem"
     assert told.returncode == 1
 

@@ -32,6 +32,7 @@ from dss_core.errors import (
     JobNotFound,
     JobNotInState,
     StagedFileRefused,
+    Unreachable,
 )
 from dss_core.origin import ORIGIN
 from dss_core.staged import StagedFile, StagedWriter
@@ -41,8 +42,11 @@ from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 PATIENCE_S = 60.0
-RECORDS = 3_000
+RECORDS, CHUNK_BYTES = share((800, 64 << 10), (3_000, 128 << 10))
+RECORDS_AMONG_DEATHS = 3_000
+"""Enough for the job to go on when the first one comes."""
 KEYS = 40
+RATE_BYTES_S = share(1 << 18, 1 << 20)
 SUBJECT = "copies/again"
 
 
@@ -64,17 +68,17 @@ async def client(home: Path) -> AsyncIterator[Client]:
         yield connected
 
 
-async def fill(client: Client) -> None:
+async def fill(client: Client, records: int = RECORDS) -> None:
     await client.topics.create("orders", partitions=2)
     await client.topics.create("copies", partitions=4)
     async with client.producer("orders") as producer:
-        for number in range(RECORDS):
+        for number in range(records):
             producer.send_nowait(b"%d" % number + b"." * 400, key=b"k%d" % (number % KEYS))
         await producer.flush()
 
 
 async def make(client: Client, name: str = "again", **options: object) -> None:
-    made = CreateJob(name, "replay", source="orders", target="copies", chunk_bytes=128 << 10)
+    made = CreateJob(name, "replay", source="orders", target="copies", chunk_bytes=CHUNK_BYTES)
     change = replace(made, **options)  # type: ignore[arg-type] # each is of its field
     await client.operations.apply(await client.operations.plan(change), reason="a test")
 
@@ -83,10 +87,10 @@ async def copies(client: Client) -> list[Record]:
     return [record async for record in client.read("copies/#")]
 
 
-def check_copies(found: list[Record]) -> None:
+def check_copies(found: list[Record], records: int = RECORDS) -> None:
     """Each record once, and those of a key in their order."""
     numbers = [int(record.payload.split(b".")[0]) for record in found]
-    assert Counter(numbers) == Counter(range(RECORDS))
+    assert Counter(numbers) == Counter(range(records))
     origins = Counter(record.header(ORIGIN) for record in found)
     assert max(origins.values()) == 1
     by_key: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -118,6 +122,12 @@ def staged_left(home: Path) -> list[Path]:
 async def until_swept(home: Path) -> None:
     while staged_left(home):  # noqa: ASYNC110 - a directory tells nobody
         await asyncio.sleep(0.02)
+
+
+async def test_a_job_of_a_time_without_a_record_copies_none(client: Client) -> None:
+    await make(client, start_us=9_000_000_000_000_000)
+    job = await client.jobs.get("again")
+    assert (job.state, job.chunks, await copies(client)) == ("done", 0, [])
 
 
 async def test_a_replay_copies_each_record_once_and_keeps_the_order_of_keys(
@@ -234,13 +244,13 @@ async def test_a_cancelled_job_keeps_what_it_published_and_leaves_no_file(
 
 async def test_a_rate_bounds_what_is_published_a_second(client: Client) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        await make(client, rate_bytes_s=1 << 20)
+        await make(client, rate_bytes_s=RATE_BYTES_S)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         await replay(client, "again", subject=SUBJECT)
         done = await client.jobs.ended("again")
         took_s = loop.time() - began_s
-        assert done.bytes / (1 << 20) * 0.8 - 0.3 < took_s, "the last chunk waits for nobody"
+        assert done.bytes / RATE_BYTES_S * 0.8 - 0.3 < took_s, "the last chunk waits for nobody"
 
 
 async def test_what_cannot_be_made_is_said_and_leaves_nothing(client: Client) -> None:
@@ -270,12 +280,34 @@ async def test_a_daemon_that_is_killed_again_and_again_doubles_and_loses_nothing
         revived() as daemon,
         dss_client.connect(endpoint=daemon.endpoint) as client,
     ):
-        await fill(client)
+        await fill(client, RECORDS_AMONG_DEATHS)
         await make(client)
         deaths = asyncio.create_task(die(daemon, times=share(2, 4)))
         assert await replay(client, "again", subject=SUBJECT) > 3
         await deaths
-        check_copies(await copies(client))
+        check_copies(await copies(client), RECORDS_AMONG_DEATHS)
+
+
+async def test_chunks_that_are_asked_for_while_the_daemon_is_away_come_when_it_is_back() -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        revived() as daemon,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+    ):
+        await fill(client)
+        await make(client)
+        async with client.jobs.drive("again", driver="one") as lease:
+            chunks = lease.open_chunks()
+            first = await anext(chunks)
+            await daemon.kill()
+            again = asyncio.ensure_future(anext(lease.open_chunks()))
+            published = asyncio.create_task(lease.commit(first.number))
+            with pytest.raises(Unreachable):  # so both were asked in vain
+                await client.jobs.get("again")
+            await daemon.start()
+            assert await again == first
+            assert (await published).records == 0
+            assert [chunk.number async for chunk in chunks] == list(range(1, lease.job.chunks))
 
 
 async def die(daemon: RevivedDaemon, *, times: int) -> None:
@@ -304,7 +336,7 @@ async def test_a_backfill_has_the_chunks_that_its_planner_says(client: Client) -
 
 async def test_an_export_keeps_what_was_said_of_each_chunk(client: Client) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        change = CreateJob("out", "export", source="orders", chunk_bytes=128 << 10)
+        change = CreateJob("out", "export", source="orders", chunk_bytes=CHUNK_BYTES)
         await client.operations.apply(change)
         async with client.jobs.drive("out", driver="one") as lease:
             assert lease.granted.target is None

@@ -7,6 +7,7 @@ goes on, within 5 s, and a later daemon has all that was acknowledged.
 
 import asyncio
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from support.daemon_process import running, short_directory
 from support.prerequisites import MOUNT, leave_out
 from support.proof_share import share
 from support.small_disk import CannotMount, fill, mounted
+from support.syscall_faults import assert_all_sound
 
 pytestmark = pytest.mark.slow("a daemon for each point")
 
@@ -32,8 +34,6 @@ LARGE_BYTES = 100_000
 """More than the last pages of the files have left."""
 SPARE = "spare"
 RECOVER_S_MAX = 60.0
-AT_ONCE = 4
-"""Points beside each other: each waits more than half of its time."""
 POLL_S = 0.05
 
 
@@ -109,19 +109,16 @@ def mountable(tmp_path: Path) -> None:
         leave_out(MOUNT, str(why))
 
 
+async def full_from(point: int) -> str:
+    """What is wrong where the disk is full from that step on; nothing where all is well."""
+    with short_directory() as directory:
+        try:
+            await filled_at(point, directory)
+        except AssertionError:
+            return traceback.format_exc()
+    return ""
+
+
 @pytest.mark.usefixtures("mountable")
 async def test_a_disk_that_fills_up_refuses_what_adds_and_only_that_until_there_is_room() -> None:
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def one(point: int) -> None:
-        async with room:
-            with short_directory() as directory:
-                try:
-                    await filled_at(point, directory)
-                except (AssertionError, TimeoutError) as wrong:
-                    wrong.add_note(f"the disk was full from step {point} on")
-                    raise
-
-    async with asyncio.TaskGroup() as points:
-        for point in POINTS:
-            points.create_task(one(point), name=f"full from step {point} on")
+    await assert_all_sound(POINTS, full_from)

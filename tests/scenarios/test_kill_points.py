@@ -56,7 +56,10 @@ async def killed_at(point: Point) -> str:
         async with running(*syscall_faults.serving(directory, "next")) as daemon:
             try:
                 await trial_verdict.check(daemon.endpoint, journal)
-            except (AssertionError, TimeoutError) as wrong:
+            except TimeoutError as late:
+                late.add_note(daemon.said)
+                raise
+            except AssertionError as wrong:
                 return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
             return "" if await daemon.stop() == 0 else daemon.said
 

@@ -70,17 +70,21 @@ async def test_a_second_connection_takes_over_and_the_first_is_told_so(
 ) -> None:
     await client.topics.create("t", partitions=1)
     await publish(client, *(b"%d" % number for number in range(6)))
+    revoked = asyncio.Event()
     async with (
+        asyncio.TaskGroup() as tasks,
         dss_client.connect("me", endpoint=daemon.endpoint) as old,
-        old.subscribe(FILTER, start="earliest") as first,
+        old.subscribe(FILTER, start="earliest", on_revoke=lambda _: revoked.set()) as first,
     ):
         records = await take(first, 4)
         await acked(records[:2])
+        # Who settles what it has is not waited for, so it answers before its time is over.
+        tasks.create_task(refused_once(revoked, records[2:]), name="refuse")
         async with (
             dss_client.connect("me", endpoint=daemon.endpoint) as new,
             new.subscribe(FILTER) as second,
         ):
-            again = await take(second, 4)
+            again = sorted(await take(second, 4), key=lambda record: record.offset)
             with pytest.raises(SessionTakenOver) as told:
                 await take(first, 1)
             assert told.value.code == "DSS6002"
@@ -92,6 +96,13 @@ async def test_a_second_connection_takes_over_and_the_first_is_told_so(
             assert [record.redelivered for record in again] == [True, True, False, False]
             await acked(again)
     assert (await client.groups.describe("g")).group.lag == 0
+
+
+async def refused_once(when: asyncio.Event, records: list[DeliveredRecord]) -> None:
+    """Refuse these records, once something has happened."""
+    await when.wait()
+    for record in records:
+        await record.nak()
 
 
 async def test_a_clean_start_forgets_and_a_resumed_session_remembers(

@@ -82,16 +82,11 @@ async def answered(ask: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(AWAY_S)
 
 
-async def _open_chunks(lease: Lease) -> list[JobChunk]:
-    return [chunk async for chunk in lease.open_chunks()]
-
-
 async def replay(client: Client, job: str, *, subject: str, driver: str = "a test") -> int:
     """Drive a replay to its end; returns how many chunks this driver published."""
     count = 0
     async with client.jobs.drive(job, driver=driver) as lease:
-        chunks = await answered(partial(_open_chunks, lease))
-        for chunk in chunks:
+        async for chunk in lease.open_chunks():
             records = await answered(partial(read_chunk, client, chunk))
             file = staged(lease, chunk.number, records, subject)
             await lease.commit(chunk.number, [file])

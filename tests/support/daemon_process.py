@@ -1,10 +1,13 @@
 """A daemon as a process of its own, as its users run it.
 
-Invariant: whoever starts one ends it, by `stop`, `kill` or the end of the `running` block; what it
-said on stderr is kept for the failure report.
+Invariant: whoever starts one ends it, by `stop`, `kill` or the end of the `running` block; one
+whose start failed has ended, and one that is traced ends with this process, whatever that dies of.
+What it said on stderr is kept for the failure report.
 """
 
 import asyncio
+import ctypes
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -17,6 +20,9 @@ from support.started_program import StartedProgram, started
 START_S_MAX = 60.0
 STOP_S_MAX = 60.0
 LISTENING = " listening on "
+
+_KERNEL = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 
 class DaemonEnded(Exception):
@@ -61,8 +67,13 @@ class DaemonProcess:
             daemon = cls(await _executed(*tracer, sys.executable, *command))
         else:
             daemon = cls(await started(*command, pipes=["stderr"]))
-        async with asyncio.timeout(START_S_MAX):
-            await daemon._listens.wait()
+        try:
+            async with asyncio.timeout(START_S_MAX):
+                await daemon._listens.wait()
+        except BaseException:
+            # Nobody else has it yet.
+            await daemon.kill()
+            raise
         if not daemon.endpoints:
             raise DaemonEnded(await daemon.wait(), daemon.said)
         return daemon
@@ -109,8 +120,16 @@ class DaemonProcess:
 
 async def _executed(*command: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        *command,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        preexec_fn=_end_with_its_parent,
     )
+
+
+def _end_with_its_parent() -> None:
+    """A run of tests that hangs is killed, and so ends no block."""
+    _KERNEL.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @asynccontextmanager

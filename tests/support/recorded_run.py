@@ -20,7 +20,7 @@ client, only the shapes of what clients are given and the lines of `tests/scenar
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any, NamedTuple, Protocol
@@ -88,8 +88,8 @@ class Delivered(Protocol):
     def redelivered(self) -> bool:
         """Whether it was perhaps seen before."""
 
-    async def ack(self, *, sync: bool = False) -> None:
-        """Done with it; with ``sync``, returns when that is durable."""
+    def ack(self, *, sync: bool = False) -> Awaitable[None]:
+        """Done with it; with ``sync``, awaited until that is durable."""
 
 
 class GrantDecided(Protocol):

@@ -18,8 +18,9 @@ class RevivedDaemon:
 
     def __init__(self, directory: Path, program: Sequence[str], *, from_nothing: bool) -> None:
         self.endpoint = f"unix:{directory / 'd.sock'}"
+        self.data = directory / "data"
         self.process: DaemonProcess
-        self._arguments = ("--data-dir", str(directory / "data"), "--listen", self.endpoint)
+        self._arguments = ("--data-dir", str(self.data), "--listen", self.endpoint)
         self._program = program
         self._from_nothing = from_nothing
 

@@ -5,7 +5,8 @@ started here has done them. A test of the start itself, or one whose process is 
 ``python`` instead.
 
 Invariant: a program is a process of its own and the child of this one, as if started by `exec`:
-with its own streams, exit code and signals, and this process's environment and directory.
+with its own streams, exit code and signals, and this process's environment and directory. One
+whose start is given up has ended.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -49,15 +50,17 @@ class ReadyInterpreter:
         streams: Sequence[int],
         *,
         terminal: bool = False,
+        directory: str | None = None,
     ) -> int:
         """Run ``python ARGUMENTS`` with these standard streams; the number of the process.
 
-        ``terminal``: they are a terminal, which shall be its own.
+        ``terminal``: they are a terminal, which shall be its own. Without a ``directory`` it is
+        that of this process.
         """
         start = {
             "arguments": arguments,
             "environment": dict(environment),
-            "directory": str(Path.cwd()),
+            "directory": directory or str(Path.cwd()),
             "terminal": terminal,
         }
         with self._lock:
@@ -187,11 +190,25 @@ async def started(
         reads, writes = os.pipe()
         its[name], ours[name] = (reads, writes) if name == "stdin" else (writes, reads)
     variables = os.environ if environment is None else environment
+    start = asyncio.to_thread(INTERPRETER.start, arguments, variables, tuple(its.values()))
+    starting = asyncio.create_task(start, name="start a program")
     try:
-        pid = await asyncio.to_thread(INTERPRETER.start, arguments, variables, tuple(its.values()))
+        pid = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(starting, ours.values())
+        raise
     finally:
         for descriptor in {nothing, *its.values()} - {STDERR}:
             os.close(descriptor)
     program = StartedProgram(pid)
     await program.connect(ours, line_bytes_max)
     return program
+
+
+async def _end(starting: asyncio.Task[int], ends: Iterable[int]) -> None:
+    """It starts though nobody waits for it any more, and nobody else would end it."""
+    program = StartedProgram(await starting)
+    program.kill()
+    await program.wait()
+    for descriptor in ends:
+        os.close(descriptor)

@@ -1,13 +1,16 @@
 """A program that is forked runs as one that is executed."""
 
+import asyncio
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.started_program import ProgramProcess, started
+from support.started_program import INTERPRETER, ProgramProcess, started
 from support.terminal import AtTerminal
 
 SAYS = """
@@ -37,6 +40,30 @@ async def test_it_has_arguments_streams_environment_and_exit_code(
     assert out.decode() == f"['a', 'b'] {tmp_path} {os.getpid()} yes told\n\n"
     assert err.decode() == f"{tmp_path}\n"
     assert said.returncode == 7
+
+
+async def test_one_whose_start_is_given_up_has_ended(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    loop, runs, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    usual = INTERPRETER.start
+
+    def start(*arguments: Any, **options: Any) -> int:  # noqa: ANN401 # what the usual one takes
+        begun.append(usual(*arguments, **options))
+        loop.call_soon_threadsafe(runs.set)
+        goes_on.wait()
+        return begun[0]
+
+    monkeypatch.setattr(INTERPRETER, "start", start)
+    starting = asyncio.create_task(started(program, pipes=["stdin", "stdout"]))
+    await runs.wait()
+    starting.cancel()
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    with pytest.raises(ProcessLookupError):
+        os.kill(begun[0], 0)
 
 
 async def test_it_ends_by_a_signal_and_nothing_of_it_stays(program: str) -> None:

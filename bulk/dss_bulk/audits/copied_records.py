@@ -21,8 +21,11 @@ from dss_bulk.limits import (
 )
 from dss_core.origin import ORIGIN
 
-_ORIGIN = rf"^[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}@[0-9]{{1,18}}$"
-"""A stream as `dss_core.ids` writes it, and an offset that fits 63 bits."""
+_STREAM = rf"[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}"
+"""As `dss_core.ids` writes it."""
+_DIGITS_MAX = 18
+"""Of an offset: so it fits 63 bits."""
+_ORIGIN = rf"^{_STREAM}@[0-9]{{1,{_DIGITS_MAX}}}$"
 
 _PAGE_NUMBERS = pa.arange(0, PAGE_OFFSETS)
 
@@ -67,17 +70,52 @@ def _parsed(headers: pa.ChunkedArray) -> tuple[pa.Array, pa.DictionaryArray, pa.
     lists = pa.ListArray.from_arrays(whole.offsets, whole.keys)
     rows = pc.list_parent_indices(lists).filter(named)
     values = whole.items.filter(named)
-    valid = pc.match_substring_regex(values, _ORIGIN)
-    rows, values = rows.filter(valid), values.filter(valid).cast(pa.utf8())
+    if (parted := _parted(values)) is None:
+        valid = pc.match_substring_regex(values, _ORIGIN)
+        rows, values = rows.filter(valid), values.filter(valid)
     # A record has its origin once; of one that was made up, the first is taken, as readers do.
     again = pc.fill_null(pc.equal(rows[1:], rows[:-1]), False)
     if pc.any(again, min_count=0).as_py():
         once = pa.concat_arrays([pa.array([True]), pc.invert(again)])
-        rows, values = rows.filter(once), values.filter(once)
-    parts = pc.split_pattern(values, "@").flatten()
-    at = pc.multiply(_numbers(len(values)), pa.scalar(2, pa.int64()))
-    sources = parts.take(at).dictionary_encode()
-    return rows, sources, parts.take(pc.add(at, pa.scalar(1, pa.int64()))).cast(pa.int64())
+        rows, values, parted = rows.filter(once), values.filter(once), None
+    return rows, *(parted or _parts_of(values.cast(pa.utf8())))
+
+
+def _parted(values: pa.BinaryArray) -> tuple[pa.DictionaryArray, pa.Int64Array] | None:
+    """The parts of origins, where all are such; None is said of all where one may be none.
+
+    A pattern for each takes most of the time that an audit of copies does; streams are few.
+    """
+    try:
+        sources, offsets = _texts_of(values.cast(pa.utf8()))
+    except pa.ArrowInvalid:
+        return None
+    sources = sources.dictionary_encode()
+    holds = (
+        pc.all(pc.match_substring_regex(sources.dictionary, f"^{_STREAM}$"), min_count=0),
+        pc.all(pc.ascii_is_decimal(offsets), min_count=0),
+        pc.all(pc.less_equal(pc.binary_length(offsets), _DIGITS_MAX), min_count=0),
+    )
+    return (sources, offsets.cast(pa.int64())) if all(each.as_py() for each in holds) else None
+
+
+def _parts_of(origins_found: pa.StringArray) -> tuple[pa.DictionaryArray, pa.Int64Array]:
+    sources, offsets = _texts_of(origins_found)
+    return sources.dictionary_encode(), offsets.cast(pa.int64())
+
+
+def _texts_of(origins_found: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
+    """What stands before the mark and behind it.
+
+    Raises:
+        pa.ArrowInvalid: not each has two parts.
+    """
+    lists = pc.split_pattern(origins_found, "@")
+    if not pc.all(pc.equal(pc.list_value_length(lists), 2), min_count=0).as_py():
+        raise pa.ArrowInvalid("a value has no mark, or several")
+    parts = lists.flatten()
+    at = pc.multiply(_numbers(len(origins_found)), pa.scalar(2, pa.int64()))
+    return parts.take(at), parts.take(pc.add(at, pa.scalar(1, pa.int64())))
 
 
 def _seen(stream: str, offsets: pa.Array) -> Origins:
@@ -104,6 +142,8 @@ def _bits(offsets: pa.Array, numbers: pa.Array, page: int) -> int:
     own = offsets.filter(pc.equal(numbers, page))
     span = pc.min_max(own).as_py()
     low = int(span["min"])
+    if span["max"] - low + 1 == len(own):
+        return ((1 << len(own)) - 1) << low - (page << PAGE_BITS)
     mask = pc.is_in(_numbers(span["max"] - low + 1), value_set=pc.subtract(own, low))
     # Behind the last one a buffer has bits of no meaning.
     bits = int.from_bytes(mask.buffers()[1].to_pybytes(), "little") & ((1 << len(mask)) - 1)

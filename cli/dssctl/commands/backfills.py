@@ -63,7 +63,7 @@ def create(
 ) -> None:
     """Make records of the rows of files, each exactly once, in the order of their keys."""
     from dss_bulk.backfill_work import BackfillParams, chunks_of, looked_through, rows_refused
-    from dss_bulk.inputs import Inputs
+    from dss_bulk.inputs import Inputs, size_of
     from dss_bulk.rows import NULL_KEYS, RowRule
     from dss_client.changes import CreateJob
 
@@ -74,15 +74,15 @@ def create(
     columns = tuple(order.split(",")) if order else ()
     rule = RowRule(target, key, null_key, subject, time_column, payload, columns)
     topic = ask(settings, lambda client: client.topics.describe(target))
-    inputs = Inputs.looked_at(files, rule)
-    driver = chosen(settings, engine, master, conf, inputs.bytes, starts=drive)
+    driver = chosen(settings, engine, master, conf, size_of(files), starts=drive)
     if driver.name == LOCAL:
-        records, refused = looked_through(inputs, rule, topic.patterns)
-        if refused and rejects is None:
-            raise rows_refused(refused)
-        made = f"{inputs.rows:,} rows make {records:,} records"
-        note(settings, f"{made}, {len(refused):,} are rejected")
+        inputs, look = looked_through(files, rule, topic.patterns)
+        if look.rejects and rejects is None:
+            raise rows_refused(look.rejects)
+        made = f"{inputs.rows:,} rows make {look.records:,} records"
+        note(settings, f"{made}, {len(look.rejects):,} are rejected")
     else:
+        inputs = Inputs.looked_at(files, rule)
         note(settings, f"{inputs.rows:,} rows; the driver looks through them before it publishes")
     folder = None if rejects is None else str(rejects.resolve())
     change = CreateJob(

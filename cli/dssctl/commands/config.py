@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
+from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dss_core.errors import IllegalConfig, WrongUsage
+from dssctl.aliases import require_begins_with_command, require_free
 from dssctl.config import KEYS, Configuration, Context, resolved
 from dssctl.config.addresses import settled
 from dssctl.config.document import config_path, read_configuration
@@ -14,7 +16,7 @@ from dssctl.config.keys import did_you_mean, truth
 from dssctl.config.resolving import context_in_use
 from dssctl.output import Column, Item, Kind, note, show_list
 from dssctl.settings import Settings
-from dssctl.tree import Configuring, noun, settings_of, showing
+from dssctl.tree import PROGRAM, Configuring, noun, settings_of, showing
 
 if TYPE_CHECKING:
     from dssctl.config.editing import Document
@@ -24,7 +26,8 @@ app = noun("config")
 KeyName = Annotated[
     str,
     typer.Argument(
-        metavar="KEY", help="time, contexts.NAME.colour or 'defaults.groups ls.sort' for three."
+        metavar="KEY",
+        help="time, contexts.NAME.colour, 'defaults.groups ls.sort' or aliases.NAME for four.",
     ),
 ]
 
@@ -85,7 +88,10 @@ def set_value(
     if tables[:1] == ["defaults"]:
         _require_command(context, tables[1])
 
-    typed = _typed(name, value)
+    if tables == ["aliases"]:
+        require_free(name)
+        require_begins_with_command(value)
+    typed = value if tables == ["aliases"] else _typed(name, value)
 
     def change(document: "Document") -> None:
         table_of(document, *tables)[name] = typed
@@ -138,6 +144,10 @@ def _require_command(context: typer.Context, name: str) -> None:
 def _parts(context: typer.Context, key: str) -> list[str]:
     """The tables of a key, and its name in the last of them."""
     first, dot, rest = key.partition(".")
+    if first == "aliases":
+        if not rest:
+            raise typer.BadParameter(f"'{key}' is not aliases.NAME.", ctx=context)
+        return [first, rest]
     if first not in {"contexts", "defaults"}:
         return [key]
     name, last_dot, field = rest.rpartition(".")
@@ -170,4 +180,12 @@ def _items(
             "origin": found.origin if found else "default",
             "variable": key.variable,
             "help": key.help,
+        }
+    for name, words in configuration.aliases.items():
+        yield {
+            "key": f"aliases.{name}",
+            "value": join(words),
+            "origin": str(configuration.path),
+            "variable": None,
+            "help": f"What {PROGRAM} {name} stands for.",
         }

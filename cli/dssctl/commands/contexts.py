@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dss_core.errors import ContextExists, ContextNotFound, DssError, ExitCode
+from dssctl.arguments import IfExists
 from dssctl.config.addresses import settled
 from dssctl.config.document import (
     COLOURS,
@@ -23,7 +24,7 @@ from dssctl.config.document import (
 from dssctl.config.resolving import context_in_use, found_context
 from dssctl.listing import list_known, listing
 from dssctl.output import Column, Item, Kind, note, show_list, show_one
-from dssctl.selection import ListRules
+from dssctl.selection import ListRules, Named
 from dssctl.settings import Colour as When
 from dssctl.settings import Settings
 from dssctl.tree import Configuring, noun, settings_of, showing
@@ -72,7 +73,10 @@ VALIDATED_KIND = Kind(
 )
 
 
-class _ListingContexts(listing(CONTEXT_KIND, ListRules(remembered="contexts"))):  # type: ignore[misc] # made for this kind
+RULES = ListRules(remembered="contexts", named=Named("[CONTEXT]"))
+
+
+class _ListingContexts(listing(CONTEXT_KIND, RULES)):  # type: ignore[misc] # made for this kind
     """Lists also where the context that is named is not there."""
 
     needs_context = False
@@ -156,11 +160,17 @@ def edit(
 
 
 @app.command("rm", cls=Configuring)
-def remove(context: typer.Context, name: ContextName) -> None:
+def remove(context: typer.Context, name: ContextName, if_exists: IfExists = False) -> None:
     """Remove a context from the configuration file; no daemon is asked."""
     from dssctl.config.editing import Document, edit_configuration
 
-    found_context(read_configuration(config_path()), name)
+    try:
+        found_context(read_configuration(config_path()), name)
+    except ContextNotFound:
+        if not if_exists:
+            raise
+        note(settings_of(context), f"the context {name} is not there")
+        return
 
     def change(document: Document) -> None:
         del document["contexts"][name]

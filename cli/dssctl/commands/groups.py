@@ -7,7 +7,7 @@ import typer
 from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
-from dssctl.arguments import GroupName
+from dssctl.arguments import GroupName, IfExists
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item, rate, rounded, shown_lag
 from dssctl.confirm import confirm_name_if_protected
@@ -26,7 +26,7 @@ from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.page import page
 from dssctl.quantities import moment_ms
 from dssctl.removal import accepting, showing_removal
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
@@ -113,7 +113,10 @@ BORROWER_KIND = Kind(
 )
 
 
-@app.command("ls", cls=listing(GROUP_KIND, ListRules(in_daemon=True, remembered="groups")))
+RULES = ListRules(in_daemon=True, remembered="groups", named=Named("[GROUP]", ("name", "filter")))
+
+
+@app.command("ls", cls=listing(GROUP_KIND, RULES))
 def list_groups(
     context: typer.Context,
     every: Annotated[
@@ -268,7 +271,7 @@ def edit(
 def remove(
     context: typer.Context,
     group: GroupName,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+    if_exists: IfExists = False,
 ) -> None:
     """Remove a group and its progress. This cannot be undone; its members get an error."""
     from dss_client.changes import RemoveGroup

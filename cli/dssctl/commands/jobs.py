@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import JobNotFound, JobNotInState
+from dssctl.arguments import IfExists
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
@@ -17,7 +18,7 @@ from dssctl.listing import list_items, listing
 from dssctl.output import Item, Section, show_list, show_one
 from dssctl.page import page
 from dssctl.removal import accepting, showing_removal
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.settings import ENGINES
 from dssctl.tree import noun, settings_of, showing
 
@@ -29,7 +30,7 @@ app = noun("jobs")
 Name = Annotated[str, typer.Argument(metavar="JOB", help="Its name.")]
 
 
-@app.command("ls", cls=listing(JOB_KIND, ListRules(remembered="jobs")))
+@app.command("ls", cls=listing(JOB_KIND, ListRules(remembered="jobs", named=Named("[JOB]"))))
 def list_jobs(context: typer.Context) -> None:
     """List bulk jobs: what they copy, how far they are, whether somebody drives them."""
 
@@ -153,7 +154,7 @@ def cancel(context: typer.Context, name: Name) -> None:
 def remove(
     context: typer.Context,
     name: Name,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+    if_exists: IfExists = False,
 ) -> None:
     """Forget a job that has ended. This cannot be undone.
 

@@ -10,7 +10,7 @@ from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
 from dssctl.page import page
 from dssctl.pages.verdict import named
-from dssctl.selection import Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.settings import Format
 from dssctl.tree import noun, settings_of
 
@@ -49,7 +49,10 @@ LED_STREAM_KIND = Kind(
 )
 
 
-@app.command("ls", cls=listing(LEADER_KIND))
+RULES = ListRules(named=Named("[GROUP]", ("group",), behind="@*"))
+
+
+@app.command("ls", cls=listing(LEADER_KIND, RULES))
 def list_leaders(
     context: typer.Context,
     every: Annotated[

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import join
 from typing import Annotated
 
 import typer
 
 from dssctl.output import note
+from dssctl.pager import pager, show
 from dssctl.settings import Settings
 from dssctl.tree import Command, settings_of, verb_alone
 
@@ -67,9 +69,12 @@ def _show(settings: Settings, page: Path) -> None:
     reader = _reader(page)
     if reader is None:
         note(settings, "there is no man, mandoc or groff here, so this is the page's source")
-        sys.stdout.write(page.read_text())
+        show(settings, page.read_text())
     elif sys.stdout.isatty():
-        _raise_failure(subprocess.run(reader, check=False).returncode)
+        # Without a word about it, man has its own way to find a pager.
+        wanted = {} if settings.pager is None else {"MANPAGER": join(pager(settings) or ["cat"])}
+        environment = {**os.environ, **wanted}
+        _raise_failure(subprocess.run(reader, check=False, env=environment).returncode)
     else:
         done = subprocess.run(
             reader, check=False, stdout=subprocess.PIPE, env={**os.environ, "MANPAGER": "cat"}

@@ -8,6 +8,7 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
+from dssctl.commands.grants import GRANT_KIND, list_grants
 from dssctl.connection import ask
 from dssctl.documents import (
     Fields,
@@ -18,6 +19,7 @@ from dssctl.documents import (
     read_document,
     text_of,
 )
+from dssctl.listing import listing
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.quantities import distance
 from dssctl.settings import Format
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from dss_client import GroupOffsets, StreamOffsets
 
 app = noun("offsets")
+app.command(
+    "ls",
+    cls=listing(GRANT_KIND),
+    help="List how far groups are in each stream: what dssctl grants ls shows.",
+)(list_grants)
 
 To = Annotated[
     str | None,

@@ -6,6 +6,7 @@ import typer
 
 from dss_core.errors import ScheduleNotFound
 from dss_core.times import parse_span_ms
+from dssctl.arguments import IfExists
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.connection import ask
 from dssctl.impact import require_reason
@@ -25,7 +26,7 @@ from dssctl.schedule_items import (
     schedule_item,
     show_task_run,
 )
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.settings import Settings
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments
 from dssctl.tree import noun, settings_of, showing
@@ -82,7 +83,10 @@ TaskGiven = Annotated[
 ]
 
 
-@app.command("ls", cls=listing(SCHEDULE_KIND, ListRules(remembered="schedules")))
+RULES = ListRules(remembered="schedules", named=Named("[SCHEDULE]"))
+
+
+@app.command("ls", cls=listing(SCHEDULE_KIND, RULES))
 def list_schedules(context: typer.Context) -> None:
     """List schedules: what they run, when next, how the last run ended."""
 
@@ -194,7 +198,7 @@ def edit(
 def remove(
     context: typer.Context,
     name: Name,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+    if_exists: IfExists = False,
 ) -> None:
     """Remove a schedule with its history. This cannot be undone."""
     from dss_client.changes import RemoveSchedule

@@ -10,7 +10,7 @@ from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.page import page
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ SESSION_KIND = Kind(
 )
 
 
-@app.command("ls", cls=listing(SESSION_KIND, ListRules(remembered="sessions")))
+RULES = ListRules(remembered="sessions", named=Named("[CLIENT]", ("client_id",)))
+
+
+@app.command("ls", cls=listing(SESSION_KIND, RULES))
 def list_sessions(context: typer.Context) -> None:
     """List the sessions of all clients, connected or not."""
 

@@ -18,7 +18,7 @@ from dssctl.listing import list_items, listing
 from dssctl.locked import locked
 from dssctl.output import Item, Section, show_one
 from dssctl.schedule_items import ARGUMENT_KIND, TASK_KIND, TASK_RUN_KIND, show_task_run, task_item
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments
 from dssctl.tree import noun, settings_of, showing
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = noun("tasks")
 
 
-@app.command("ls", cls=listing(TASK_KIND, ListRules(remembered="tasks")))
+@app.command("ls", cls=listing(TASK_KIND, ListRules(remembered="tasks", named=Named("[TASK]"))))
 def list_tasks(context: typer.Context) -> None:
     """List the tasks that there are."""
 

@@ -53,6 +53,7 @@ def top(
         if record is not None or replay is not None:
             raise typer.BadParameter("a recording needs a terminal.", ctx=context)
         _require_meant(context, settings)
+        _require_screen(context, screen or [])
         from dssctl.commands.one_look import print_look
 
         print_look(settings, LOOK_KIND, private=every)
@@ -69,6 +70,21 @@ def _at_terminal(settings: Settings) -> bool:
     """Whether a person looks; a program that wants a format is given one look."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return settings.format is Format.TABLE and all(stream.isatty() for stream in streams)
+
+
+def _require_screen(context: typer.Context, words: list[str]) -> None:
+    """One look has no screens, but a name that is none is a mistake all the same.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    if words:
+        from dssctl.top.stage.places_named import require_screen
+
+        try:
+            require_screen(words[0])
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem), ctx=context) from problem
 
 
 def _require_meant(context: typer.Context, settings: Settings) -> None:

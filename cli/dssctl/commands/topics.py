@@ -7,7 +7,7 @@ import typer
 from dss_core.counted import counted
 from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
-from dssctl.arguments import TopicName
+from dssctl.arguments import IfExists, TopicName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
@@ -18,7 +18,7 @@ from dssctl.output.model import size
 from dssctl.page import page
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
-from dssctl.selection import ListRules, Wanted
+from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ STREAM_KIND = Kind(
 )
 
 
-@app.command("ls", cls=listing(TOPIC_KIND, ListRules(remembered="topics")))
+@app.command("ls", cls=listing(TOPIC_KIND, ListRules(remembered="topics", named=Named("[TOPIC]"))))
 def list_topics(context: typer.Context) -> None:
     """List all topics."""
 
@@ -197,7 +197,7 @@ def remove(
     context: typer.Context,
     name: TopicName,
     force: Annotated[bool, typer.Option("--force", help="Also when groups read it.")] = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Accept that it is gone.")] = False,
+    if_exists: IfExists = False,
 ) -> None:
     """Remove a topic and every record in it. This cannot be undone."""
     from dss_client.changes import RemoveTopic

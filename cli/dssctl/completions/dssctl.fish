@@ -7,7 +7,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'topics' 'Named logs: list, create, describe, edit, remove'
             printf '%s\t%s\n' 'groups' 'Shared subscriptions: list, create, describe, pause, edit, remove'
             printf '%s\t%s\n' 'grants' 'Which member reads which stream: list, transfer, revoke'
-            printf '%s\t%s\n' 'offsets' 'How far groups are: rewind, skip, seek, export, import'
+            printf '%s\t%s\n' 'offsets' 'How far groups are: list, rewind, skip, seek, export, import'
             printf '%s\t%s\n' 'borrowers' 'Members of groups: evict'
             printf '%s\t%s\n' 'records' 'Single records: peek at the newest, find, get one whole, skip'
             printf '%s\t%s\n' 'leaders' 'Who leads which group, since when: list, describe'
@@ -63,6 +63,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'transfer' 'Give one stream to a certain member, which keeps it until it leaves'
             printf '%s\t%s\n' 'revoke' 'Take one stream from its holder and give it to anybody else'
         case 'offsets'
+            printf '%s\t%s\n' 'ls' 'List how far groups are in each stream: what dssctl grants ls shows'
             printf '%s\t%s\n' 'rewind' 'Let records come again, from a target on'
             printf '%s\t%s\n' 'skip' 'Pass over records, up to a target'
             printf '%s\t%s\n' 'seek' 'Put the group at a target: what lies before is passed over, what lies ...'
@@ -226,6 +227,7 @@ function __dssctl_flags
         case 'topics rm'
             printf '%s\t%s\n' '--force' 'Also when groups read it'
             printf '%s\t%s\n' '--if-exists' 'Accept that it is gone'
+            printf '%s\t%s\n' '--ignore-not-found' 'Accept that it is gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -360,6 +362,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--detailed-exitcode' 'A dry run that finds something to do exits with 10'
         case 'groups rm'
             printf '%s\t%s\n' '--if-exists' 'Accept that it is gone'
+            printf '%s\t%s\n' '--ignore-not-found' 'Accept that it is gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -423,6 +426,19 @@ function __dssctl_flags
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
+        case 'offsets ls'
+            printf '%s\t%s\n' '-g' 'Of this group only: NAME or NAME@FILTER'
+            printf '%s\t%s\n' '--group' 'Of this group only: NAME or NAME@FILTER'
+            printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
+            printf '%s\t%s\n' '-h' 'Show this message and exit'
+            printf '%s\t%s\n' '--help' 'Show this message and exit'
+            printf '%s\t%s\n' '--filter' 'lag>1000,state=stalled or name=b*'
+            printf '%s\t%s\n' '--sort' 'Greatest numbers and ages first, texts from a to z'
+            printf '%s\t%s\n' '--columns' 'name,lag for these alone'
+            printf '%s\t%s\n' '-n' 'So many at most'
+            printf '%s\t%s\n' '--limit' 'So many at most'
+            printf '%s\t%s\n' '-w' 'Look again every 2 s, or as often as said, until Ctrl-C: a terminal is ...'
+            printf '%s\t%s\n' '--watch' 'Look again every 2 s, or as often as said, until Ctrl-C: a terminal is ...'
         case 'offsets rewind'
             printf '%s\t%s\n' '--to' 'earliest, latest, a time (-15m, a date, RFC 3339, @unix), or =OFFSET of ...'
             printf '%s\t%s\n' '--by' 'So many records back, 100, or a span, 15m'
@@ -719,6 +735,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--detailed-exitcode' 'A dry run that finds something to do exits with 10'
         case 'schedules rm'
             printf '%s\t%s\n' '--if-exists' 'Accept that it is gone'
+            printf '%s\t%s\n' '--ignore-not-found' 'Accept that it is gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -909,6 +926,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--detailed-exitcode' 'A dry run that finds something to do exits with 10'
         case 'jobs rm'
             printf '%s\t%s\n' '--if-exists' 'Accept that it is gone'
+            printf '%s\t%s\n' '--ignore-not-found' 'Accept that it is gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -1373,6 +1391,8 @@ function __dssctl_flags
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'contexts rm'
+            printf '%s\t%s\n' '--if-exists' 'Accept that it is gone'
+            printf '%s\t%s\n' '--ignore-not-found' 'Accept that it is gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
@@ -1462,6 +1482,7 @@ function __dssctl_flags
         printf '%s\t%s\n' '--time' 'Moments in tables: relative, as where absent, iso or unix'
         printf '%s\t%s\n' '--no-headers' 'Leave out the line of headers'
         printf '%s\t%s\n' '--no-input' 'Never ask anything'
+        printf '%s\t%s\n' '--no-pager' 'Print also what a terminal has no room for'
         printf '%s\t%s\n' '-q' 'No notes'
         printf '%s\t%s\n' '--quiet' 'No notes'
         printf '%s\t%s\n' '--read-only' 'Refuse to change anything, or allow it where the context is read-only'
@@ -1471,6 +1492,9 @@ end
 
 function __dssctl_argument
     switch $argv[1]
+        case 'topics ls'
+            set -l sources '@topics'
+            echo $sources[$argv[2]]
         case 'topics create'
             set -l sources '-'
             echo $sources[$argv[2]]
@@ -1483,6 +1507,9 @@ function __dssctl_argument
         case 'topics rm'
             set -l sources '@topics'
             echo $sources[$argv[2]]
+        case 'groups ls'
+            set -l sources '@groups'
+            echo $sources[$argv[2]]
         case 'groups create'
             set -l sources '-'
             echo $sources[$argv[2]]
@@ -1490,7 +1517,7 @@ function __dssctl_argument
             set -l sources '@groups'
             echo $sources[$argv[2]]
         case 'groups why'
-            set -l sources '@groups'
+            set -l sources '@groups' '@streams' '-'
             echo $sources[$argv[2]]
         case 'groups stuck'
             set -l sources '@groups'
@@ -1521,6 +1548,9 @@ function __dssctl_argument
             echo $sources[$argv[2]]
         case 'grants revoke'
             set -l sources '@groups' '@streams'
+            echo $sources[$argv[2]]
+        case 'offsets ls'
+            set -l sources '@groups'
             echo $sources[$argv[2]]
         case 'offsets rewind'
             set -l sources '@groups'
@@ -1559,14 +1589,23 @@ function __dssctl_argument
             set -l sources '@groups' '@streams' '-'
             set -a sources $sources[-1] $sources[-1] $sources[-1]
             echo $sources[$argv[2]]
+        case 'leaders ls'
+            set -l sources '@groups'
+            echo $sources[$argv[2]]
         case 'leaders describe'
             set -l sources '@groups'
+            echo $sources[$argv[2]]
+        case 'sessions ls'
+            set -l sources '@sessions'
             echo $sources[$argv[2]]
         case 'sessions describe'
             set -l sources '@sessions'
             echo $sources[$argv[2]]
         case 'sessions close'
             set -l sources '@sessions'
+            echo $sources[$argv[2]]
+        case 'schedules ls'
+            set -l sources '@schedules'
             echo $sources[$argv[2]]
         case 'schedules create'
             set -l sources '-'
@@ -1595,11 +1634,17 @@ function __dssctl_argument
         case 'schedules runs'
             set -l sources '@schedules'
             echo $sources[$argv[2]]
+        case 'tasks ls'
+            set -l sources '@tasks'
+            echo $sources[$argv[2]]
         case 'tasks describe'
             set -l sources '@tasks'
             echo $sources[$argv[2]]
         case 'tasks run'
             set -l sources '@tasks'
+            echo $sources[$argv[2]]
+        case 'jobs ls'
+            set -l sources '@jobs'
             echo $sources[$argv[2]]
         case 'jobs describe'
             set -l sources '@jobs'
@@ -1682,6 +1727,9 @@ function __dssctl_argument
         case 'audits show'
             set -l sources '-'
             echo $sources[$argv[2]]
+        case 'contexts ls'
+            set -l sources '@contexts'
+            echo $sources[$argv[2]]
         case 'contexts show'
             set -l sources '@contexts'
             echo $sources[$argv[2]]
@@ -1701,13 +1749,13 @@ function __dssctl_argument
             set -l sources '@contexts'
             echo $sources[$argv[2]]
         case 'config set'
-            set -l sources '=context endpoint output color time timeout connect_wait headers input quiet read_only engine spark_master filter sort columns limit watch' '-'
+            set -l sources '=context endpoint output color time timeout connect_wait headers input pager quiet read_only engine spark_master filter sort columns limit watch' '-'
             echo $sources[$argv[2]]
         case 'config unset'
-            set -l sources '=context endpoint output color time timeout connect_wait headers input quiet read_only engine spark_master filter sort columns limit watch'
+            set -l sources '=context endpoint output color time timeout connect_wait headers input pager quiet read_only engine spark_master filter sort columns limit watch'
             echo $sources[$argv[2]]
         case 'errors explain'
-            set -l sources '=DSS1001 DSS1002 DSS1003 DSS1004 DSS1005 DSS1006 DSS1007 DSS1008 DSS1009 DSS1010 DSS1011 DSS1012 DSS1013 DSS1014 DSS1015 DSS1016 DSS1061 DSS1062 DSS1101 DSS1102 DSS1103 DSS1104 DSS1105 DSS1106 DSS1107 DSS1108 DSS1109 DSS1110 DSS1111 DSS1112 DSS1121 DSS1122 DSS1123 DSS1124 DSS1125 DSS1126 DSS1141 DSS1151 DSS1152 DSS1153 DSS1154 DSS1155 DSS1156 DSS1171 DSS1172 DSS1173 DSS2001 DSS2002 DSS2003 DSS2004 DSS2005 DSS2006 DSS2007 DSS2008 DSS2009 DSS2010 DSS2011 DSS2012 DSS2013 DSS2014 DSS2015 DSS2016 DSS2017 DSS2018 DSS2019 DSS2020 DSS2021 DSS2022 DSS2023 DSS2024 DSS2025 DSS2026 DSS2027 DSS2028 DSS2029 DSS2030 DSS2031 DSS2041 DSS2042 DSS2043 DSS2051 DSS2061 DSS2062 DSS2063 DSS2064 DSS2065 DSS2071 DSS2101 DSS3001 DSS3002 DSS3003 DSS3004 DSS3005 DSS3006 DSS3061 DSS4001 DSS4002 DSS5001 DSS5002 DSS5003 DSS5004 DSS5005 DSS5006 DSS5007 DSS5008 DSS5009 DSS5010 DSS5011 DSS5012 DSS6001 DSS6002 DSS6003 DSS6004 DSS6005 DSS6006 DSS6007 DSS6008 DSS6009 DSS6010 DSS7001 DSS7002 DSS7003 DSS7004 DSS7005 DSS7006 DSS7007 DSS7008 DSS7009 DSS7010 DSS7011 DSS7012 DSS7013 DSS7014 DSS7015 DSS7016 DSS7030 DSS7040 DSS7041 DSS7042 DSS7043 DSS7044 DSS7045'
+            set -l sources '=DSS1001 DSS1002 DSS1003 DSS1004 DSS1005 DSS1006 DSS1007 DSS1008 DSS1009 DSS1010 DSS1011 DSS1012 DSS1013 DSS1014 DSS1015 DSS1016 DSS1061 DSS1062 DSS1101 DSS1102 DSS1103 DSS1104 DSS1105 DSS1106 DSS1107 DSS1108 DSS1109 DSS1110 DSS1111 DSS1112 DSS1121 DSS1122 DSS1123 DSS1124 DSS1125 DSS1126 DSS1141 DSS1142 DSS1151 DSS1152 DSS1153 DSS1154 DSS1155 DSS1156 DSS1171 DSS1172 DSS1173 DSS2001 DSS2002 DSS2003 DSS2004 DSS2005 DSS2006 DSS2007 DSS2008 DSS2009 DSS2010 DSS2011 DSS2012 DSS2013 DSS2014 DSS2015 DSS2016 DSS2017 DSS2018 DSS2019 DSS2020 DSS2021 DSS2022 DSS2023 DSS2024 DSS2025 DSS2026 DSS2027 DSS2028 DSS2029 DSS2030 DSS2031 DSS2041 DSS2042 DSS2043 DSS2051 DSS2061 DSS2062 DSS2063 DSS2064 DSS2065 DSS2071 DSS2101 DSS3001 DSS3002 DSS3003 DSS3004 DSS3005 DSS3006 DSS3061 DSS4001 DSS4002 DSS4003 DSS5001 DSS5002 DSS5003 DSS5004 DSS5005 DSS5006 DSS5007 DSS5008 DSS5009 DSS5010 DSS5011 DSS5012 DSS6001 DSS6002 DSS6003 DSS6004 DSS6005 DSS6006 DSS6007 DSS6008 DSS6009 DSS6010 DSS7001 DSS7002 DSS7003 DSS7004 DSS7005 DSS7006 DSS7007 DSS7008 DSS7009 DSS7010 DSS7011 DSS7012 DSS7013 DSS7014 DSS7015 DSS7016 DSS7030 DSS7040 DSS7041 DSS7042 DSS7043 DSS7044 DSS7045'
             echo $sources[$argv[2]]
         case 'explain'
             set -l sources '-'
@@ -1831,6 +1879,10 @@ function __dssctl_value
             echo '@groups'
         case 'grants transfer:--to'
             echo '@borrowers'
+        case 'offsets ls:-g'
+            echo '@groups'
+        case 'offsets ls:--group'
+            echo '@groups'
         case 'offsets rewind:--to'
             echo '-'
         case 'offsets rewind:--by'

@@ -16,6 +16,9 @@
     [defaults."groups ls"]
     sort = "lag"
 
+    [aliases]
+    slow = "groups ls --filter lag>1000 --sort lag"
+
 Invariant: a file that holds anything else is refused, with the place and what may be meant: a key
 that is misspelt must not be a key that is silently missing.
 """
@@ -65,6 +68,8 @@ class Configuration(NamedTuple):
     contexts: Mapping[str, Context] = MappingProxyType({})
     defaults: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     """Of single commands, by their names: `groups ls`."""
+    aliases: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """What words of one's own stand for, word by word."""
 
 
 def config_path() -> Path:
@@ -131,7 +136,9 @@ def _configuration(path: Path, document: Table) -> Configuration:
     contexts = _table(document, "contexts")
     defaults = _table(document, "defaults")
     general = {
-        name: value for name, value in document.items() if name not in {"contexts", "defaults"}
+        name: value
+        for name, value in document.items()
+        if name not in {"contexts", "defaults", "aliases"}
     }
     previous = _text(general.pop(PREVIOUS, ""), PREVIOUS)
     values = _values(general, "", lambda name: not KEYS[name].of_lists)
@@ -144,7 +151,21 @@ def _configuration(path: Path, document: Table) -> Configuration:
         defaults={
             name: _of_command(name, _table(defaults, name, "defaults.")) for name in defaults
         },
+        aliases={name: _words(name, text) for name, text in _table(document, "aliases").items()},
     )
+
+
+def _words(name: str, text: object) -> tuple[str, ...]:
+    """What an alias stands for."""
+    import shlex
+
+    where = f"aliases.{name}"
+    if not CONTEXT_NAME.fullmatch(name):
+        raise ValueError(f"{where}: '{name}' is no word: letters, digits, '.', '_' and '-'.")
+    words = _try(where, lambda: tuple(shlex.split(_text(text, where))))
+    if not words:
+        raise ValueError(f"{where} stands for nothing.")
+    return words
 
 
 def _of_command(name: str, table: Table) -> Mapping[str, str]:

@@ -135,6 +135,10 @@ def _put_input(settings: Settings, text: str) -> None:
     settings.may_ask = truth(text)
 
 
+def _put_pager(settings: Settings, text: str) -> None:
+    settings.pager = text
+
+
 def _put_quiet(settings: Settings, text: str) -> None:
     settings.quiet = truth(text)
 
@@ -188,6 +192,9 @@ _ALL = (
     Key("connect_wait", _put_connect_wait, "For a daemon that starts.", f"{CONNECT_WAIT_S:g}"),
     Key("headers", _put_headers, "Whether tables have a line of headers.", "yes"),
     Key("input", _put_input, "Whether anything may be asked at a terminal.", "yes"),
+    Key(
+        "pager", _put_pager, "Shows what a terminal has no room for; cat is none.", "PAGER, or less"
+    ),
     Key("quiet", _put_quiet, "No notes on stderr.", "no"),
     Key("read_only", _put_read_only, "Refuse what changes something.", "no"),
     Key("engine", _put_engine, f"Of bulk jobs: {', '.join(ENGINES)}.", ENGINES[0]),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[[Facts], Iterator[Finding]]
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
-_DAMAGE = frozenset({"records.passed", "stream.damaged", "stream.unreadable"})
+_DAMAGE = frozenset({"records.passed", "stream.damaged", "stream.short", "stream.unreadable"})
 
 
 def findings_of(facts: Facts) -> list[Finding]:
@@ -180,7 +180,7 @@ def _damage(facts: Facts) -> Iterator[Finding]:
     if quarantined:
         first = quarantined[0]
         more = f", and {len(quarantined) - 1} more" if len(quarantined) > 1 else ""
-        text = f"{first.file} was set aside: {first.reason}{more}."
+        text = f"{first.file} was set aside or damaged: {first.reason.rstrip('.')}{more}."
         yield problem("log.quarantined", text, "Stop dssd and look: dssd check --deep")
     damage = [event for event in facts.events if event.code in _DAMAGE]
     if damage:

@@ -98,11 +98,16 @@ REQUESTS = {
     "DSS1126": """dssctl explain knows the types of items, as kind in JSON has them, and their
         fields. What was asked for is neither. Write group, group.lag or lag; without an argument
         it lists all.""",
-    "DSS1141": """A list was asked for with a filter or an order that cannot be read: an unknown
-        field, a number or a span that is none, or a comparison of texts. Nothing was listed,
-        because a list that leaves out the wrong things misleads. Join conditions by commas and
-        alternatives by ' or ', as in lag>1000,state=stalled or oldest>5m. The hint names the
-        fields, and dssctl explain says what they hold.""",
+    "DSS1141": """A list was asked for with a filter that cannot be read: an unknown field, a number
+        or a span that is none, or a comparison of texts. Nothing was listed, because a list that
+        leaves out the wrong things misleads. Join conditions by commas and alternatives by ' or ',
+        as in lag>1000,state=stalled or oldest>5m. The hint names the fields, and dssctl explain
+        says what they hold.""",
+    "DSS1142": """A list was asked for in an order that cannot be read: by a field that it does not
+        have, or in a direction that is none. Nothing was listed. Numbers and spans come greatest
+        first, the oldest moment first, texts from a to z; -FIELD turns that round, and FIELD:asc or
+        FIELD:desc say it. The hint names what this list can be sorted by; dssctl explain says what
+        the fields hold.""",
     "DSS1171": """A regular expression was looked for in payloads, and was not done with a few
         records in two seconds. Such a pattern tries the same text in countless ways, mostly
         because of a repeat inside a repeat. Nothing was changed. Write it otherwise, or search

@@ -29,6 +29,12 @@ SERVICE = {
     "DSS4002": """The store, which holds topics, groups and progress, is damaged, so the daemon
         does not serve from it. The records in the log are not touched. Restore store.sqlite
         from a backup and check the disk.""",
+    "DSS4003": """The numbers in the names of log files come from the store, so a file with a number
+        that the store has not given yet was made by a newer store: this one is a backup, or the
+        disk dropped what it had synced. A daemon that started on it would give the same
+        numbers and offsets again, over records that are there. Put the newest store back. If
+        there is none, move the files that it does not know elsewhere: the daemon starts, and
+        goes on where this store ends. dssd check lists them.""",
     "DSS5001": """Nothing answers at the endpoint: no daemon runs, it listens elsewhere, or the
         socket belongs to another user. Without --endpoint and DSSCTL_ENDPOINT the default
         socket is tried. Start a daemon, or name where it listens.""",

@@ -31,5 +31,7 @@ def _write(settings: Settings, sentence: str, fields: Mapping[str, object]) -> N
         line = escaped_in_json(json.dumps(document, ensure_ascii=False))
     else:
         line = f"note: {escaped(sentence)}"
+    # What it is about stands above it, where both go to one terminal.
+    sys.stdout.flush()
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

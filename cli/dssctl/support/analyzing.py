@@ -1,7 +1,7 @@
 """What a bundle tells: whether it is whole, what the doctor found there, what its logs say.
 
 Invariant: pure. What the doctor found is told as it was found where the bundle was gathered; no
-daemon is asked.
+daemon is asked. What of a bundle is not known, because another version gathered it, is said.
 """
 
 import re
@@ -9,19 +9,26 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dss_core.counted import counted
+from dssctl import VERSION
 from dssctl.doctor.finding import Finding, Level, fine, problem, warning
 from dssctl.limits import LOG_CODES_TOLD
+from dssctl.support.bundle import FORMAT, MANIFEST
 from dssctl.support.reading import Gathered
 from dssctl.support.sources import ASKED, JOURNAL
 
 _CODE = re.compile(r"\bDSS[0-9]{4}\b")
 _TRACEBACK = "Traceback (most recent call last)"
 _AGAIN = "Gather it again: dssctl support gather"
+_BY = "Read it in the bundle, or analyze it with dssctl"
+_FINDINGS, _EVENTS = "doctor.jsonl", "events.jsonl"
+_LEVELS: dict[object, Level] = {each.value: each for each in Level}
+_HERE = ("versions.json", "environment.json", "config.toml", "process.txt", JOURNAL)
+_KNOWN = frozenset({MANIFEST, _FINDINGS, *_HERE, *(each.name for each in ASKED)})
 
 
 def findings_in(bundle: Gathered) -> list[Finding]:
     """All findings: of the bundle itself, of the doctor, of logs and events."""
-    rules = (_whole, _answers, _cut, _doctor, _logs, _events)
+    rules = (_whole, _format, _unknown, _answers, _cut, _doctor, _logs, _events)
     return [finding for rule in rules for finding in rule(bundle)]
 
 
@@ -34,6 +41,31 @@ def _whole(bundle: Gathered) -> Iterator[Finding]:
         files = counted(len(bundle.manifest["entries"]), "file")
         hidden = ", names taken out" if bundle.manifest["names_hidden"] else ""
         yield fine("bundle.whole", f"gathered {bundle.manifest['gathered_at']}, {files}{hidden}")
+
+
+def _format(bundle: Gathered) -> Iterator[Finding]:
+    form, by = bundle.manifest["format"], bundle.manifest["dssctl"]
+    if form != FORMAT:
+        text = (
+            f"It is of format {form}, gathered by dssctl {by}; this is dssctl {VERSION}, which "
+            f"knows format {FORMAT}: what it tells of the bundle may be wrong or too little."
+        )
+        yield warning("bundle.format", text, f"Analyze it with dssctl {by}")
+
+
+def _unknown(bundle: Gathered) -> Iterator[Finding]:
+    """What is passed over: files, and lines of those that are looked at."""
+    files = [name for name in bundle.files if name not in _KNOWN and not name.startswith("logs/")]
+    if files:
+        text = f"Nothing is known of these files, and nobody looked at them: {', '.join(files)}."
+        yield warning("bundle.unknown", text, f"{_BY} {bundle.manifest['dssctl']}")
+    for name in (_FINDINGS, _EVENTS):
+        lines = bundle.passed_over(name)
+        if name == _FINDINGS:
+            lines += sum(each.get("level") not in _LEVELS for each in bundle.items(name))
+        if lines:
+            text = f"{name} has {counted(lines, 'line')} that this dssctl cannot read."
+            yield warning("bundle.unknown", text, f"{_BY} {bundle.manifest['dssctl']}")
 
 
 def _answers(bundle: Gathered) -> Iterator[Finding]:
@@ -54,9 +86,8 @@ def _cut(bundle: Gathered) -> Iterator[Finding]:
 
 def _doctor(bundle: Gathered) -> Iterator[Finding]:
     """What it found then and there."""
-    levels = {each.value: each for each in Level}
-    for each in bundle.items("doctor.jsonl"):
-        level = levels.get(str(each.get("level")))
+    for each in bundle.items(_FINDINGS):
+        level = _LEVELS.get(str(each.get("level")))
         if level is not None:
             remedy = str(each.get("remedy") or "")
             yield Finding(str(each.get("check")), level, str(each.get("text")), remedy)
@@ -85,7 +116,7 @@ def _log(name: str, lines: list[str]) -> Iterator[Finding]:
 
 
 def _events(bundle: Gathered) -> Iterator[Finding]:
-    events = list(bundle.items("events.jsonl"))
+    events = list(bundle.items(_EVENTS))
     errors = [each for each in events if each.get("severity") == "error"]
     if errors:
         by_code = Counter(str(each.get("code")) for each in errors)

@@ -20,6 +20,9 @@ from dssctl.limits import BUNDLE_BYTES_MAX, BUNDLE_ENTRY_BYTES_MAX
 MANIFEST = "manifest.json"
 KIND = "DssSupport"
 """What the manifest says that it is."""
+FORMAT = 1
+"""Of manifest and files; it rises when who reads by the one before would be told something wrong. A
+bundle that names none is of this one."""
 
 
 class Bundle:
@@ -49,7 +52,7 @@ class Bundle:
 
     def close(self, about: dict[str, object]) -> None:
         """Write the manifest, which says what else is there."""
-        manifest = {**about, "entries": self.entries, "missing": self.missing}
+        manifest = {"format": FORMAT, **about, "entries": self.entries, "missing": self.missing}
         self._write(MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
 
     def _write(self, name: str, content: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from dss_core.errors import DssError
 from dss_core.times import text_of_ms
+from dssctl import VERSION
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.doctor.facts import gathered
 from dssctl.doctor.rules import findings_of
@@ -91,6 +92,7 @@ def gather(
         bundle.close(
             {
                 "kind": KIND,
+                "dssctl": VERSION,
                 "gathered_at": text_of_ms(now_us // 1_000),
                 "names_hidden": hide_names,
                 "payloads": "none: no record was read",

@@ -15,7 +15,7 @@ from typing import Any
 
 from dss_core.errors import DocumentUnreadable, InputUnreadable
 from dssctl.limits import BUNDLE_BYTES_MAX, BUNDLE_ENTRY_BYTES_MAX, BUNDLE_FILES_MAX
-from dssctl.support.bundle import KIND, MANIFEST
+from dssctl.support.bundle import FORMAT, KIND, MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,19 @@ class Gathered:
 
     def items(self, name: str) -> Iterator[Mapping[str, Any]]:
         """A file of JSON lines; a line that is none is passed over."""
-        for line in self.lines(name):
-            try:
-                item = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(item, dict):
-                yield item
+        return (item for item in map(_item, self.lines(name)) if item is not None)
+
+    def passed_over(self, name: str) -> int:
+        """How many lines of such a file are none."""
+        return [_item(line) for line in self.lines(name)].count(None)
+
+
+def _item(line: str) -> Mapping[str, Any] | None:
+    try:
+        item = json.loads(line)
+    except ValueError:
+        return None
+    return item if isinstance(item, dict) else None
 
 
 def read_bundle(path: Path) -> Gathered:
@@ -88,17 +94,36 @@ def _manifest(files: Mapping[str, bytes]) -> Mapping[str, Any]:
     manifest = json.loads(files[MANIFEST])
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise ValueError(f"its {MANIFEST} is not one of kind {KIND}")
+    try:
+        return _as_known(manifest)
+    except (KeyError, TypeError, ValueError) as other:
+        form, by = _origin(manifest)
+        if form == FORMAT:
+            raise
+        reason = f"it is of format {form}, this dssctl knows {FORMAT}: ask dssctl {by}"
+        raise ValueError(reason) from other
+
+
+def _as_known(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    form, by = _origin(manifest)
     entries = [
         {"name": str(each["name"]), "sha256": each["sha256"], "cut": bool(each["cut"])}
         for each in manifest["entries"]
     ]
     missing = [{key: str(each[key]) for key in ("name", "why")} for each in manifest["missing"]]
     return {
+        "format": form,
+        "dssctl": by,
         "gathered_at": str(manifest["gathered_at"]),
         "names_hidden": bool(manifest["names_hidden"]),
         "entries": entries,
         "missing": missing,
     }
+
+
+def _origin(manifest: Mapping[str, Any]) -> tuple[object, str]:
+    """Format, and the version of the tool that gathered it."""
+    return manifest.get("format", FORMAT), str(manifest.get("dssctl", "of an unknown version"))
 
 
 def _unreadable(path: Path, reason: str) -> DocumentUnreadable:

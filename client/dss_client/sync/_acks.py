@@ -23,7 +23,7 @@ class AckBox:
 
     def __init__(self, portal: "Portal", grant: "HeldGrant") -> None:
         self.portal = portal
-        self.offsets: deque[int] = deque()  # bounded by the credit given to the daemon
+        self.offsets: list[int] = []  # bounded by the credit given to the daemon
         self.leave = self.offsets.append
         """Called with the offset of a record, by any thread."""
         self.ranges: deque[Ranges] = deque()  # bounded by the same
@@ -57,7 +57,7 @@ class AckBox:
             grant.ack(self.ranges.popleft())
         if not offsets:
             return
-        if not grant.acked:
-            grant.touch()
-        # Others append meanwhile, which is no matter at the other end.
-        grant.acked.extend([offsets.popleft() for _ in range(len(offsets))])
+        left = offsets[:]
+        # Others append meanwhile, behind these.
+        del offsets[: len(left)]
+        grant.acks.leave_all(left)

@@ -188,7 +188,7 @@ class Groups:
                 round. By name where none is given.
 
         Raises:
-            FilterUnreadable: the filter or the order breaks the grammar.
+            FilterUnreadable, OrderUnreadable: the filter or the order breaks the grammar.
         """
         return self._portal.run(self._twin.list(all=all, filter=filter, sort=sort))
 

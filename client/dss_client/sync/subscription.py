@@ -1,25 +1,26 @@
 """A subscription that threads take records from.
 
-Records come piece by piece from the loop; inside a piece a thread takes one after the other by
+Records come chunk by chunk from the loop; inside a chunk a thread takes one after the other by
 itself. Invariant: as with the subscription in the loop, a record counts as handed out when the
 user gets it and not before; of a stream that was taken back, of a paused group, and after a silence
 of the daemon, none is handed out.
 """
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
+from dss_client._keyed_runner import HandlerMisused, raised_by_call
 from dss_client.limits import FLUSH_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
 from dss_client.sync._acks import AckBox
+from dss_client.sync._chunk import Chunk
 from dss_client.sync.records import DeliveredBatch, DeliveredRecord, as_kind, batch_for_threads
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from dss_client.sync._portal import Portal
 
 
-Piece = tuple["Handout", Iterator[AsyncRecord]]
-"""Where records of it are noted, and those that were not taken yet, but for one put back."""
-
-
 class Pieces(AsyncSubscription):
-    """The subscription in the loop, which hands out whole pieces."""
+    """The subscription in the loop, which lays open chunks of what comes.
+
+    A chunk that is open is of the current piece; whoever else takes of that one calls it back
+    before.
+    """
 
     sure_s = SURE_IN_THREADS_S
     portal: "Portal"
@@ -41,8 +42,7 @@ class Pieces(AsyncSubscription):
     def serve(self, portal: "Portal") -> None:
         """Begin to serve threads; before anything is delivered."""
         self.portal = portal
-        self.hand_out = threading.Lock()
-        """Held while a thread takes a record, and while the loop stops a piece."""
+        self._chunk: Chunk | None = None
         self._boxes: dict[HeldGrant, AckBox] = {}
 
     def box_of(self, grant: "HeldGrant") -> AckBox:
@@ -52,25 +52,44 @@ class Pieces(AsyncSubscription):
             box = self._boxes[grant] = AckBox(self.portal, grant)
         return box
 
-    def piece(self, handed: "Handout | None") -> "Piece | None":
-        """The piece to hand out from, after some of another, or all; None after `drain`."""
+    def chunk(self) -> Chunk | None:
+        """What to take from next; None after `drain`."""
         # Most are here already: a task would cost the thread that waits two turns of the loop more.
-        return self.portal.call(self._piece_now, handed) or self.portal.run(self._piece(handed))
+        return self.portal.call(self._chunk_now) or self.portal.run(self._chunk_later())
 
-    def _piece_now(self, handed: "Handout | None") -> "Piece | None":
+    def _chunk_now(self) -> Chunk | None:
         self.deliver_acks()
-        if handed is not None and handed is self._current:
-            if not handed.exhausted:
-                return None
-            self._finish(handed)
+        if self._chunk is not None:
+            self._chunk.note()
+            if self._chunk.handout.exhausted:
+                self._finish(self._chunk.handout)
+        if self._is_rest_due():
+            return None
         handout = self._next_now()
-        return None if handout is None else _piece_of(handout)
+        return None if handout is None else self._chunk_of(handout)
 
-    async def _piece(self, handed: "Handout | None") -> "Piece | None":
-        if handed is not None and handed is self._current:
-            await self._after(handed)
-        handout = await self._next()
-        return None if handout is None else _piece_of(handout)
+    def _is_rest_due(self) -> bool:
+        """Whether the loop is to run, and the session to be looked at, before more is taken."""
+        return self._chunk is not None and (self._chunk.is_spent or monotonic() >= self._resume_at)
+
+    async def _chunk_later(self) -> Chunk | None:
+        if self._is_rest_due():
+            # What is open stays so: several threads would take it from one another.
+            await super()._breathe()
+        handout = await super()._next()
+        return None if handout is None else self._chunk_of(handout)
+
+    def _chunk_of(self, handout: "Handout") -> Chunk:
+        if self._chunk is None or self._chunk.is_spent or handout.may_be_acked:
+            self._recall()
+            # What came again is looked at one by one: acks of it still come.
+            self._chunk = Chunk(handout, 1 if handout.may_be_acked else FLUSH_RECORDS)
+        return self._chunk
+
+    def _recall(self) -> None:
+        if self._chunk is not None:
+            self._chunk.call_back()
+            self._chunk = None
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
@@ -81,32 +100,15 @@ class Pieces(AsyncSubscription):
     def records(self) -> Iterator[DeliveredRecord]:
         """Records, one by one, in the thread that takes them."""
         # Bound to names and kept short: this loop runs once a record.
-        clock, hand_out = monotonic, self.hand_out
-        handout: Handout | None = None
-        while (piece := self.piece(handout)) is not None:
-            handout, rows = piece
-            # Another thread may look further meanwhile, which leaves more to that one.
-            left_out, looked_below = handout.left_out, handout.looked_below
-            for _ in range(FLUSH_RECORDS):
-                with hand_out:
-                    # Another thread may have begun the next one, or the loop have stopped this.
-                    if self._current is not handout:
+        clock = monotonic
+        while (chunk := self.chunk()) is not None:
+            # The clock is looked at last, when records are made: this process may stand still.
+            while chunk.lay_out() and clock() < self._resume_at:
+                for record in chunk.rows:
+                    # As `_begin` had it made; a `cast` a record would cost as much as its ack.
+                    yield record  # type: ignore[misc]  # mypy knows that of the loop's side
+                    if clock() >= self._resume_at:
                         break
-                    record = handout.ahead
-                    if record is not None:
-                        handout.ahead = None
-                    elif (record := next(rows, None)) is None:
-                        break
-                    offset = record.offset
-                    if offset in left_out:
-                        continue
-                    # Looked at last: this process may stand still before it.
-                    if offset >= looked_below or clock() >= self._resume_at:
-                        handout.put_back(record)
-                        break
-                    handout.last_offset = offset
-                # As `_begin` had it made; a call of `cast` a record would cost as much as its ack.
-                yield record  # type: ignore[misc]
 
     def deliver_acks(self) -> None:
         """Bring to the grants what threads left for them."""
@@ -123,18 +125,43 @@ class Pieces(AsyncSubscription):
         async for record in super()._taken():
             yield as_kind(AsyncRecord, record)
 
+    # Ways to take records other than from the chunk that is open.
+
+    async def _next(self) -> "Handout | None":
+        handout = await super()._next()
+        self._recall()
+        return handout
+
+    async def _breathe(self) -> None:
+        await super()._breathe()
+        self._recall()
+
+    def _count(self, enough: int) -> int:
+        self._recall()
+        return super()._count(enough)
+
     def _take(self, handout: "Handout", n: int, records: list[AsyncRecord]) -> None:
-        with self.hand_out:
-            super()._take(handout, n, records)
+        self._recall()
+        super()._take(handout, n, records)
+
+    def _finish(self, handout: "Handout") -> None:
+        self._recall()
+        super()._finish(handout)
 
     def _stop_current(self) -> None:
-        with self.hand_out:
-            super()._stop_current()
+        self._recall()
+        super()._stop_current()
 
     def set_paused(self, paused: bool) -> None:
         """From now on hand out nothing new, whichever way it is taken; or hand out again."""
-        with self.hand_out:
-            super().set_paused(paused)
+        self._recall()
+        super().set_paused(paused)
+
+    def note_current(self) -> None:
+        """Bring the frontier of the piece that is being handed out up to date."""
+        if self._chunk is not None:
+            self._chunk.note()
+        super().note_current()
 
     def ended(self, grant: "HeldGrant") -> None:
         """A grant is over; acks that still come for it are only counted."""
@@ -142,12 +169,6 @@ class Pieces(AsyncSubscription):
         if box is not None:
             box.deliver()
         super().ended(grant)
-
-
-def _piece_of(handout: "Handout") -> Piece:
-    rows = handout.rows_behind()
-    handout.look_at_next()
-    return handout, rows
 
 
 class Subscription:
@@ -235,6 +256,7 @@ class Subscription:
         Raises:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
+            IllegalArgument: the handler is no plain function of one record.
         """
         pieces = self._pieces
         with ThreadPoolExecutor(concurrency, thread_name_prefix="dss handler") as threads:
@@ -242,7 +264,7 @@ class Subscription:
             async def handle(record: AsyncRecord) -> None:
                 try:
                     own = as_kind(DeliveredRecord, record)
-                    await asyncio.get_running_loop().run_in_executor(threads, handler, own)
+                    await asyncio.get_running_loop().run_in_executor(threads, _call, handler, own)
                 finally:
                     pieces.deliver_acks()
 
@@ -257,3 +279,21 @@ class Subscription:
         """Take no more: iteration ends, what was acknowledged is settled."""
         self._portal.call(self._pieces.deliver_acks)
         self._portal.run(self._pieces.drain())
+
+
+def _call(handler: Callable[[DeliveredRecord], object], record: DeliveredRecord) -> None:
+    """Call it.
+
+    Raises:
+        HandlerMisused: it takes other arguments, or is async and has not done anything yet.
+    """
+    rule = "it is a plain function of one record"
+    try:
+        returned = handler(record)
+    except TypeError as error:
+        if raised_by_call(error):
+            raise HandlerMisused(rule) from error
+        raise
+    if isinstance(returned, Coroutine):
+        returned.close()
+        raise HandlerMisused(rule)

@@ -61,6 +61,7 @@ from dss_core.errors.conflicts import (
 )
 from dss_core.errors.damage import (
     StoreDamaged,
+    StoreOlderThanLog,
     StreamDamaged,
 )
 from dss_core.errors.jobs import (
@@ -103,6 +104,7 @@ from dss_core.errors.not_found import (
     TaskNotFound,
     TopicNotFound,
 )
+from dss_core.errors.passing import PASSING
 from dss_core.errors.programs import (
     FileUnwritable,
     LibraryMissing,
@@ -150,6 +152,7 @@ from dss_core.errors.requests import (
     NotInProtectedContext,
     OperationGoesOn,
     OperationNotDone,
+    OrderUnreadable,
     OutputUnwritable,
     PatternTooSlow,
     QueueWithoutGroup,
@@ -188,6 +191,7 @@ from dss_core.errors.sessions import (
 )
 
 __all__ = [
+    "PASSING",
     "REGISTRY",
     "AckOutOfRange",
     "AddressInUse",
@@ -275,6 +279,7 @@ __all__ = [
     "OperationInProgress",
     "OperationNotDone",
     "OperationNotFound",
+    "OrderUnreadable",
     "OutcomeUnknown",
     "OutputUnwritable",
     "Overloaded",
@@ -308,6 +313,7 @@ __all__ = [
     "Stopping",
     "StorageTopicSealed",
     "StoreDamaged",
+    "StoreOlderThanLog",
     "StreamDamaged",
     "StreamNotFound",
     "StreamNotRead",

@@ -26,3 +26,19 @@ class StoreDamaged(DssError):
     hint = "Restore the store from a backup; the log is untouched."
     grpc_status = "DATA_LOSS"
     exit_code = ExitCode.IO_ERROR
+
+
+@registered
+class StoreOlderThanLog(DssError):
+    """Fields: files, first: how many files the store cannot know; the name of the oldest."""
+
+    code = "DSS4003"
+    sentence = (
+        "The store is older than the log: it cannot know {files} of its files, from {first} on."
+    )
+    hint = (
+        "Put the newest store back. To go on without the records of {first} and newer files, move "
+        "them elsewhere. What is there: dssd check"
+    )
+    grpc_status = "DATA_LOSS"
+    exit_code = ExitCode.IO_ERROR

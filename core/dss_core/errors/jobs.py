@@ -187,8 +187,8 @@ class RowsRefused(DssError):
     """Rows of a backfill make no records. Fields: rows, file, row, reason."""
 
     code = "DSS7016"
-    sentence = "{rows} rows make no records; the first is row {row} of {file}: {reason}."
-    hint = "Mend the input, or let such rows go to a side file: --rejects FILE"
+    sentence = "Rows that make no records: {rows}; the first is row {row} of {file}: {reason}."
+    hint = "Mend the input, or let such rows go to a folder: --rejects FOLDER"
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED
 

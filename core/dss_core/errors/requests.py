@@ -397,7 +397,7 @@ class NothingToExplain(DssError):
 
 @registered
 class FilterUnreadable(DssError):
-    """A filter or an order of a list. Fields: filter, problem, fields (those that there are)."""
+    """A filter of a list. Fields: filter, problem, fields (those that there are)."""
 
     code = "DSS1141"
     sentence = "'{filter}' does not say what to list: {problem}."
@@ -405,6 +405,17 @@ class FilterUnreadable(DssError):
         "Join conditions by commas, alternatives by ' or ': --filter 'lag>1000,state=stalled'. "
         "Fields: {fields}."
     )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class OrderUnreadable(DssError):
+    """An order of a list. Fields: order, problem, fields (what it can be sorted by)."""
+
+    code = "DSS1142"
+    sentence = "'{order}' is no order of this list: {problem}."
+    hint = "Sort by one of: {fields}; a minus before it turns it round."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 

@@ -7,12 +7,14 @@ Invariant: the caller holds the lock of the directory while this module reads.
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 
 from dssd.check.findings import Report
 from dssd.check.segments import TopicCheck, size_of
 from dssd.check.store import NotBegun, Rows, opened_rows
 from dssd.data_directory import DataDirectory
-from dssd.leaders.progress_columns import unpacked_ranges
+from dssd.leaders.progress_columns import reached_by
+from dssd.log.recovery.older_store import files_unknown_at
 from dssd.log.resume.clean_marker import CLEAN_MARKER
 from dssd.log.segment.file import (
     CACHE_SUFFIXES,
@@ -88,6 +90,7 @@ def _check_log(
     for row in rows.all(SegmentRow):
         segments[row.storage_topic_id].append(row)
     named = {row_id(row) for own in segments.values() for row in own}
+    unknown = set(files_unknown_at(paths, rows.last_id()))
     clean = (paths.directory / CLEAN_MARKER).exists()
     ceilings: dict[int, dict[int, int]] = defaultdict(dict)
     for ceiling in rows.all(CeilingRow):
@@ -105,7 +108,7 @@ def _check_log(
         for row in left:
             path = paths.segment(row_id(row))
             report.note(path, "its topic was removed: the next start deletes it")
-    _check_strays(paths, named, report)
+    _check_strays(paths, named, unknown, report)
     return ends
 
 
@@ -116,7 +119,9 @@ def _check_names(rows: Rows, topics: dict[int, str], report: Report) -> None:
             report.damage(name, "no row reserves its name")
 
 
-def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) -> None:
+def _check_strays(
+    paths: SegmentPaths, named: set[SegmentId], unknown: set[Path], report: Report
+) -> None:
     if not paths.directory.is_dir():
         report.damage(paths.directory, "it is missing")
         return
@@ -124,7 +129,9 @@ def _check_strays(paths: SegmentPaths, named: set[SegmentId], report: Report) ->
         if path.name in (QUARANTINE, CLEAN_MARKER):
             continue
         segment = parse_name(path)
-        if path.suffix == TEMPORARY_SUFFIX:
+        if path in unknown:
+            report.damage(path, "the store is older than it, and no daemon starts beside it")
+        elif path.suffix == TEMPORARY_SUFFIX:
             report.note(path, "it never got its name: the next start deletes it")
         elif segment in named:
             continue
@@ -145,12 +152,6 @@ def _check_progress(rows: Rows, ends: Ends, report: Report) -> None:
             report.note(f"group {row.group_id}", "it was removed, and its progress is still there")
         elif row.partition >= len(own):
             report.note(group, f"it has progress in storage topic {row.storage_topic_id}, removed")
-        elif (reached := _reached(row)) > (end := own[row.partition]):
+        elif (reached := reached_by(row)) > (end := own[row.partition]):
             stream = f"{written}/{row.partition}"
             report.damage(group, f"it has consumed {stream} up to {reached}; the log ends at {end}")
-
-
-def _reached(row: ProgressRow) -> int:
-    """The end of the last record that the group was handed or has acknowledged."""
-    ranges = unpacked_ranges(row.ranges)
-    return max(row.floor, row.frontier, *(end for _, end in ranges))

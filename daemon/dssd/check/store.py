@@ -40,6 +40,12 @@ class Rows:
         rows = [table.row(values).row for values in found]
         return [row for row in rows if isinstance(row, kind)]
 
+    def last_id(self) -> int:
+        """The newest number that the store gave."""
+        query = f'SELECT last FROM "{integrity.SEQUENCES}" WHERE name = ?'
+        [(last,)] = self._connection.execute(query, (schema.IDS,)).fetchall()
+        return int(last)
+
 
 @contextmanager
 def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:

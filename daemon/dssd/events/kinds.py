@@ -10,6 +10,11 @@ STREAM_DAMAGED = EventKind(
     Severity.ERROR,
     "Bytes of a stream are damaged: the records in them cannot be read.",
 )
+STREAM_SHORT = EventKind(
+    "stream.short",
+    Severity.ERROR,
+    "A start found that records are gone which groups had read; the stream goes on behind them.",
+)
 STREAM_UNREADABLE = EventKind(
     "stream.unreadable",
     Severity.ERROR,
@@ -142,6 +147,7 @@ JOB_FAILED = EventKind(
 
 KINDS = (
     STREAM_DAMAGED,
+    STREAM_SHORT,
     STREAM_UNREADABLE,
     STREAM_READABLE,
     RECORDS_PASSED,

@@ -52,6 +52,12 @@ def fate_of(row: ProgressRow) -> Fate:
     )
 
 
+def reached_by(row: ProgressRow) -> int:
+    """The end of the last record that the group was handed or has acknowledged."""
+    ranges = unpacked_ranges(row.ranges)
+    return max(row.floor, row.frontier, *(end for _, end in ranges))
+
+
 def progress_of(row: ProgressRow | None) -> Progress:
     """The progress in a row; a stream without a row was created after the declaration."""
     return Progress(0) if row is None else Progress(row.floor, unpacked_ranges(row.ranges))

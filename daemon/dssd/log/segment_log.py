@@ -44,7 +44,8 @@ from dssd.log.read.run_finder import RunFinder
 from dssd.log.read.run_places import RunPlaces
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.recovery.index_rebuild import IndexRebuilder
-from dssd.log.recovery.open_log import recover
+from dssd.log.recovery.open_log import Recovered, recover
+from dssd.log.recovery.reached_offsets import AskReached, ShortStream, nobody_read
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.sequences import Producers
 from dssd.log.settings import LogSettings, share_of_descriptors
@@ -90,7 +91,7 @@ class SegmentLog:
         self._failing = threading.Lock()
         self._failed = False
         self._closing = False
-        self._quarantined: list[tuple[Path, str]] = []
+        self._found = Recovered()
         self._topics: dict[int, StorageTopicState] = {}
         self._holds = holds
         self._files = FileReader(share_of_descriptors(settings.descriptors_max))
@@ -105,7 +106,7 @@ class SegmentLog:
             descriptors_max=share_of_descriptors(settings.active_descriptors_max),
         )
         self._rebuilder = IndexRebuilder(
-            paths=paths, files=self._files, settings=settings, quarantined=self._quarantined
+            paths=paths, files=self._files, settings=settings, quarantined=self._found.quarantined
         )
         self._housekeeper = Housekeeper(
             paths=paths,
@@ -163,11 +164,14 @@ class SegmentLog:
         *,
         storage_topics: Sequence[StorageTopicRow],
         on_failure: Callable[[BaseException], None],
+        ask_reached: AskReached = nobody_read,
         settings: LogSettings | None = None,
         wall_us: Callable[[], int] = wall_us_now,
         monotonic_us: Callable[[], int] = monotonic_us_now,
     ) -> Self:
         """Recover what the directory holds and make it appendable.
+
+        ``ask_reached`` tells how far groups have read; no new record comes below that.
 
         ``on_failure`` is called once, with `DiskFailed` when the disk failed, or with whatever else
         ended a part of the log. It is called in the thread that noticed, because a busy loop must
@@ -178,10 +182,11 @@ class SegmentLog:
         """
         settings = settings or LogSettings()
         paths = SegmentPaths(directory)
-        recovered = await recover(paths, store, storage_topics, settings, wall_us)
+        recovered = await recover(paths, store, storage_topics, settings, wall_us, ask_reached)
         holds = Holds(found.row for found in await scan_all(store, HoldRow))
         log = cls(paths, store, settings, on_failure, wall_us, monotonic_us, holds)
-        log._quarantined += recovered.quarantined
+        log._found.quarantined += recovered.quarantined
+        log._found.short += recovered.short
         for state, topic in recovered.topics:
             log._topics[state.storage_topic_id] = state
             log._writer.add(topic)
@@ -221,7 +226,11 @@ class SegmentLog:
 
     def quarantined(self) -> list[tuple[Path, str]]:
         """Files that were set aside, found damaged or rebuilt, each with the reason."""
-        return list(self._quarantined)
+        return list(self._found.quarantined)
+
+    def short_streams(self) -> list[ShortStream]:
+        """Streams that ended, at the start, below what groups had read of them."""
+        return list(self._found.short)
 
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """Make the streams of a new storage topic appendable; a known one stays as it is."""

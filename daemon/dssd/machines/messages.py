@@ -76,6 +76,8 @@ class StreamReport:
     stall: Stall = Stall.NONE
     """Why delivery is paused."""
     fate: Fate = NO_FATE
+    is_awaited: bool = False
+    """A client waits until it is durable, so the leader does not gather others first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class Selection:
     """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:
-        FilterUnreadable: filter or order break the grammar.
+        FilterUnreadable, OrderUnreadable: filter or order break the grammar.
     """
 
     def __init__(self, wanted: str, sort: str, now_us: int) -> None:

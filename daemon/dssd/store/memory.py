@@ -112,6 +112,11 @@ class MemoryStore:
         self._id += 1
         return self._id
 
+    async def last_id(self) -> int:
+        """As the port says."""
+        self._check_open()
+        return self._id
+
     async def close(self) -> None:
         """As the port says; the rows are gone."""
         self._closed = True

@@ -120,5 +120,8 @@ class Store(Protocol):
     async def next_id(self) -> int:
         """A number that this store never returned before, durable before it is returned."""
 
+    async def last_id(self) -> int:
+        """The newest number that `next_id` returned; 0 before the first."""
+
     async def close(self) -> None:
         """Commit the queued writes, write the write-ahead log back, close."""

@@ -116,6 +116,14 @@ class SqliteStore:
         """
         return cast("int", await self._ask(IdRequest()))
 
+    async def last_id(self) -> int:
+        """The newest number that `next_id` returned; 0 before the first.
+
+        Raises:
+            DiskFailed, Stopping: as for a read.
+        """
+        return cast("int", await self._ask(Question(lambda tables: tables.last_id)))
+
     async def write_back(self) -> int:
         """Write the write-ahead log back, so that it begins anew; returns how many bytes it had.
 

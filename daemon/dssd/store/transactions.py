@@ -81,6 +81,11 @@ class Transactions:
         self._sealed = integrity.is_sealed(connection)
         self._log = LogSize(connection.execute("PRAGMA page_size").fetchone()[0])
 
+    @property
+    def last_id(self) -> int:
+        """The newest number that was given out."""
+        return self._id
+
     def apply(self, requests: Sequence[Request]) -> list[Outcome]:
         """Apply each request or refuse it on its own; durable on return.
 

@@ -117,6 +117,10 @@ class JournaledStore:
         self._journal.entries.append(Entry(began, self._calls.place, None))
         return given
 
+    async def last_id(self) -> int:
+        """As the port says."""
+        return await self._rows.last_id()
+
     async def close(self) -> None:
         """As the port says."""
         await self._rows.close()

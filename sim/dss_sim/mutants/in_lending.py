@@ -22,8 +22,14 @@ IN_LENDING = (
         "revoked before commit",
         "the holder is told that its final progress is durable while it is not",
         "leader.stream._report",
-        "(Act.SAVE_NOW,)",
-        "(Act.SAVE_NOW, Act.SEND_REVOKED)",
+        """
+        state.durable = False
+        return (Act.SAVE_NOW,)
+        """,
+        """
+        state.durable = False
+        return (Act.SAVE_NOW, Act.SEND_REVOKED)
+        """,
     ),
     Mutant(
         "freed at the revoke",

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from dssd import limits
+from dssd.loading import loading
 
 LIFE_S_MAX = 40
 """A life that hangs says where, and ends."""
@@ -22,7 +23,8 @@ limits.OS_SYNC_S = 0.1
 
 if __name__ == "__main__":
     # After the limits, for modules take them in when they are loaded.
-    from dss_sim.power_loss.script import LIVES
+    with loading():
+        from dss_sim.power_loss.script import LIVES
 
     faulthandler.dump_traceback_later(LIFE_S_MAX, exit=True)
     asyncio.run(LIVES[sys.argv[1]](Path(sys.argv[2])))

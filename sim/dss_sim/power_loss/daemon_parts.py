@@ -6,12 +6,14 @@ Invariant: what a daemon does to the disk when it starts is done here, by the sa
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dss_sim.played_groups import QUICK
 from dssd.clock import Clock
 from dssd.data_directory import DataDirectory
 from dssd.leaders.groups import Groups
+from dssd.leaders.reached_offsets import reached_offsets
 from dssd.leaders.registry import Registry
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
@@ -60,6 +62,7 @@ async def opened(
             directory.log_path,
             store,
             storage_topics=[found.row for found in await scan_all(store, StorageTopicRow)],
+            ask_reached=partial(reached_offsets, store),
             on_failure=failed,
             settings=settings,
         )

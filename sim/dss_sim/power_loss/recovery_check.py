@@ -101,6 +101,7 @@ async def _look(
         for stream in topic.streams()
     }
     checked.reports += [reason for _, reason in parts.log.quarantined()]
+    checked.reports += [f"less than groups have read: {one}" for one in parts.log.short_streams()]
     for violations in (
         _topics(parts, promises),
         _streams(found, promises),

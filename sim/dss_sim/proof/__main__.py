@@ -1,7 +1,8 @@
 """Run the whole proof, or go on with it: ``python -m dss_sim.proof``.
 
 Steps that passed on these sources are not run again; those that failed are. Ends with 0 once all
-have passed. The report is written after each step, to `.cache/proof/report.md`.
+have passed. The report is written after each step, to `.cache/proof/report.md`, and all that a step
+said to `.cache/proof/said/`.
 """
 
 import argparse
@@ -9,7 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
@@ -42,7 +44,8 @@ def prove(steps: Sequence[Step], root: Path) -> int:
     folder, sources = root / ".cache" / "proof", fingerprint(root)
     ledger = Ledger(folder / f"{sources}.json")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, disable=not sys.stderr.isatty()) as progress:
+    quiet = not sys.stderr.isatty()
+    with _terminated_as_interrupted(), Progress(*columns, disable=quiet) as progress:
         task = progress.add_task("proof", total=sum(step.minutes for step in steps))
         for step in steps:
             if not ledger.passed(step.name):
@@ -53,10 +56,21 @@ def prove(steps: Sequence[Step], root: Path) -> int:
     return 0 if all(ledger.passed(step.name) for step in steps) else 1
 
 
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends the step that runs too, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskID) -> None:
     progress.update(task, description=step.name)
     began = perf_counter()
     passed, output = _ended(step, root)
+    ledger.keep(step.name, output)
     said = "\n".join(output.splitlines()[-TAIL_LINES:])
     ledger.note(step.name, Ended(passed, perf_counter() - began, said))
     if not passed:

@@ -45,8 +45,9 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._said = path.parent / "said"
         # Before the first step: steps keep what they find beside it.
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._said.mkdir(parents=True, exist_ok=True)
         self.ended: dict[str, Ended] = {}
         if path.exists():
             known = json.loads(path.read_text())
@@ -55,6 +56,10 @@ class Ledger:
     def passed(self, name: str) -> bool:
         """Whether the step needs no other run."""
         return name in self.ended and self.ended[name].passed
+
+    def keep(self, name: str, output: str) -> None:
+        """Keep all that a step said, until it is run again: the reason may be far from the end."""
+        (self._said / f"{name}.txt").write_text(output)
 
     def note(self, name: str, ended: Ended) -> None:
         """Write down how a step ended."""

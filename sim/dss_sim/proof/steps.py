@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from dss_sim.mutants.catalogue import MUTANTS
 
 JOBS = 2 * (os.cpu_count() or 1)
-PYTEST = (sys.executable, "-m", "pytest", "-q", "--jobs", str(JOBS))
+TERSE = ("--show-capture=no", "--durations=1")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--jobs", str(JOBS), *TERSE)
+"""What the clients of a test logged is left out, and how long each test took: hundreds of lines,
+behind which nothing of the reason would be among the last ones."""
 MUTANTS_A_STEP = 16
 
 
@@ -58,8 +61,7 @@ def _mutants() -> Iterator[Step]:
 
 SCENARIOS = "tests/scenarios"
 KEEP_CHAOS = "--basetemp=.cache/proof/chaos"
-"""What all members said: no seed brings the same run again. What the test's own client logged is
-left out, or of the reason nothing would be among the last lines."""
+"""What all members said: no seed brings the same run again."""
 SIMULATORS = "tests/dss_sim"
 LOG = "tests/dssd/log"
 STORE = "tests/dssd/store"
@@ -75,7 +77,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_daemon_killed_under_consumers.py",
         "tests/dss_client/test_against_the_daemon.py",
     ),
-    _tests("chaos", 11, "--show-capture=no", KEEP_CHAOS, f"{SCENARIOS}/test_chaos.py"),
+    _tests("chaos", 11, KEEP_CHAOS, f"{SCENARIOS}/test_chaos.py"),
     _tests(
         "members under both protocols",
         6,

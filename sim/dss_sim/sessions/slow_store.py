@@ -130,6 +130,10 @@ class SlowStore:
         """As the port says."""
         return cast("int", await self._ask(lambda: self._disk.rows.next_id(), needs_room=True))
 
+    async def last_id(self) -> int:
+        """As the port says."""
+        return cast("int", await self._ask(lambda: self._disk.rows.last_id()))
+
     async def close(self) -> None:
         """Do what was handed over, then take nothing more."""
         if self._working:

@@ -20,18 +20,30 @@ def test_an_origin_that_comes_twice_is_counted_and_named() -> None:
     assert seen.pages["s/0/0", 1] == 1 << (70_000 - PAGE_OFFSETS)
 
 
-def test_a_header_that_was_made_up_is_no_origin() -> None:
-    made_up = (
-        "s\udcff@1",
-        "@1",
-        "s/0/0",
-        "s/0/0@",
-        "s/0/0@-1",
-        "s@1@2",
-        "s@99999999999999999999",
-        "x" * 513,
-    )
-    assert copies(*made_up).origins.records == 0
+MADE_UP = (
+    "s\udcff@1",
+    "@1",
+    "s/0/0",
+    "s/0/0@",
+    "s/0/0@-1",
+    "s/0/0@1\n",
+    "s/0/0@\N{FULLWIDTH DIGIT ONE}",
+    "s 0@1",
+    "s@1@2",
+    "s@9999999999999999999",
+    "s@99999999999999999999",
+    "x" * 513,
+    "x" * 513 + "@1",
+    "",
+)
+
+
+@pytest.mark.parametrize("made_up", MADE_UP)
+def test_a_header_that_was_made_up_is_no_origin(made_up: str) -> None:
+    assert copies(made_up).origins.records == 0
+    found = copies("s/0/0@7", made_up, "s/0/0@8")
+    assert found.origins.records == 2
+    assert found.orders == {("o/0/0", "s/0/0"): (7, 8)}
 
 
 def test_the_first_of_two_origins_counts() -> None:

@@ -64,6 +64,8 @@ def test_what_is_wrong_with_a_record_is_said_where_it_is_handed_over(
             producer.enqueue(b"x", subject="elsewhere/1")
         with pytest.raises(IllegalArgument):
             producer.send_nowait("text")  # type: ignore[arg-type]
+        with pytest.raises(IllegalArgument):
+            producer.send_nowait(None)  # type: ignore[arg-type]
     with pytest.raises(TopicNotFound), client.producer("nowhere"):
         pass
 
@@ -105,6 +107,39 @@ def test_an_iteration_that_is_left_goes_on_where_it_was(client: Client, topic: s
                 if sum(seen.values()) == 500:
                     break
         assert set(seen.values()) == {1}
+
+
+def test_records_batches_and_fetches_may_take_turns(client: Client, topic: str) -> None:
+    payloads = published(client, topic, 3_000)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        taken: list[bytes] = []
+        batches = subscription.batches()
+        while len(taken) < len(payloads):
+            one_by_one = [*islice(subscription, 1), *subscription.fetch(3, timeout=0)]
+            for record in one_by_one:
+                record.ack()
+            taken += [record.payload for record in one_by_one]
+            if len(taken) % 800 < 4 and len(taken) < len(payloads):
+                batch = next(batches)
+                batch.ack()
+                taken += batch.payloads
+        subscription.drain()
+    assert sorted(taken) == sorted(payloads)
+    (group,) = client.groups.list(filter=f"filter={topic}/#")
+    assert group.lag == 0
+
+
+def test_the_end_of_a_thread_that_takes_records_leaves_the_rest_to_others(
+    client: Client, topic: str
+) -> None:
+    published(client, topic, 600)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(lambda: [*islice(subscription, 250)]).result()
+        rest = [*islice(subscription, 350)]
+    places = {(record.stream, record.offset) for record in chain(first, rest)}
+    assert len(places) == 600
+    assert not any(record.redelivered for record in rest)
 
 
 def test_a_record_knows_whether_it_is_settled_and_a_refused_one_comes_again(
@@ -183,6 +218,27 @@ def test_handlers_run_in_threads_and_keep_the_order_of_a_key(client: Client, top
     assert len(failed) == 4
     assert threads
     assert all(name.startswith("dss handler") for name in threads)
+
+
+async def _never_awaited(record: DeliveredRecord) -> None:
+    raise AssertionError(record)
+
+
+def _without_a_record() -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("handler", [_never_awaited, _without_a_record])
+def test_a_handler_that_cannot_be_one_is_an_error_and_acknowledges_nothing(
+    client: Client, topic: str, handler: object
+) -> None:
+    published(client, topic, 1)
+    filter_ = f"$share/g/{topic}/#"
+    with client.subscribe(filter_, start="earliest") as subscription:
+        with pytest.raises(IllegalArgument, match="plain function of one record"):
+            subscription.run(handler)  # type: ignore[arg-type] # what a user gets wrong
+        [record] = subscription.fetch(1, timeout=30)
+        record.ack(sync=True)
 
 
 def test_several_threads_share_a_subscription_and_a_producer(client: Client, topic: str) -> None:

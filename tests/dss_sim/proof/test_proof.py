@@ -1,6 +1,7 @@
 """The runner of the whole proof: it goes on where it was interrupted, and only there."""
 
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -20,8 +21,8 @@ PATIENCE_S = 60.0
 LOOK_AGAIN_S = 0.02
 
 
-def step(name: str, script: str) -> Step:
-    return Step("kind", name, (sys.executable, "-c", script), 0.1)
+def step(name: str, script: str, *arguments: str) -> Step:
+    return Step("kind", name, (sys.executable, "-c", script, *arguments), 0.1)
 
 
 def noting(name: str) -> Step:
@@ -50,8 +51,10 @@ def test_a_step_that_passed_is_not_run_again_and_one_that_failed_is(root: Path) 
     assert prove(steps, root) == 1
     assert prove(steps, root) == 1
     assert runs(root, "good") == 1
-    page = (root / ".cache" / "proof" / "report.md").read_text()
+    folder = root / ".cache" / "proof"
+    page = (folder / "report.md").read_text()
     assert "| kind | 2 | 1 | 1 |" in page
+    assert (folder / "said" / "bad.txt").read_text() == "why\n"
     assert "why" in page
 
 
@@ -63,17 +66,20 @@ def lives(pid: int) -> bool:
 
 
 INTERRUPTED = """
-import os, signal, subprocess, sys
+import os, subprocess, sys
 worker = subprocess.Popen(["sleep", "90"])
 open(".cache/worker", "w").write(str(worker.pid))
-os.kill(os.getppid(), signal.SIGINT)
+os.kill(os.getppid(), int(sys.argv[1]))
 worker.wait()
 """
 
 
-def test_a_step_that_is_interrupted_leaves_nothing_behind_and_is_run_again(root: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_step_that_is_interrupted_leaves_nothing_behind_and_is_run_again(
+    sent: signal.Signals, root: Path
+) -> None:
     with pytest.raises(KeyboardInterrupt):
-        prove([step("long", INTERRUPTED)], root)
+        prove([step("long", INTERRUPTED, f"{sent:d}")], root)
     pid = int((root / ".cache" / "worker").read_text())
     until = time.monotonic() + PATIENCE_S
     while lives(pid):

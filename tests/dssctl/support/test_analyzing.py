@@ -87,6 +87,37 @@ def test_a_file_that_was_changed_since_is_a_problem(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+OTHER = {**ABOUT, "format": 2, "dssctl": "9.1"}
+
+
+def test_a_bundle_of_another_format_is_read_and_the_doubt_is_told(tmp_path: Path) -> None:
+    manifest = json.dumps({**OTHER, "entries": [], "missing": []}).encode()
+    packed_there = packed(tmp_path, manifest_json=manifest, doctor_jsonl=json.dumps(STUCK).encode())
+    told = found(packed_there)
+    level, text, remedy = told["bundle.format"]
+    assert (level, remedy) == (Level.WARNING, "Analyze it with dssctl 9.1")
+    assert "format 2, gathered by dssctl 9.1" in text
+    assert told["groups.stuck"][0] is Level.PROBLEM
+
+
+def test_a_bundle_that_cannot_be_read_for_its_format_is_refused_by_that(tmp_path: Path) -> None:
+    path = packed(tmp_path, manifest_json=json.dumps({**OTHER, "parts": {}}).encode())
+    with pytest.raises(DocumentUnreadable, match="it is of format 2, this dssctl knows 1"):
+        read_bundle(path)
+
+
+def test_what_this_version_does_not_know_is_told(tmp_path: Path) -> None:
+    strange = [json.dumps({**STUCK, "level": "grave"}), "no JSON"]
+    told = found(bundle(tmp_path, doctor_jsonl=strange, journal_log=["serving"]))
+    assert told["bundle.unknown"][1] == "doctor.jsonl has 2 lines that this dssctl cannot read."
+    assert "groups.stuck" not in told
+    (tmp_path / "b.tar.gz").unlink()
+    told = found(bundle(tmp_path, crystals_jsonl=["{}"], journal_log=["serving"]))
+    assert told["bundle.unknown"][1] == (
+        "Nothing is known of these files, and nobody looked at them: crystals.jsonl."
+    )
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -54,10 +54,17 @@ def test_one_that_was_not_published_is_noted_and_one_that_is_gone_is_missed(
     log = directory / "log"
     adopted = sorted(log.glob("*.seg"))[1]
     for suffix in ("seg", "adopting"):
-        (log / f"00000001-00000000000000ff.{suffix}").touch()
+        (log / f"00000001-0000000000000001.{suffix}").touch()
     assert main(["check", "--data-dir", str(directory)]) == ExitCode.OK
     assert "it was not published: the next start deletes it" in capsys.readouterr().out
 
     adopted.unlink()
     assert main(["check", "--data-dir", str(directory)]) == ExitCode.FAILED
     assert f"{adopted.name}: the file is missing" in capsys.readouterr().out
+
+
+def test_a_file_that_the_store_cannot_know_is_damage(directory: Path, capsys: Capture) -> None:
+    newer = directory / "log" / "00000001-00000000000000ff.seg"
+    newer.write_bytes(b"of a newer store")
+    assert main(["check", "--data-dir", str(directory)]) == ExitCode.FAILED
+    assert f"{newer.name}: the store is older than it" in capsys.readouterr().out

@@ -53,6 +53,9 @@ class Bench:
     failed: asyncio.Event = field(default_factory=asyncio.Event)
     sequences: dict[tuple[int, bytes], int] = field(default_factory=dict)
     ends: str | None = None
+    reached: dict[int, dict[int, int]] = field(default_factory=dict)
+    asked: int = 0
+    """How often the log asked how far it was read."""
     log: SegmentLog = field(init=False)
 
     async def prepare(self) -> None:
@@ -66,11 +69,16 @@ class Bench:
             self.directory,
             self.store,
             storage_topics=rows,
+            ask_reached=self._ask_reached,
             settings=self.settings,
             on_failure=self._failed,
             wall_us=lambda: self.now_us,
         )
         return self.log
+
+    async def _ask_reached(self) -> dict[int, dict[int, int]]:
+        self.asked += 1
+        return self.reached
 
     def _failed(self, failure: BaseException) -> None:
         self.failures.append(failure)

@@ -251,6 +251,23 @@ class FullDisk:
         return versions
 
 
+class FullStore:
+    """Make every commit fail; files have room."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+        self.broken = True
+        self.refused = 0
+        self._commit = bench.store.commit
+        monkeypatch.setattr(bench.store, "commit", self.commit)
+
+    async def commit(self, *arguments: object) -> list[int]:
+        if self.broken:
+            self.refused += 1
+            raise DiskFull
+        versions: list[int] = await self._commit(*arguments)
+        return versions
+
+
 @pytest.mark.parametrize("damage", ["none", "torn", "between", "index"])
 async def test_a_start_on_a_full_disk_serves_what_is_there_and_goes_on_once_there_is_room(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes], damage: str
@@ -295,6 +312,44 @@ async def test_a_start_on_a_full_disk_serves_what_is_there_and_goes_on_once_ther
     for crash in (True, False):
         await bench.reopen(crash=crash)
         assert await bench.payloads() == readable
+    assert bench.failures == []
+
+
+@pytest.mark.parametrize("promised", [0, 1, 2])
+async def test_a_start_without_room_for_rows_leaves_each_frame_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes], promised: int
+) -> None:
+    frames = [make_frame(b"rec %d" % number, sequence=number) for number in range(4)]
+    sizes = [HEADER_BYTES]
+    for built in frames:
+        await bench.append(built)
+        sizes.append(bench.segments()[0].stat().st_size)
+    await bench.crash()
+    await bench.promise(sizes[promised])
+    (path,) = bench.segments()
+    readable = {number: b"rec %d" % number for number in range(4)}
+    if promised:
+        # What was promised is damaged: the file is sealed, and what lies behind it is copied.
+        content = bytearray(path.read_bytes())
+        content[content.index(b"rec 0")] ^= 1
+        path.write_bytes(content)
+        del readable[0]
+    disk = FullStore(monkeypatch, bench)
+    for _ in range(2):
+        await bench.open()
+        assert disk.refused, "there was a row to write"
+        assert bench.segments() == [path], "no copy without a row is left"
+        assert not bench.quarantine(), "nor set aside"
+        assert await bench.payloads() == readable
+        await bench.log.close()
+    disk.broken = False
+    await bench.open()
+    for crash in (True, False):
+        await bench.reopen(crash=crash)
+        assert await bench.payloads() == readable
+        again = await bench.append(frames[3])
+        assert isinstance(again, Appended)
+        assert (again.base_offset, again.repeated) == (3, True)
     assert bench.failures == []
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.errors import FilterUnreadable
+from dss_core.errors import DssError, FilterUnreadable, OrderUnreadable
 from dssd.machines.fate import Counts
 from dssd.questions.overviews import Overview
 from dssd.questions.rates import NO_RATES, Rates
@@ -74,9 +74,14 @@ def test_the_greatest_number_comes_first_and_equal_ones_by_name() -> None:
     assert names("-lag") == ["a", "c", "b"]
 
 
-@pytest.mark.parametrize(("wanted", "sort"), [("", "colour"), ("colour=red", "")])
-def test_a_field_that_is_not_there_is_refused_with_those_that_are(wanted: str, sort: str) -> None:
-    with pytest.raises(FilterUnreadable) as refused:
+@pytest.mark.parametrize(
+    ("wanted", "sort", "refusal"),
+    [("", "colour", OrderUnreadable), ("colour=red", "", FilterUnreadable)],
+)
+def test_a_field_that_is_not_there_is_refused_with_those_that_are(
+    wanted: str, sort: str, refusal: type[DssError]
+) -> None:
+    with pytest.raises(refusal) as refused:
         Selection(wanted, sort, NOW_US)
     assert all(field in refused.value.hint_text for field in TYPES)
 

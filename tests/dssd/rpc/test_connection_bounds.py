@@ -5,18 +5,22 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
+from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note, unheard
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import PEER_CONNECTIONS_MIN
+from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, PEER_CONNECTIONS_MIN
 from dssd.rpc.unix_peers import Process
 
 MOST = 2 * PEER_CONNECTIONS_MIN + 4
+ROUNDS = 10
 
 
 class Listener:
@@ -99,6 +103,24 @@ async def test_a_peer_with_more_than_is_left_free_loses_its_newest(listener: Lis
     assert event.kind is PEER_REFUSED
     assert event.fields == {"connections": str(MOST), "cut": str(MOST - MOST // 2)}
     assert f"pid {os.getpid()}" in event.subject
+
+
+def test_who_comes_back_at_once_is_cut_again_soon(listener: Listener) -> None:
+    timeline = Timeline()
+    loop = VirtualLoop(timeline)  # type: ignore[abstract] # files and sockets are not asked for
+    cut_at_s: list[float] = []
+    connections = watching(address(listener), lambda _: cut_at_s.append(loop.time()))
+    listener.connect(MOST)
+    looking = loop.create_task(connections.run())
+    # Those of a peer that are cut still count while their descriptors are open, as those do with
+    # which it comes back.
+    while len(cut_at_s) < ROUNDS:
+        timeline.step()
+    rests_s = [later - sooner for sooner, later in pairwise(cut_at_s)]
+    # A machine that stands still makes single looks long, and so the rests behind them.
+    assert median(rests_s) == pytest.approx(CONNECTIONS_LOOK_AGAIN_S, rel=0.1)
+    looking.cancel()
+    timeline.step()
 
 
 async def test_other_sockets_of_the_process_are_left_alone(listener: Listener) -> None:

@@ -16,6 +16,7 @@ from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
     IllegalFilter,
+    OrderUnreadable,
     QueueWithoutGroup,
     StartConflict,
 )
@@ -246,5 +247,5 @@ async def test_a_list_is_filtered_sorted_and_paged_by_the_daemon(
         await listed(page_token="17x")
     with pytest.raises(FilterUnreadable):
         await listed(filter="lag>")
-    with pytest.raises(FilterUnreadable):
+    with pytest.raises(OrderUnreadable):
         await listed(sort="colour")

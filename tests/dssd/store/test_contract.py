@@ -214,6 +214,14 @@ async def test_ids_are_never_given_twice(store: Store) -> None:
     assert await store.next_id() > max(given)
 
 
+async def test_the_last_id_is_the_newest_that_was_given(store: Store) -> None:
+    assert await store.last_id() == 0
+    given = [await store.next_id() for _ in range(3)]
+    assert await store.last_id() == given[-1]
+    await store.commit([Put(leader(1))])
+    assert await store.last_id() == given[-1]
+
+
 async def test_ids_stay_small_however_many_versions_were_given(store: Store) -> None:
     # A storage topic's id must fit the 32 bits that frames have for it.
     await store.commit([Put(progress(1, part)) for part in range(1_000)])

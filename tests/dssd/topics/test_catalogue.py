@@ -127,6 +127,7 @@ class NotingStore:
         self.read = inner.read
         self.watch = inner.watch
         self.next_id = inner.next_id
+        self.last_id = inner.last_id
         self.close = inner.close
 
     async def commit(

@@ -11,9 +11,10 @@ With ``--late`` each comes so long after its record, so that whoever kills this 
 With ``--hold`` it acknowledges so many records, takes so many more without, says ``holding``, and
 goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held. When it
 reads ``leave`` it drains and ends. With ``--compute`` it holds its event loop for so long when it
-takes the first record. With ``--stand`` it says ``standing`` when it took so many, and then waits
-for a line on stdin in a call of the system, its event loop held: whoever freezes it there freezes
-it in its own code, not between the client's last look at the clock and that code.
+takes the first record, and then says for how long it stood still in that at most. With ``--stand``
+it says ``standing`` when it took so many, and then waits for a line on stdin in a call of the
+system, its event loop held: whoever freezes it there freezes it in its own code, not between the
+client's last look at the clock and that code.
 """
 
 import argparse
@@ -131,8 +132,9 @@ async def take_part(arguments: argparse.Namespace) -> None:
             async for record in subscription:
                 tell_record(record)
                 taken += 1
-                compute(arguments.compute)
-                arguments.compute = 0.0
+                if arguments.compute:
+                    tell("computed", stood_still_s=compute(arguments.compute))
+                    arguments.compute = 0.0
                 if taken == arguments.stand:
                     stand()
                 await hold.take(record)
@@ -155,11 +157,18 @@ async def obey(subscription: Subscription, hold: Hold) -> None:
     await subscription.drain()
 
 
-def compute(seconds: float) -> None:
-    """Be busy, without a moment for anything else in this program."""
-    until_s = time.monotonic() + seconds
-    while time.monotonic() < until_s:
-        continue
+def compute(seconds: float) -> float:
+    """Be busy, without a moment for anything else in this program; the longest that it had to wait
+    for a processor meanwhile.
+    """
+    stood_still_s = 0.0
+    last_s = time.monotonic()
+    until_s = last_s + seconds
+    while last_s < until_s:
+        now_s = time.monotonic()
+        stood_still_s = max(stood_still_s, now_s - last_s)
+        last_s = now_s
+    return stood_still_s
 
 
 def stand() -> None:

@@ -27,11 +27,10 @@ def place_named(written: str, picture: Picture) -> Named:
     """The place that is meant."""
     name, _, argument = written.strip().removeprefix(":").partition(" ")
     argument = argument.strip()
-    noun = NAMES.get(name.lower())
-    if noun is None or noun in _UNNAMED:
-        near = get_close_matches(name.lower(), names(), n=2)
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"there is no screen {name}{meant}"
+    try:
+        noun = require_screen(name)
+    except ValueError as problem:
+        return str(problem)
     one = noun.removesuffix("s")
     if argument and one in SCREENS and SCREENS[one].argument:
         noun = one
@@ -43,6 +42,20 @@ def place_named(written: str, picture: Picture) -> Named:
     if screen.argument == "group":
         return _group_named(argument, picture)
     return Place(noun, name=argument)
+
+
+def require_screen(name: str) -> str:
+    """The noun of a screen.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    noun = NAMES.get(name.lower())
+    if noun is None or noun in _UNNAMED:
+        near = get_close_matches(name.lower(), names(), n=2)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"there is no screen {name}{meant}")
+    return noun
 
 
 def _group_named(written: str, picture: Picture) -> Named:

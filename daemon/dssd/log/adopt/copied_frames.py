@@ -19,6 +19,7 @@ why offsets and times are as they are.
 import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,16 +113,32 @@ def copy_frames(path: Path, frames: Frames) -> Copy:
 
 
 def _write(copy: Copy, frames: Iterable[Sequence[bytes | memoryview]]) -> None:
-    unsynced = 0
-    for some in frames:
-        position = copy.size
-        for frame in some:
-            _note(copy, frame)
-        write_all(copy.fd, some, position)
-        unsynced += copy.size - position
-        if unsynced >= ADOPT_WRITE_BYTES:
-            os.fdatasync(copy.fd)
-            unsynced = 0
+    # The disk has one piece while the next one is read and checked. The thread has ended when this
+    # does, in any case: nobody syncs a descriptor that is let go.
+    with ThreadPoolExecutor(1, thread_name_prefix="adopt") as syncing:
+        under_way: Future[None] | None = None
+        unsynced = 0
+        for some in frames:
+            position = copy.size
+            for frame in some:
+                _note(copy, frame)
+            write_all(copy.fd, some, position)
+            unsynced += copy.size - position
+            if unsynced >= ADOPT_WRITE_BYTES:
+                _done(under_way)
+                under_way = syncing.submit(os.fdatasync, copy.fd)
+                unsynced = 0
+        _done(under_way)
+
+
+def _done(syncing: Future[None] | None) -> None:
+    """Wait for a sync. A later one would not tell that this one failed.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    if syncing is not None:
+        syncing.result()
 
 
 def _note(copy: Copy, frame: bytes | memoryview) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from dss_core.errors import DiskFull
 from dssd.log.disk_errors import is_full
+from dssd.log.recovery.older_store import refuse_older_store
+from dssd.log.recovery.reached_offsets import AskReached, ReachedOffsets, ShortStream
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.resume import clean_marker
 from dssd.log.segment.file import (
@@ -46,6 +48,7 @@ class Recovered:
 
     topics: list[tuple[StorageTopicState, WriterTopic]] = field(default_factory=list)
     quarantined: list[tuple[Path, str]] = field(default_factory=list)
+    short: list[ShortStream] = field(default_factory=list)
 
     def report(self, path: Path, reason: str) -> None:
         """Note a file that was set aside, found damaged, or rebuilt."""
@@ -58,13 +61,16 @@ async def recover(
     storage_topics: Sequence[StorageTopicRow],
     settings: LogSettings,
     wall_us: Callable[[], int],
+    ask_reached: AskReached,
 ) -> Recovered:
     """Make the log appendable again, whatever the last process left behind.
 
     Raises:
+        StoreOlderThanLog: nothing is changed.
         OSError: the directory cannot be read or written.
     """
     recovered = Recovered()
+    await asyncio.to_thread(refuse_older_store, paths, await store.last_id())
     clean = await asyncio.to_thread(clean_marker.take, paths)
     rows = await all_segment_rows(store)
     known = {row.storage_topic_id for row in storage_topics}
@@ -75,12 +81,21 @@ async def recover(
         await remove_if_room(paths, store, [row_id(row) for row in rows[storage_topic_id]])
     for storage_topic_id in ceilings.keys() - known:
         await _forget(store, storage_topic_id, ceilings[storage_topic_id])
+    reached = ReachedOffsets(ask_reached)
     for topic in storage_topics:
         number = topic.storage_topic_id
         one = TopicRecovery(
-            paths, store, settings, wall_us, ceilings[number], recovered.report, clean=clean
+            paths,
+            store,
+            settings,
+            wall_us,
+            ceilings[number],
+            reached,
+            recovered.report,
+            clean=clean,
         )
         recovered.topics.append(await one.recover(topic, rows[number]))
+        recovered.short += one.short
     named = {row_id(row) for own in rows.values() for row in own}
     segments = [one for state, _ in recovered.topics for one in state.segments.values()]
     named.update(segment.id for segment in segments)

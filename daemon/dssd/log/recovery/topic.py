@@ -21,6 +21,7 @@ from dssd.log.recovery.claimed_offsets import LogPosition, claims_of
 from dssd.log.recovery.judge_segment import Outcome
 from dssd.log.recovery.missing_frames import frames_there
 from dssd.log.recovery.outcomes import Damaged, Outcomes
+from dssd.log.recovery.reached_offsets import ReachedOffsets, ShortStream, short_streams
 from dssd.log.recovery.segment_content import (
     SegmentContent,
     TopicScan,
@@ -57,6 +58,7 @@ class TopicRecovery:
         settings: LogSettings,
         wall_us: Callable[[], int],
         ceilings: Mapping[int, int],
+        reached: ReachedOffsets,
         report: Callable[[Path, str], None],
         *,
         clean: bool,
@@ -66,9 +68,13 @@ class TopicRecovery:
         self._settings = settings
         self._wall_us = wall_us
         self._ceilings = ceilings
-        self._report = report
+        self._reached = reached
+        self._tell = report
         self._clean = clean
-        self._outcomes = Outcomes(paths, store, wall_us, report, may_be_lost=bool(ceilings))
+        self._outcomes = Outcomes(paths, store, wall_us, self._report, may_be_lost=bool(ceilings))
+        self.short: list[ShortStream] = []
+        """Streams that lack records which groups have read."""
+        self._as_it_was_left = clean
         self._file: SegmentWriter | None = None
         self._damaged: list[Damaged] = []
         self._gone: list[SegmentId] = []
@@ -105,7 +111,9 @@ class TopicRecovery:
         self._grow_streams()
         short = self._reach_sealed_ends(parse_ends(topic))
         self._go_on_at_ceilings(parse_ends(topic))
-        if damaged or short:
+        if not self._as_it_was_left:
+            await self._go_on_behind_reached()
+        if damaged or short or self.short:
             is_there = await asyncio.to_thread(frames_there, self._paths, self._state, damaged)
             producers.forget_gone(is_there)
         last = self._state.last
@@ -165,8 +173,7 @@ class TopicRecovery:
     def _go_on_at_ceilings(self, ends: Sequence[int] | None) -> None:
         """Continue each stream with a ceiling above all offsets that were assigned.
 
-        A sealed stream ends where it was sealed. A gap lies between two segments, because inside
-        one it would count as damage: so a file that holds frames of the stream takes no more.
+        A sealed stream ends where it was sealed.
         """
         state = self._state
         state.ceilings = Ceilings(self._ceilings)
@@ -176,9 +183,7 @@ class TopicRecovery:
             goes_on = ceiling if ends is None else ends[partition]
             if goes_on > stream.end:
                 gaps.append(f"{partition} at {goes_on} instead of {stream.end}")
-                stream.end = goes_on
-                if state.last is not None and state.last.extent(partition) is not None:
-                    self._file = None
+                self._leave_gap(partition, goes_on)
         if gaps:
             _LOG.warning(
                 "storage topic %d was not closed: records that were not synced may be lost; these "
@@ -187,6 +192,26 @@ class TopicRecovery:
                 ", ".join(gaps),
                 extra={"event": "topic.not-closed"},
             )
+
+    async def _go_on_behind_reached(self) -> None:
+        """Continue each stream behind all that groups have read of it."""
+        number = self._state.storage_topic_id
+        ends = [stream.end for stream in self._state.streams]
+        self.short = list(short_streams(number, ends, await self._reached.of(number)))
+        for one in self.short:
+            self._leave_gap(one.partition, one.reached)
+
+    def _leave_gap(self, partition: int, goes_on: int) -> None:
+        """A gap lies between two segments, because inside one it would count as damage: so a file
+        that holds frames of the stream takes no more."""
+        self._state.streams[partition].end = goes_on
+        last = self._state.last
+        if last is not None and last.extent(partition) is not None:
+            self._file = None
+
+    def _report(self, path: Path, reason: str) -> None:
+        self._as_it_was_left = False
+        self._tell(path, reason)
 
     def _finished(self, *, sealed: bool) -> WriterTopic:
         state, scan = self._state, self._scan

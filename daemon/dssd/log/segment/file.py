@@ -28,7 +28,9 @@ from typing import NamedTuple, Self
 
 import xxhash
 
-from dssd.limits import REWRITE_PIECE_BYTES_MAX, WRITEV_BUFFERS_MAX
+from dss_core.limits import WRITEV_BUFFERS_MAX
+from dss_core.vectored import unwritten
+from dssd.limits import REWRITE_PIECE_BYTES_MAX
 
 HEADER_BYTES = 64
 VERSION = 1
@@ -255,17 +257,7 @@ def write_all(fd: int, buffers: Sequence[bytes | memoryview], position: int) -> 
         while chunk:
             written = os.pwritev(fd, chunk, position)
             position += written
-            chunk = _unwritten(chunk, written)
-
-
-def _unwritten(buffers: Sequence[bytes | memoryview], written: int) -> list[bytes | memoryview]:
-    """The buffers without their first ``written`` bytes."""
-    for index, buffer in enumerate(buffers):
-        if written < len(buffer):
-            head = [memoryview(buffer)[written:]] if written else [buffer]
-            return [*head, *buffers[index + 1 :]]
-        written -= len(buffer)
-    return []
+            chunk = unwritten(chunk, written)
 
 
 def write_durably(path: Path, pieces: Iterable[bytes]) -> int:

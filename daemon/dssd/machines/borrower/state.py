@@ -200,7 +200,15 @@ def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None
     attempts = merged_attempts(known.attempts, report.attempts, progress)
     fate = known.fate.merged(report.fate, progress)
     held.report = StreamReport(
-        known.stream, known.grant_epoch, progress, frontier, attempts, sent, report.stall, fate
+        known.stream,
+        known.grant_epoch,
+        progress,
+        frontier,
+        attempts,
+        sent,
+        report.stall,
+        fate,
+        report.is_awaited,
     )
 
 

@@ -1,5 +1,7 @@
 """Grants of a session of which there is something to report, gathered for a few milliseconds.
 
+Where a client waits for its acks to be durable, nothing is gathered.
+
 Invariant: while there is any, there is a time at which they are reported.
 """
 
@@ -20,6 +22,11 @@ class MovedGrants:
         self._grants.add(grant)
         if self.report_at_ms is None:
             self.report_at_ms = now_ms + REPORT_INTERVAL_MS
+
+    def hurry(self, grant: int, now_ms: int) -> None:
+        """A client waits for the grant's acks to be durable: it is reported now."""
+        self._grants.add(grant)
+        self.report_at_ms = now_ms
 
     def discard(self, grant: int) -> None:
         """The grant is reported otherwise, or over."""

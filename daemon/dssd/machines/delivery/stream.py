@@ -167,7 +167,7 @@ class DeliveredStream(StreamSending):
 
     # Reporting
 
-    def report(self, *, sent: int | None = None) -> StreamReport:
+    def report(self, *, sent: int | None = None, is_awaited: bool = False) -> StreamReport:
         """How the grant stands."""
         return StreamReport(
             self.stream,
@@ -178,6 +178,7 @@ class DeliveredStream(StreamSending):
             sent,
             self.stall,
             self._fate(),
+            is_awaited,
         )
 
     def _fate(self) -> Fate:

@@ -30,6 +30,10 @@ class DurableAcks:
         self._waiting.setdefault(grant, []).append((token, acked))
         return self._answered(grant)
 
+    def awaits(self, grant: int) -> bool:
+        """Whether a token waits for acks under the grant."""
+        return grant in self._waiting
+
     def saved(self, grant: int, progress: Progress) -> list[int]:
         """More of a grant is durable; returns the tokens to answer now."""
         known = self._durable.get(grant)

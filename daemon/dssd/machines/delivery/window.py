@@ -339,6 +339,8 @@ class DeliveryWindow:
             self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
         moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
+        if given.token and self._durable.awaits(given.grant):
+            self._moved.hurry(given.grant, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
 
@@ -396,7 +398,11 @@ class DeliveryWindow:
             self._moved.note(stream.grant, now_ms)
 
     def _report(self) -> None:
-        reports = tuple((grant, self._streams[grant].report()) for grant in self._moved.take())
+        awaits = self._durable.awaits
+        reports = tuple(
+            (grant, self._streams[grant].report(is_awaited=awaits(grant)))
+            for grant in self._moved.take()
+        )
         if reports:
             self._effects.append(Report(reports))
 

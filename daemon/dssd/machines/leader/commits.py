@@ -1,10 +1,10 @@
 """The commits of a leader: what the next one holds, and when it begins.
 
 There is one commit at a time; what changes meanwhile goes into the next. Reports gather for a
-while; what somebody waits for (a grant, a final report) is committed at once, and takes gathered
-reports along. Invariant: a stream that is in `Leader.dirty` has changes that no commit holds, and
-one that is not is durable as it stands once no commit is under way. This module does not know what
-a stream does once it is durable: that is `stream_acts`.
+while; what somebody waits for (a grant, a final report, a synchronous ack) is committed at once,
+and takes gathered reports along. Invariant: a stream that is in `Leader.dirty` has changes that no
+commit holds, and one that is not is durable as it stands once no commit is under way. This module
+does not know what a stream does once it is durable: that is `stream_acts`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -113,6 +113,9 @@ def _report(state: LentStream, event: Reported) -> Acts:
         state.state = StreamState.REVOKED
         state.durable = False
         return (Act.SAVE_NOW,)
+    if event.report.is_awaited:
+        # Also where it is not fresh: it may have been noted, and not be durable yet.
+        return (Act.SAVE_NOW,)
     return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
 
 

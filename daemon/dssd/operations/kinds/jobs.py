@@ -137,16 +137,14 @@ class JobCreations(Final):
             raise IllegalJob(job=change.name, rule=rule)
 
     async def _ranges(self, change: CreateJob, source: Topic) -> tuple[SourceRange, ...]:
-        """The offsets of the times."""
-        return tuple(
-            [
-                SourceRange(
-                    str(self._catalogue.name_of(each.stream)), *each.stream, each.start, each.end
-                )
-                async for each in located(self._log, source, change.start_us, change.end_us)
-                if each.start < each.end
-            ]
-        )
+        """The offsets of the times; never none, which would be all that there is."""
+        found = [
+            SourceRange(
+                str(self._catalogue.name_of(each.stream)), *each.stream, each.start, each.end
+            )
+            async for each in located(self._log, source, change.start_us, change.end_us)
+        ]
+        return tuple(each for each in found if each.start < each.end) or tuple(found[:1])
 
     async def _chunks(self, change: CreateJob, source: Topic) -> tuple[PlannedChunk, ...]:
         measured: list[Measured] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.errors import StoreOlderThanLog
 from dss_core.ids import StreamId
 from dssd.log.port import Appended
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths
@@ -238,7 +239,7 @@ async def test_a_sealed_row_without_a_file_is_reported_and_kept(bench: Bench) ->
 async def test_a_file_that_no_row_names_is_set_aside_unread(bench: Bench) -> None:
     await fill(bench, 1)
     await bench.log.close()
-    stray = SegmentPaths(bench.directory).segment(SegmentId(7, 0xFFFF))
+    stray = SegmentPaths(bench.directory).segment(SegmentId(7, await bench.store.next_id()))
     stray.write_bytes(b"whatever")
     (bench.directory / "notes.txt").write_text("mine")
     await bench.open()
@@ -297,8 +298,9 @@ async def test_a_crash_before_the_new_file_took_a_frame_keeps_the_order(
 async def test_segments_of_a_storage_topic_that_is_gone_are_removed(bench: Bench) -> None:
     await fill(bench, 1)
     await bench.log.close()
-    await bench.store.commit([Put(SegmentRow(55, 4, "sealed", 64, 0))])
-    path = SegmentPaths(bench.directory).segment(SegmentId(55, 4))
+    gone = SegmentId(55, await bench.store.next_id())
+    await bench.store.commit([Put(SegmentRow(*gone, "sealed", 64, 0))])
+    path = SegmentPaths(bench.directory).segment(gone)
     path.write_bytes(b"old")
     await bench.open()
     assert not path.exists()
@@ -338,3 +340,19 @@ async def test_a_second_crash_right_after_recovery_changes_nothing(bench: Bench)
         await bench.reopen(crash=True)
         assert len(await bench.payloads()) == 5
     assert bench.quarantine() == []
+
+
+async def test_no_start_changes_anything_beside_a_file_that_its_store_cannot_know(
+    bench: Bench,
+) -> None:
+    """The store is a backup: it would give the number of the file to another one."""
+    await fill(bench, 1)
+    await bench.crash()
+    newer = await bench.store.last_id() + 1
+    SegmentPaths(bench.directory).segment(SegmentId(7, newer)).write_bytes(b"of a newer store")
+    before = {path.name: path.read_bytes() for path in bench.directory.iterdir()}
+    with pytest.raises(StoreOlderThanLog):
+        await bench.open()
+    assert {path.name: path.read_bytes() for path in bench.directory.iterdir()} == before
+    SegmentPaths(bench.directory).segment(SegmentId(7, newer)).unlink()
+    await bench.open()

@@ -17,3 +17,10 @@ def test_a_grant_that_is_over_is_not_reported() -> None:
     moved.note(1, 0)
     moved.discard(1)
     assert moved.take() == []
+
+
+def test_what_a_client_waits_for_is_reported_now_with_what_was_gathered() -> None:
+    moved = MovedGrants()
+    moved.note(3, 0)
+    moved.hurry(1, 1)
+    assert (moved.report_at_ms, moved.take()) == (1, [1, 3])

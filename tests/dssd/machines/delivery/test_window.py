@@ -5,7 +5,7 @@ import pytest
 from dss_core.ids import StreamId
 from dss_core.limits import CREDIT_RECORDS
 from dss_core.progress import Progress, total
-from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.limits import ISOLATE_AFTER_DOUBTS, REPORT_INTERVAL_MS
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -815,6 +815,32 @@ def test_a_synchronous_ack_is_answered_when_it_is_durable() -> None:
     assert client.take_others() == []
     client.feed(Saved(1, Progress(0, ((1, 3),))))
     assert client.take_others() == [AnswerSettled(7)]
+
+
+def test_an_ack_that_a_client_waits_for_is_reported_at_once() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.tick(0)
+    client.feed(Settle(1, ((0, 1),)))
+    assert client.window.wake_at_ms != client.now_ms, "reports of a few milliseconds go together"
+    client.feed(Settle(1, ((1, 2),), token=7))
+    assert client.window.wake_at_ms == client.now_ms
+    client.tick(0)
+    assert (client.reports[1].progress, client.reports[1].is_awaited) == (Progress(2), True)
+    client.feed(Saved(1, Progress(2)), Settle(1, ((2, 3),)))
+    client.tick(REPORT_INTERVAL_MS)
+    assert (client.reports[1].progress, client.reports[1].is_awaited) == (Progress(3), False)
+
+
+def test_a_client_that_waits_for_acks_of_before_is_reported_too() -> None:
+    client = Client()
+    client.install(1, Stream([4]))
+    client.feed(Settle(1, ((0, 1),)))
+    client.tick(REPORT_INTERVAL_MS)
+    assert not client.reports[1].is_awaited
+    client.feed(Settle(1, token=7))
+    client.tick(0)
+    assert client.reports[1].is_awaited
 
 
 def test_a_token_waits_for_acks_that_came_before_it() -> None:

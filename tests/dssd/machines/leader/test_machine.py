@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -289,6 +290,31 @@ def test_reports_of_fifty_milliseconds_make_one_commit() -> None:
     saved = of_kind(run.commit(), ProgressSaved)
     assert len(saved) == 4
     assert ProgressSaved(ANN, LEADER, stream(0), 1, Progress(20)) in saved
+
+
+def test_what_a_client_waits_for_is_committed_at_once_with_what_was_gathered() -> None:
+    run = Run(fresh(0), fresh(1))
+    run.join(ANN)
+    run.pass_ms(100)
+    run.commit_all()
+    run.tell(run.report(ANN, 0, 20))
+    assert run.persists == []
+    awaited = run.report(ANN, 1, 20)
+    run.tell(replace(awaited, reports=(replace(awaited.reports[0], is_awaited=True),)))
+    [persist] = run.persists
+    assert len(persist.records) == 2
+
+
+def test_what_was_noted_before_is_committed_at_once_where_a_client_waits_for_it() -> None:
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.pass_ms(100)
+    run.commit_all()
+    told = run.report(ANN, 0, 20)
+    run.tell(told)
+    assert run.persists == []
+    run.tell(replace(told, reports=(replace(told.reports[0], is_awaited=True),)))
+    assert len(run.persists) == 1
 
 
 def test_a_slow_store_makes_commits_rarer() -> None:

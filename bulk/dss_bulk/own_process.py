@@ -1,0 +1,35 @@
+"""What a driver sets up in a process of its own, before it loads Arrow.
+
+Invariant: for processes of their own; in somebody else's, threads and memory stay as they are.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from dss_bulk.without_pandas import never_load_pandas
+
+_NEVER = "-1"
+
+T = TypeVar("T")
+
+
+def set_up() -> None:
+    """No pandas, and memory that Arrow had once stays with the process."""
+    never_load_pandas()
+    # Of mimalloc, Arrow's own allocator, which reads it when Arrow is loaded. The next batch needs
+    # as much as the one before, and fresh pages took a tenth of a driver's time.
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", _NEVER)
+
+
+async def in_one_thread(driving: Coroutine[None, None, T]) -> T:
+    """What a driving gives, all of whose work outside of the loop is done by one thread.
+
+    It reads, copies and writes in turns, never at once. Each thread has memory of its own, and
+    what one of many gave back, another would have to get anew, page by page.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="driver") as one:
+        asyncio.get_running_loop().set_default_executor(one)
+        return await driving

@@ -1,0 +1,75 @@
+"""The offsets of a grant that the user acknowledged one by one, until they are reported.
+
+Most come in order. Those are a run, which costs a comparison and an addition each; a list of them
+all costs their memory, and looking at it when it is reported. Invariant: whoever leaves the first
+since a report tells the grant that there is something to report.
+"""
+
+from collections.abc import Callable, Iterable
+
+from dss_core.progress import Range, Ranges, normalised
+
+_NO_RUN = -1
+
+
+class Acks:
+    """What was left since the last report."""
+
+    __slots__ = ("_others", "_run_start", "_touch", "run_end")
+
+    def __init__(self, touch: Callable[[], None]) -> None:
+        self.run_end = _NO_RUN
+        """Behind the last of the run; who leaves just this one may set it one further."""
+        self._run_start = _NO_RUN
+        self._others: list[int] = []
+        """Out of order, and perhaps repeated."""
+        self._touch = touch
+
+    def leave(self, offset: int) -> None:
+        """One is acknowledged."""
+        if self.run_end == _NO_RUN:
+            self._touch()
+            self._run_start, self.run_end = offset, offset + 1
+        elif offset == self.run_end:
+            self.run_end = offset + 1
+        else:
+            self._others.append(offset)
+
+    def leave_all(self, offsets: Iterable[int]) -> None:
+        """Some are acknowledged, in any order."""
+        if not self:
+            self._touch()
+        self._others.extend(offsets)
+
+    def take(self) -> Ranges:
+        """What was left, as ranges; it then counts as reported."""
+        parts: list[Range] = []
+        if self.run_end != _NO_RUN:
+            parts.append((self._run_start, self.run_end))
+            self.run_end = _NO_RUN
+        if self._others:
+            parts.extend(offset_ranges(self._others))
+            self._others.clear()
+        return normalised(parts) if len(parts) > 1 else tuple(parts)
+
+    def __contains__(self, offset: int) -> bool:
+        """Whether it is among them."""
+        return self._run_start <= offset < self.run_end or offset in self._others
+
+    def __len__(self) -> int:
+        """How many were left, repeated ones each time."""
+        run = 0 if self.run_end == _NO_RUN else self.run_end - self._run_start
+        return run + len(self._others)
+
+
+def offset_ranges(offsets: list[int]) -> Ranges:
+    """Offsets, in any order and perhaps repeated, as ranges."""
+    # In order and without a gap, by far the usual case, cost one comparison in C.
+    first, last = offsets[0], offsets[-1]
+    if last - first + 1 == len(offsets) and offsets == list(range(first, last + 1)):
+        return ((first, last + 1),)
+    distinct = set(offsets)
+    first, last = min(distinct), max(distinct)
+    if last - first + 1 == len(distinct):
+        return ((first, last + 1),)
+    return normalised((offset, offset + 1) for offset in distinct)

@@ -1,0 +1,74 @@
+"""Records of one piece that lie open for threads, each of which takes the next by itself.
+
+Invariant: a record is handed out by being taken from `rows`, to one thread; of what was called back
+nothing is. Taking needs no lock: CPython takes a step of a list's iterator, and empties it into
+another list, without letting other threads run. All else that threads and the loop do is under one.
+"""
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
+from typing import TYPE_CHECKING
+
+from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS
+
+if TYPE_CHECKING:
+    from dss_client._handout import Handout
+    from dss_client.record import DeliveredRecord
+
+
+class Chunk:
+    """Opened, noted and called back in the loop."""
+
+    __slots__ = ("_lock", "_records", "_to_make", "handout", "is_spent", "rows")
+
+    def __init__(self, handout: "Handout", records_max: int) -> None:
+        self.handout = handout
+        self.is_spent = False
+        """Nothing is left of it, and a thread has noticed."""
+        self._lock = threading.Lock()
+        self._to_make = islice(handout.rows(), records_max)
+        self._records: list[DeliveredRecord] = []
+        self.rows: Iterator[DeliveredRecord] = iter(())
+        self.lay_out()
+
+    def lay_out(self) -> bool:
+        """Have records in `rows`, if any are left; called by any thread."""
+        with self._lock:
+            if not length_hint(self.rows):
+                self._note(0)
+                self._make()
+            return not self.is_spent
+
+    def note(self) -> None:
+        """Tell the piece how far it was handed out."""
+        with self._lock:
+            self._note(length_hint(self.rows))
+
+    def call_back(self) -> None:
+        """Hand out no more of it: what is left goes back to the piece."""
+        with self._lock:
+            left = list(self.rows)
+            self._note(len(left))
+            self._to_make = islice((), 0)
+            self.handout.put_back(*left)
+
+    def _make(self) -> None:
+        try:
+            # Few at once: more would outlive the collector's youngest generation.
+            self._records = list(islice(self._to_make, HANDY_RECORDS))
+            self.rows = iter(self._records)
+        except BaseException:
+            # Ctrl-C, in the midst of it: none of these was handed out.
+            self._records = []
+            self.rows = iter(())
+            self.handout.make_anew()
+            self._to_make = islice(self.handout.rows(), FLUSH_RECORDS)
+            raise
+        self.is_spent = not self._records
+
+    def _note(self, left: int) -> None:
+        taken = len(self._records) - left
+        if taken:
+            self.handout.last_offset = self._records[taken - 1].offset
