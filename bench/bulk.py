@@ -74,26 +74,30 @@ async def bare(records: int = RECORDS) -> float:
     return float(done["records"]) / float(done["seconds"])
 
 
-async def live_p99_ms(
-    daemon: Daemon, name: str | None, driver: Sequence[str] = LOCAL_DRIVER
-) -> float:
-    """Of acks of a topic, to which a paced job writes meanwhile, if one is named."""
-    if name is None:
-        return await _live(daemon)
+async def live_p99_ms(daemon: Daemon) -> float:
+    """Of the acks of the topic for copies."""
+    return float((await run_program("live", daemon.endpoint, TARGET, str(LIVE_S)))["p99_ms"])
+
+
+async def echo_p99_ms(endpoint: str) -> float:
+    """Of the answers of an echo that syncs a file before each."""
+    return float((await run_program("live_echo", endpoint, str(LIVE_S)))["p99_ms"])
+
+
+@asynccontextmanager
+async def paced_job(
+    daemon: Daemon, name: str, driver: Sequence[str] = LOCAL_DRIVER
+) -> AsyncIterator[None]:
+    """A paced job that writes to the topic for copies as long as the block runs."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         await make(client, name, LIVE_RATE_BYTES_S)
         async with started_driver(daemon, name, [], driver):
             while (await client.jobs.get(name)).published == 0:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(LOOK_S)
-            taken_ms = await _live(daemon)
+            yield
             if (await client.jobs.get(name)).has_ended:
                 raise BenchError("the job ended before the measurement did")
             await client.operations.apply(CancelJob(name))
-    return taken_ms
-
-
-async def _live(daemon: Daemon) -> float:
-    return float((await run_program("live", daemon.endpoint, TARGET, str(LIVE_S)))["p99_ms"])
 
 
 async def make(client: Client, name: str, rate_bytes_s: int) -> None:

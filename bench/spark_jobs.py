@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bulk
-from processes import BenchError, Daemon, Process, run_program, running_daemon, within
+from processes import (
+    BenchError,
+    Daemon,
+    Process,
+    run_program,
+    running_daemon,
+    started_program,
+    within,
+)
 from processor_time import own_s
 from workload import PARTITIONS, TOPIC
 
@@ -55,12 +63,27 @@ def _rate(records: int, seconds: float, cpu_s: float) -> Rate:
     return Rate(records / seconds / 1e6, cpu_s / records * 1e6)
 
 
-async def beside_p99_ms(daemon: Daemon) -> tuple[float, float]:
-    """Of acks of a topic: alone, and while a paced job on Spark writes to it."""
-    alone_ms = await bulk.live_p99_ms(daemon, None)
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What takes how long beside a paced job on Spark, p99 in milliseconds."""
+
+    record_ms: float
+    echo_ms: float
+    echo_alone_ms: float
+
+
+async def beside(daemon: Daemon) -> Beside:
+    """A record to its ack in the topic that the job writes, and a durable echo on the same disk."""
+    directory = str(daemon.directory)
+    echoes = f"unix:{directory}/e.sock"
     with tempfile.TemporaryDirectory(prefix="dss-bench-") as folder:
         driver = ("dss_spark", "--master", "local[1]", "--folder", f"{folder}/spark")
-        return alone_ms, await bulk.live_p99_ms(daemon, "paced-on-spark", driver)
+        async with started_program("echo_server", echoes, directory) as server:
+            await server.ready()
+            alone_ms = await bulk.echo_p99_ms(echoes)
+            async with bulk.paced_job(daemon, "paced-on-spark", driver):
+                echo_ms = await bulk.echo_p99_ms(echoes)
+                return Beside(await bulk.live_p99_ms(daemon), echo_ms, alone_ms)
 
 
 @dataclass(frozen=True, slots=True)
