@@ -6,6 +6,7 @@ subscription as an error, only as the end of its grants; a final refusal reaches
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from dss_client.subscription import Subscription
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+_LOG = logging.getLogger("dss_client")
 
 
 @dataclass(slots=True)
@@ -130,7 +133,7 @@ class Session:
                 await left
         except TimeoutError:
             # The daemon ends it when the session expires; a resumed session is told again.
-            return
+            _tell_unanswered(subscription)
 
     def _begin_leaving(self, number: int) -> "asyncio.Future[None] | None":
         """Tell the daemon to end a subscription; done once it has; None where there is none."""
@@ -177,8 +180,7 @@ class Session:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._attachment.settled(subscription.number)
         except TimeoutError:
-            # Acks are not guaranteed: records that were not settled are redelivered, marked.
-            return
+            _tell_unanswered(subscription)
 
     def is_sure(self) -> bool:
         """Whether `wait_sure` would not wait."""
@@ -378,3 +380,12 @@ def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
 
 def _unsubscribe_request(number: int) -> wire.SessionUp:
     return wire.SessionUp(unsubscribe=wire.Unsubscribe(subscription=number))
+
+
+def _tell_unanswered(subscription: "Subscription") -> None:
+    _LOG.warning(
+        "%s is left, and its last acks were not answered within %g s:"
+        " their records may be redelivered",
+        subscription.options.filter,
+        CLOSE_TIMEOUT_S,
+    )

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -175,9 +176,10 @@ async def test_a_commit_that_is_repeated_is_answered_as_before(client: Client) -
 async def test_a_second_driver_waits_for_the_first(client: Client) -> None:
     await make(client)
     async with client.jobs.drive("again", driver="one"):
-        with pytest.raises(JobLeased, match="The driver one works on job again"):
+        with pytest.raises(JobLeased, match="The driver one works on job again") as leased:
             async with client.jobs.drive("again", driver="two"):
                 pass
+    assert re.search(r"or \d+s after it fell silent", leased.value.hint_text)
 
 
 async def test_what_is_staged_wrongly_is_refused_and_nothing_is_published(

@@ -63,11 +63,11 @@ class JobFenced(DssError):
 
 @registered
 class JobLeased(DssError):
-    """Fields: job, driver, left_ms."""
+    """Fields: job, driver, left (a span for people), left_ms."""
 
     code = "DSS7006"
     sentence = "The driver {driver} works on job {job}."
-    hint = "Wait for its end, or {left_ms} ms after it fell silent."
+    hint = "Wait for its end, or {left} after it fell silent."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

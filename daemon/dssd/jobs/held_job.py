@@ -17,6 +17,7 @@ from dss_core.errors import (
     JobNotInState,
 )
 from dss_core.staged import StagedFile
+from dss_core.times import text_of_span
 from dssd.events.kinds import JOB_ENDED, JOB_FAILED
 from dssd.events.model import Event
 from dssd.jobs.model import ChunkResult
@@ -108,7 +109,8 @@ def refusal(
         case Why.LEASED:
             until_ms = state.lease.until_ms if state.lease else now_ms
             left_ms = max(0, until_ms - now_ms)
-            return JobLeased(job=name, driver=job.progress.driver, left_ms=left_ms)
+            left = text_of_span(left_ms)
+            return JobLeased(job=name, driver=job.progress.driver, left=left, left_ms=left_ms)
         case Why.NO_CHUNK:
             return ChunkNotFound(job=name, chunk=chunk, chunks=state.chunks)
         case Why.NOT_IN_PHASE | Why.OUT_OF_TURN:
