@@ -9,6 +9,7 @@ Invariant: the heap has an entry at or before the deadline of every key.
 
 import heapq
 import sys
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from dssd.limits import STALE_A_CALL_MAX
@@ -42,12 +43,16 @@ class Deadlines(Generic[K]):
         """When the key is due, or None."""
         return self._at_ms.get(key)
 
-    def due(self, now_ms: int, most: int = sys.maxsize) -> list[K]:
-        """Take out the keys that are due, earliest first.
+    def due(self, now_ms: int) -> list[K]:
+        """Take out all keys that are due, earliest first."""
+        return list(self.each_due(now_ms, sys.maxsize))
 
-        At most ``most`` entries are looked at, stale ones included; the rest stay due.
+    def each_due(self, now_ms: int, most: int) -> Iterator[K]:
+        """Take out the keys that are due one after the other, earliest first.
+
+        What is done for one may clear the next, which does not come then. At most ``most`` entries
+        are looked at, stale ones included; the rest stay due.
         """
-        taken: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms and most > 0:
             most -= 1
             key = self._pop()
@@ -56,10 +61,9 @@ class Deadlines(Generic[K]):
                 continue
             if at <= now_ms:
                 del self._at_ms[key]
-                taken.append(key)
+                yield key
             elif key not in self._queued_ms:
                 self._push(key, at)
-        return taken
 
     def next_ms(self) -> int | None:
         """The earliest deadline, or None where there is none.

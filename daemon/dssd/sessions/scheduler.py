@@ -446,9 +446,16 @@ class Scheduler:
         """The subscription has ended: as the client asked, or for good by an error."""
         if not self._closed:
             self.handler.ended(agent.subscription)
-            self._pauses.pop(agent.subscription, None)
+            self._end_pause(agent.subscription)
             self.feed(Left(agent.subscription))
             self._over(agent, ended)
+
+    def _end_pause(self, subscription: int) -> None:
+        # The client may have subscribed anew under the number before it heard of the pause: what
+        # stopped the subscription that ended does not stop that one.
+        asked = self._pauses.pop(subscription, None)
+        if asked is not None and asked.item.paused:
+            self._send(PauseSet(subscription, False, next(self._pause_turns)))
 
     def mailed(self, agent: Agent, borrower_id: bytes, message: ToBorrower) -> None:
         """A message came; the pump gives it to the agent."""

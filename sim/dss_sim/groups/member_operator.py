@@ -251,7 +251,7 @@ class MemberOperator:
             Violation: a banned client is a member, or a pinned stream is elsewhere.
         """
         for member in leader.members.values() if self._out else ():
-            if given.now_ms < self._out.get((group_id, member.client_id), 0):
+            if self._clock.now_ms() < self._out.get((group_id, member.client_id), 0):
                 raise Violation("O1", f"{member.client_id} is a member, and banned: {given}")
         if leader.state is LeaderState.LEADING and _is_at_rest(leader):
             for lent in leader.streams.values():

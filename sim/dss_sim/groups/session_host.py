@@ -399,7 +399,9 @@ class SimulatedSession:
         subscription = agent.subscription
         self.rules.over(subscription)
         self.handler.ended(subscription)
-        self._pauses.pop(subscription, None)
+        asked = self._pauses.pop(subscription, None)
+        if asked is not None and asked[0].paused:
+            self._pipe.down(PauseSet(subscription, False, next(self._pause_turns)))
         self.feed(Left(subscription))
         again = subscription in self._wanted_again
         self._wanted_again.discard(subscription)

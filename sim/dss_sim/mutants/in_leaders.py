@@ -188,7 +188,7 @@ IN_LEADERS = (
         "timers beyond a step forgotten",
         "of what is due at once only what one step looks at is done",
         "leader.machine._tick",
-        "turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX)",
+        "turn.state.timers.each_due(given.now_ms, TIMERS_A_STEP_MAX)",
         "turn.state.timers.due(given.now_ms)[:TIMERS_A_STEP_MAX]",
     ),
     Mutant(

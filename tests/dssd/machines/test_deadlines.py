@@ -70,9 +70,9 @@ def test_a_call_takes_out_a_bounded_number_and_the_rest_stay_due() -> None:
     deadlines: Deadlines[int] = Deadlines()
     for key in range(5):
         deadlines.set(key, key)
-    assert deadlines.due(10, 3) == [0, 1, 2]
+    assert list(deadlines.each_due(10, 3)) == [0, 1, 2]
     assert deadlines.next_ms() == 3
-    assert deadlines.due(10, 3) == [3, 4]
+    assert list(deadlines.each_due(10, 3)) == [3, 4]
 
 
 def test_a_call_looks_past_a_bounded_number_of_cleared_deadlines() -> None:
@@ -82,5 +82,16 @@ def test_a_call_looks_past_a_bounded_number_of_cleared_deadlines() -> None:
         deadlines.clear(key)
     deadlines.set(-1, 10_000)
     assert deadlines.next_ms() == STALE_A_CALL_MAX
-    assert deadlines.due(10, 3) == []
+    assert list(deadlines.each_due(10, 3)) == []
     assert deadlines.next_ms() == 10_000
+
+
+def test_what_is_cleared_on_behalf_of_the_one_before_does_not_come() -> None:
+    deadlines: Deadlines[int] = Deadlines()
+    for key in range(3):
+        deadlines.set(key, key)
+    came = []
+    for key in deadlines.each_due(10, 3):
+        came.append(key)
+        deadlines.clear(key + 1)
+    assert came == [0, 2]

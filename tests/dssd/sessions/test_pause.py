@@ -100,6 +100,17 @@ async def test_a_subscription_that_begins_anew_hears_of_the_pause_before_its_str
     assert PauseSet in kinds[len(kinds) - 1 - kinds[::-1].index(Subscribed) :]
 
 
+async def test_what_stopped_a_subscription_that_ended_does_not_stop_the_next_of_its_number(
+    paused: Paused,
+) -> None:
+    client = paused.client
+    await paused.take(await paused.change(paused=True))
+    await client.session.take(Unsubscribe(1))
+    await client.next(UnsubscribedItem)
+    told = [(item.subscription, item.paused) for item in client.heard if isinstance(item, PauseSet)]
+    assert told == [(1, True), (1, False)]
+
+
 async def test_an_answer_about_a_subscription_that_is_not_there_is_ignored(paused: Paused) -> None:
     await paused.client.session.take(PauseTaken(77, 1))
     await paused.take(await paused.change(paused=True))

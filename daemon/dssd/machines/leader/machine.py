@@ -220,7 +220,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
 def _tick(turn: LeaderTurn, given: Ticked) -> None:
     # The wake-up that was asked for has come: whatever is due then must be asked for anew.
     turn.state.wake_ms = None
-    for timer in turn.state.timers.due(given.now_ms, TIMERS_A_STEP_MAX):
+    for timer in turn.state.timers.each_due(given.now_ms, TIMERS_A_STEP_MAX):
         if turn.state.state is LeaderState.LEADING:
             _fire(turn, timer)
 

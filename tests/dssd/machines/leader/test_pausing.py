@@ -8,6 +8,7 @@ from dssd.machines.leader.events import (
     PauseGroup,
     SessionClosed,
     StoredStream,
+    Ticked,
     TookOver,
 )
 from dssd.machines.leader.machine import step
@@ -212,3 +213,16 @@ def test_a_leader_without_members_does_not_stop_before_a_pause_has_concluded() -
     run.pass_ms(run.leader.timing.lease_ms)
     assert run.concluded == [7]
     assert run.stopped == ["idle"]
+
+
+def test_a_member_whose_lease_ended_is_not_told_again_in_the_same_step() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.pass_ms(run.leader.timing.lease_ms - 1)
+    before = len(run.sent)
+    # A step that comes late finds both due: the end of the lease, and what is to be told again.
+    run.now_ms *= 10
+    run.feed(Ticked(run.now_ms))
+    assert not run.leader.members
+    assert not of_kind(run.sent[before:], PauseChanged)
