@@ -22,7 +22,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -133,6 +133,8 @@ class Forks:
             raise session.Failed(f"{len(self._unreported)} tests were not run")
 
     def _fork(self, taken: list[int]) -> None:
+        # Made once, before there are workers: whoever makes it empties it.
+        _folders_of(self._session.config).getbasetemp()
         hears, tells = Pipe(duplex=False)
         pid = os.fork()
         if pid == 0:
@@ -227,8 +229,12 @@ def _detach(config: pytest.Config) -> None:
     capture.stop_global_capturing()
     capture.start_global_capturing()
     capture.suspend_global_capture()
-    factory = config._tmp_path_factory  # type: ignore[attr-defined]
+    factory = _folders_of(config)
     factory._given_basetemp, factory._basetemp = factory.getbasetemp() / f"of-{os.getpid()}", None
+
+
+def _folders_of(config: pytest.Config) -> pytest.TempPathFactory:
+    return cast(pytest.TempPathFactory, config._tmp_path_factory)  # type: ignore[attr-defined]
 
 
 class _Reports:

@@ -89,6 +89,21 @@ def test_a_test_that_fails_is_told_with_its_reason(
     assert "FAILED test_it.py::test_alone[7] - AssertionError: it is seven" in all_ran.stdout
 
 
+def test_workers_share_a_folder_that_was_named_and_leave_each_other_s_alone(
+    tmp_path: Path,
+) -> None:
+    text = f"""
+@pytest.mark.parametrize("n", range({MANY}))
+def test_it(n, tmp_path):
+    (tmp_path / "mine").touch()
+    time.sleep(0.01)
+    assert (tmp_path / "mine").exists()
+"""
+    done = ran(tmp_path, text, "--basetemp=kept")
+    assert f"{MANY} passed" in done.stdout, done.stdout
+    assert len(list((tmp_path / "kept").glob("of-*"))) == 2
+
+
 def test_a_test_whose_worker_ends_has_failed(all_ran: "subprocess.CompletedProcess[str]") -> None:
     assert "FAILED test_it.py::test_alone[9] - its process ended: -9" in all_ran.stdout
 

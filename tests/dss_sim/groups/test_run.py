@@ -22,6 +22,8 @@ AT_A_TIME = 20
 ONCE_FAILED = {
     5: "bad bytes moved a stream on above the end at which it was sealed",
     297: "the offsets of a stream whose only frame could not be read were given again",
+    1299: "a member was told of a pause in the step in which its lease ended, and the leader died",
+    1630: "a pause of a subscription that ended stopped the next one of its number",
     1689: "the world's client dropped records as it left, and handed out those behind them",
     1929: "a stream that finished left the others out of balance for good",
     5033: "a request that came after its borrower's goodbye made a ghost a member for a lease",
