@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dss_bulk.in_place import tables_in_place
+from dss_bulk.in_place import Places, places_of, tables_in_place
 from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_client import Client
@@ -43,19 +43,43 @@ async def tables_of(
         DssError: the daemon refuses, or the connection was lost.
     """
     selection = Selection(None if subject is None else TopicFilter.parse(subject))
-    for each in ranges:
-        at = each.start
-        if in_place:
-            async with aclosing(tables_in_place(client, each)) as read:
-                async for table, behind in read:
-                    at = behind
-                    yield each.stream, selected(table, selection)
-            # Where nothing could be read, the files are on another machine, or another user's.
-            in_place = at > each.start or each.start == each.end
-        if at < each.end:
-            async with aclosing(_over_the_wire(client, replace(each, start=at), subject)) as tables:
-                async for table in tables:
-                    yield each.stream, table
+    async with aclosing(_Asked(client, ranges)) as asked:
+        for number, each in enumerate(ranges):
+            at = each.start
+            if in_place:
+                async with aclosing(tables_in_place(client, each, asked.places(number))) as read:
+                    async for table, behind in read:
+                        at = behind
+                        yield each.stream, selected(table, selection)
+                # Where nothing could be read, the files are on another machine, or another user's.
+                in_place = at > each.start or each.start == each.end
+            if at < each.end:
+                sent = _over_the_wire(client, replace(each, start=at), subject)
+                async with aclosing(sent) as tables:
+                    async for table in tables:
+                        yield each.stream, table
+
+
+class _Asked:
+    """Where ranges lie, the next one asked for when the one before is taken."""
+
+    def __init__(self, client: Client, ranges: Sequence[SourceRange]) -> None:
+        self._client = client
+        self._ranges = ranges
+        self._next: Places | None = None
+
+    def places(self, number: int) -> Places:
+        """Of a range; who takes it closes it."""
+        taken = self._next or places_of(self._client, self._ranges[number])
+        self._next = None
+        if number + 1 < len(self._ranges):
+            self._next = places_of(self._client, self._ranges[number + 1])
+        return taken
+
+    async def aclose(self) -> None:
+        """Let go of what was asked and not taken."""
+        if self._next is not None:
+            await self._next.aclose()
 
 
 async def _over_the_wire(
