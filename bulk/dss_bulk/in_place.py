@@ -43,7 +43,7 @@ Places = AskedAhead[StoredRuns]
 
 
 async def tables_in_place(
-    client: Client, wanted: SourceRange, places: Places | None = None
+    client: Client, wanted: SourceRange, places: Places | None = None, *, encoded: bool = False
 ) -> AsyncGenerator[Read, None]:
     """The records of a range from its start on, as far as they can be read here.
 
@@ -51,6 +51,7 @@ async def tables_in_place(
         client: of the daemon that has them.
         wanted: what is read.
         places: where they lie, where that was asked before; it is closed here.
+        encoded: subjects come as a dictionary.
 
     Raises:
         StreamNotFound: there is no such stream in this storage topic.
@@ -59,7 +60,7 @@ async def tables_in_place(
     async with aclosing(places or places_of(client, wanted)) as files:
         async for each in files:
             at = each.runs[0].base
-            async for read in _read(_tables(each, wanted)):
+            async for read in _read(_tables(each, wanted, encoded)):
                 at = read[1]
                 yield read
             if at < min(each.runs[-1].end, wanted.end):
@@ -81,11 +82,12 @@ async def _read(tables: Iterator[Read]) -> AsyncGenerator[Read, None]:
             return
 
 
-def _tables(stored: StoredRuns, wanted: SourceRange) -> Iterator[Read]:
+def _tables(stored: StoredRuns, wanted: SourceRange, encoded: bool) -> Iterator[Read]:
     """What one file gives, up to the first run that is not as told."""
     mask = ((0, wanted.start), (wanted.end, _OFFSET_END))
     for frames, behind in _gathered(stored):
-        table = decode(frames, mask, checksums=False).to_arrow(key_hashes=True)
+        records = decode(frames, mask, checksums=False)
+        table = records.to_arrow(key_hashes=True, encoded=encoded)
         yield table, min(behind, wanted.end)
 
 

@@ -45,7 +45,7 @@ class ReplayWork:
         # The loop reads on and keeps the lease while a table is copied, routed and written.
         finished = partial(copied, rule=self._rule)
         with Staging(self._granted.staging, staged_for, self._target, finished) as staging:
-            read = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+            read = tables_of(self._client, chunk.ranges, in_place=self._in_place, encoded=True)
             some: list[tuple[str, pa.Table]] = []
             async with aclosing(read) as tables:
                 async for each in tables:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from dss_bulk.in_place import Places, places_of, tables_in_place
 from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
+from dss_bulk.tables import with_encoded_subjects
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_core.errors import OffsetOutOfRange, StreamNotFound
@@ -28,6 +29,7 @@ async def tables_of(
     *,
     subject: str | None = None,
     in_place: bool = True,
+    encoded: bool = False,
 ) -> AsyncGenerator[tuple[str, pa.Table], None]:
     """Streams and records, range after range; with the columns of `dss_bulk.tables.RECORDS`.
 
@@ -36,6 +38,8 @@ async def tables_of(
         ranges: what is read, in this order.
         subject: a filter; records with other subjects are left out.
         in_place: files are read where this process may open them; else all is sent.
+        encoded: subjects come as a dictionary, for who moves records about: then a subject takes
+            four bytes, and what is done with each is done once.
 
     Raises:
         StreamDamaged: a record cannot be read.
@@ -47,7 +51,9 @@ async def tables_of(
         for number, each in enumerate(ranges):
             at = each.start
             if in_place:
-                async with aclosing(tables_in_place(client, each, asked.places(number))) as read:
+                places = asked.places(number)
+                found = tables_in_place(client, each, places, encoded=encoded)
+                async with aclosing(found) as read:
                     async for table, behind in read:
                         at = behind
                         yield each.stream, selected(table, selection)
@@ -57,7 +63,7 @@ async def tables_of(
                 sent = _over_the_wire(client, replace(each, start=at), subject)
                 async with aclosing(sent) as tables:
                     async for table in tables:
-                        yield each.stream, table
+                        yield each.stream, with_encoded_subjects(table) if encoded else table
 
 
 class _Asked:
