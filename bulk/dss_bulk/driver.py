@@ -152,13 +152,13 @@ class _UnderWay:
 
 async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at_once: int) -> None:
     """Work on chunks, some at once, and commit them in their order."""
-    chunks = lease.job.chunks
+    # What ends the work of a job that writes elsewhere finds all of the rest done.
+    ends_alone = lease.granted.target is None
     progress = _Published(lease, on_progress)
     under_way: deque[_UnderWay] = deque()
     try:
         async for chunk in lease.open_chunks():
-            if chunk.number == chunks - 1:
-                # What ends the job's work finds all of the rest done.
+            if ends_alone and chunk.number == lease.job.chunks - 1:
                 await _commit_down_to(0, under_way, progress)
             under_way.append(_UnderWay(chunk.number, _begun(work, chunk, lease)))
             await _commit_down_to(chunks_at_once - 1, under_way, progress)

@@ -6,6 +6,7 @@ published commits what is left and writes nothing.
 
 import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
@@ -64,8 +65,9 @@ class ExportWork:
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
-        read = tables_of(self._client, chunk.ranges, in_place=self._in_place)
-        parts = [(stream, selected(table, self._selection)) async for stream, table in read]
+        tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+        async with aclosing(tables) as read:
+            parts = [(stream, selected(table, self._selection)) async for stream, table in read]
         records = sum(int(table.num_rows) for _, table in parts)
         if not self._run.published:
             # The loop keeps the lease while a slow disk is written to.

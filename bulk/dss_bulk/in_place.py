@@ -15,12 +15,19 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from itertools import islice
 from typing import BinaryIO
 
 import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
-from dss_bulk.limits import IN_PLACE_BATCH_BYTES, IN_PLACE_GAP_BYTES, IN_PLACE_SPAN_BYTES
+from dss_bulk.asked_ahead import AskedAhead
+from dss_bulk.limits import (
+    IN_PLACE_BATCH_BYTES,
+    IN_PLACE_GAP_BYTES,
+    IN_PLACE_SPAN_BYTES,
+    IN_PLACE_TABLES_AT_ONCE,
+)
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_client.stored_runs import StoredRun, StoredRuns
@@ -31,31 +38,56 @@ _OFFSET_END = 1 << 63
 Read = tuple[pa.Table, int]
 """Records, and the offset behind them."""
 
+Places = AskedAhead[StoredRuns]
+"""Where records lie, file after file."""
 
-async def tables_in_place(client: Client, wanted: SourceRange) -> AsyncGenerator[Read, None]:
+
+async def tables_in_place(
+    client: Client, wanted: SourceRange, places: Places | None = None, *, encoded: bool = False
+) -> AsyncGenerator[Read, None]:
     """The records of a range from its start on, as far as they can be read here.
+
+    Args:
+        client: of the daemon that has them.
+        wanted: what is read.
+        places: where they lie, where that was asked before; it is closed here.
+        encoded: subjects come as a dictionary.
 
     Raises:
         StreamNotFound: there is no such stream in this storage topic.
         DssError: the daemon refuses, or the connection was lost.
     """
-    async with aclosing(client.stored_runs(wanted)) as files:
+    async with aclosing(places or places_of(client, wanted)) as files:
         async for each in files:
-            reading = _tables(each, wanted)
             at = each.runs[0].base
-            # In a thread: a disk may take its time, and a lease is renewed meanwhile.
-            while (read := await asyncio.to_thread(next, reading, None)) is not None:
+            async for read in _read(_tables(each, wanted, encoded)):
                 at = read[1]
                 yield read
             if at < min(each.runs[-1].end, wanted.end):
                 return
 
 
-def _tables(stored: StoredRuns, wanted: SourceRange) -> Iterator[Read]:
+def places_of(client: Client, wanted: SourceRange) -> Places:
+    """Where the records of a range lie; asked from now on, before anybody reads them."""
+    return AskedAhead(client.stored_runs(wanted))
+
+
+async def _read(tables: Iterator[Read]) -> AsyncGenerator[Read, None]:
+    """What a file gives, some tables at once: each turn of a thread costs time."""
+    # In a thread: a disk may take its time, and a lease is renewed meanwhile.
+    while some := await asyncio.to_thread(list, islice(tables, IN_PLACE_TABLES_AT_ONCE)):
+        for each in some:
+            yield each
+        if len(some) < IN_PLACE_TABLES_AT_ONCE:
+            return
+
+
+def _tables(stored: StoredRuns, wanted: SourceRange, encoded: bool) -> Iterator[Read]:
     """What one file gives, up to the first run that is not as told."""
     mask = ((0, wanted.start), (wanted.end, _OFFSET_END))
     for frames, behind in _gathered(stored):
-        table = decode(frames, mask, checksums=False).to_arrow(key_hashes=True)
+        records = decode(frames, mask, checksums=False)
+        table = records.to_arrow(key_hashes=True, encoded=encoded)
         yield table, min(behind, wanted.end)
 
 

@@ -8,6 +8,10 @@ STAGED_BATCH_BYTES = 32 << 20
 """Records gathered before they are routed and written: each partition gets frames of the usual
 size, and memory stays flat however large the chunk is."""
 
+STAGED_TABLES_AT_ONCE = 4
+"""Tables taken in by one turn of a thread: to hand over each by itself costs more than to keep it
+until it is written."""
+
 STAGED_RECORD_BYTES = 64
 """What a record takes in a table beside key, payload and headers: to add up all columns of each
 table would take as long as to decode it."""
@@ -74,6 +78,9 @@ IN_PLACE_SPAN_BYTES = 4 << 20
 IN_PLACE_BATCH_BYTES = 2 << 20
 """Frames that are made into one table: where they are small, the work a table costs more than they
 do, and larger ones gain nothing."""
+
+IN_PLACE_TABLES_AT_ONCE = 4
+"""Tables read by one turn of a thread, 8 MiB of usual frames: a lease is kept between two turns."""
 
 IN_PLACE_GAP_BYTES = 64 << 10
 """Bytes of other streams that are read along: they cost less than another call."""

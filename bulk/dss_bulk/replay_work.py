@@ -4,11 +4,14 @@ Invariant: each record that is selected gets one copy; copies keep the order of 
 """
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
 from functools import partial
 
 import pyarrow as pa
 
 from dss_bulk.copies import copied
+from dss_bulk.limits import STAGED_TABLES_AT_ONCE
 from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_bulk.selecting import selected
 from dss_bulk.source import tables_of
@@ -42,15 +45,25 @@ class ReplayWork:
         # The loop reads on and keeps the lease while a table is copied, routed and written.
         finished = partial(copied, rule=self._rule)
         with Staging(self._granted.staging, staged_for, self._target, finished) as staging:
-            tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
-            async for stream, table in tables:
-                await asyncio.to_thread(self._stage, staging, stream, table)
-            records = staging.records
-            file = await asyncio.to_thread(staging.finish)
-        return ChunkDone(() if file is None else (file,), records=records)
+            read = tables_of(self._client, chunk.ranges, in_place=self._in_place, encoded=True)
+            some: list[tuple[str, pa.Table]] = []
+            async with aclosing(read) as tables:
+                async for each in tables:
+                    some.append(each)
+                    if len(some) == STAGED_TABLES_AT_ONCE:
+                        await asyncio.to_thread(self._stage, staging, some)
+                        some = []
+            return await asyncio.to_thread(self._finished, staging, some)
 
-    def _stage(self, staging: Staging, stream: str, table: pa.Table) -> None:
-        staging.add(with_stream(selected(table, self._selection), stream))
+    def _stage(self, staging: Staging, some: Sequence[tuple[str, pa.Table]]) -> None:
+        for stream, table in some:
+            staging.add(with_stream(selected(table, self._selection), stream))
+
+    def _finished(self, staging: Staging, rest: Sequence[tuple[str, pa.Table]]) -> ChunkDone:
+        self._stage(staging, rest)
+        records = staging.records
+        file = staging.finish()
+        return ChunkDone(() if file is None else (file,), records=records)
 
     def stop(self) -> None:
         """Nothing runs elsewhere."""

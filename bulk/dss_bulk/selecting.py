@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.selection import Selection
+from dss_core.filters import TopicFilter
 
 
 def selected(table: pa.Table, selection: Selection) -> pa.Table:
@@ -29,10 +30,24 @@ def _conditions(table: pa.Table, selection: Selection) -> list[pa.ChunkedArray]:
     if selection.key is not None:
         found.append(pc.equal(table["key"], pa.scalar(selection.key, pa.binary())))
     if selection.subject is not None:
-        names = filter(selection.subject.matches, pc.unique(table["subject"]).to_pylist())
-        found.append(pc.is_in(table["subject"], pa.array(list(names), pa.utf8())))
+        found.append(_matched(table["subject"], selection.subject))
     found += [_with_header(table["headers"], name, value) for name, value in selection.headers]
     return found
+
+
+def _matched(subjects: pa.ChunkedArray, wanted: TopicFilter) -> pa.ChunkedArray:
+    """For each record, whether its subject matches."""
+    if not pa.types.is_dictionary(subjects.type):
+        names = filter(wanted.matches, pc.unique(subjects).to_pylist())
+        return pc.is_in(subjects, pa.array(list(names), pa.utf8()))
+    # Each piece may have a dictionary of its own.
+    chunks = [_matched_in(chunk, wanted) for chunk in subjects.chunks]
+    return pa.chunked_array(chunks, pa.bool_())
+
+
+def _matched_in(subjects: pa.DictionaryArray, wanted: TopicFilter) -> pa.BooleanArray:
+    verdicts = pa.array(map(wanted.matches, subjects.dictionary.to_pylist()), pa.bool_())
+    return verdicts.take(subjects.indices)
 
 
 def _with_header(headers: pa.ChunkedArray, name: str, value: bytes) -> pa.ChunkedArray:

@@ -12,9 +12,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dss_bulk.in_place import tables_in_place
+from dss_bulk.in_place import Places, places_of, tables_in_place
 from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
+from dss_bulk.tables import with_encoded_subjects
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_core.errors import OffsetOutOfRange, StreamNotFound
@@ -28,6 +29,7 @@ async def tables_of(
     *,
     subject: str | None = None,
     in_place: bool = True,
+    encoded: bool = False,
 ) -> AsyncGenerator[tuple[str, pa.Table], None]:
     """Streams and records, range after range; with the columns of `dss_bulk.tables.RECORDS`.
 
@@ -36,6 +38,8 @@ async def tables_of(
         ranges: what is read, in this order.
         subject: a filter; records with other subjects are left out.
         in_place: files are read where this process may open them; else all is sent.
+        encoded: subjects come as a dictionary, for who moves records about: then a subject takes
+            four bytes, and what is done with each is done once.
 
     Raises:
         StreamDamaged: a record cannot be read.
@@ -43,19 +47,45 @@ async def tables_of(
         DssError: the daemon refuses, or the connection was lost.
     """
     selection = Selection(None if subject is None else TopicFilter.parse(subject))
-    for each in ranges:
-        at = each.start
-        if in_place:
-            async with aclosing(tables_in_place(client, each)) as read:
-                async for table, behind in read:
-                    at = behind
-                    yield each.stream, selected(table, selection)
-            # Where nothing could be read, the files are on another machine, or another user's.
-            in_place = at > each.start or each.start == each.end
-        if at < each.end:
-            async with aclosing(_over_the_wire(client, replace(each, start=at), subject)) as tables:
-                async for table in tables:
-                    yield each.stream, table
+    async with aclosing(_Asked(client, ranges)) as asked:
+        for number, each in enumerate(ranges):
+            at = each.start
+            if in_place:
+                places = asked.places(number)
+                found = tables_in_place(client, each, places, encoded=encoded)
+                async with aclosing(found) as read:
+                    async for table, behind in read:
+                        at = behind
+                        yield each.stream, selected(table, selection)
+                # Where nothing could be read, the files are on another machine, or another user's.
+                in_place = at > each.start or each.start == each.end
+            if at < each.end:
+                sent = _over_the_wire(client, replace(each, start=at), subject)
+                async with aclosing(sent) as tables:
+                    async for table in tables:
+                        yield each.stream, with_encoded_subjects(table) if encoded else table
+
+
+class _Asked:
+    """Where ranges lie, the next one asked for when the one before is taken."""
+
+    def __init__(self, client: Client, ranges: Sequence[SourceRange]) -> None:
+        self._client = client
+        self._ranges = ranges
+        self._next: Places | None = None
+
+    def places(self, number: int) -> Places:
+        """Of a range; who takes it closes it."""
+        taken = self._next or places_of(self._client, self._ranges[number])
+        self._next = None
+        if number + 1 < len(self._ranges):
+            self._next = places_of(self._client, self._ranges[number + 1])
+        return taken
+
+    async def aclose(self) -> None:
+        """Let go of what was asked and not taken."""
+        if self._next is not None:
+            await self._next.aclose()
 
 
 async def _over_the_wire(

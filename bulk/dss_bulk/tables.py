@@ -8,11 +8,19 @@ Invariant: one schema for every part, so that parts can be joined without a cast
 import pyarrow as pa
 
 from dss_core.arrow_layout import HEADERS_TYPE
-from dss_core.arrow_tables import KEY_HASH
+from dss_core.arrow_tables import KEY_HASH, SUBJECT_ENCODED
 from dss_core.arrow_tables import SCHEMA as VALUES
 from dss_core.columns import Columns
 
-__all__ = ["HEADERS_TYPE", "RECORDS", "STREAM", "columns_of", "flat", "with_stream"]
+__all__ = [
+    "HEADERS_TYPE",
+    "RECORDS",
+    "STREAM",
+    "columns_of",
+    "flat",
+    "with_encoded_subjects",
+    "with_stream",
+]
 
 RECORDS = VALUES.append(KEY_HASH)
 """offset, subject, key, payload, headers, timestamp_us, append_time_us, key_hash."""
@@ -26,6 +34,12 @@ def with_stream(table: pa.Table, stream: str) -> pa.Table:
     indices = pa.repeat(pa.scalar(0, pa.int32()), table.num_rows)
     names = pa.DictionaryArray.from_arrays(indices, pa.array([stream], pa.utf8()))
     return table.append_column(STREAM, names)
+
+
+def with_encoded_subjects(table: pa.Table) -> pa.Table:
+    """The records, their subjects as a dictionary."""
+    at = table.schema.get_field_index(SUBJECT_ENCODED.name)
+    return table.set_column(at, SUBJECT_ENCODED, table.column(at).dictionary_encode())
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:

@@ -4,9 +4,10 @@
 
     open(job) ──► chunk(0) ─commit─► chunk(1) ─commit─► ... chunk(last) ─commit─► done
 
-Invariant: `chunk` may be called for several chunks at once, but not for the last one before all the
-others are committed. It may be called again for the same chunk by another process, and then gives
-the same; what it leaves outside of the staging directory is complete and durable when it returns.
+Invariant: `chunk` may be called for several chunks at once; but of a job that writes no topic, not
+for the last one before all the others are committed. It may be called again for the same chunk by
+another process, and then gives the same; what it leaves outside of the staging directory is
+complete and durable when it returns.
 """
 
 from collections.abc import Sequence

@@ -30,28 +30,48 @@ SCHEMA = pa.schema(
 )
 KEY_HASH = pa.field("key_hash", pa.uint64())
 """A further column for who routes records."""
+SUBJECT_ENCODED = pa.field("subject", pa.dictionary(pa.int32(), pa.utf8()))
+"""The subjects as an index into those that there are: for who has few of them, and moves many
+records about."""
 
 _VALUES_SCHEMA = pa.schema([SCHEMA.field(name) for name in _VALUES])
+_ENCODED_SCHEMA = _VALUES_SCHEMA.set(0, SUBJECT_ENCODED)
 
 
-def values_of_rows(columns: RowColumns) -> pa.Table:
-    """The values of records in the rows layout."""
+def values_of_rows(columns: RowColumns, *, encoded: bool = False) -> pa.Table:
+    """The values of records in the rows layout, their subjects encoded if that is wanted."""
+    subject = pa.array(columns.subjects, pa.utf8())
     arrays = [
-        pa.array(columns.subjects, pa.utf8()),
+        subject.dictionary_encode() if encoded else subject,
         pa.array(columns.keys, pa.binary()),
         pa.array(columns.payloads, pa.binary()),
         pa.array(columns.headers, arrow_layout.HEADERS_TYPE),
         pa.array(columns.timestamps_us, pa.int64()),
     ]
-    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=_values_schema(encoded))
 
 
-def values_of_batches(batches: Sequence[pa.RecordBatch], names: tuple[str, ...]) -> pa.Table:
+def values_of_batches(
+    batches: Sequence[pa.RecordBatch], names: tuple[str, ...], *, encoded: bool = False
+) -> pa.Table:
     """The values of frames in the arrow layout that have the same subjects, these by name."""
     whole = pa.Table.from_batches(batches, schema=arrow_layout.SCHEMA)
-    subject = pc.take(pa.array(names, pa.utf8()), whole["subject"])
+    subjects = pa.array(names, pa.utf8())
+    subject = (
+        _encoded(whole["subject"], subjects) if encoded else pc.take(subjects, whole["subject"])
+    )
     arrays = [subject, *(whole[name] for name in _VALUES[1:])]
-    return pa.Table.from_arrays(arrays, schema=_VALUES_SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=_values_schema(encoded))
+
+
+def _encoded(indexes: pa.ChunkedArray, subjects: pa.StringArray) -> pa.DictionaryArray:
+    """The subjects of rows by their indexes, which are checked as `take` checks them."""
+    wide = pa.concat_arrays(indexes.chunks).cast(pa.int32())
+    return pa.DictionaryArray.from_arrays(wide, subjects)
+
+
+def _values_schema(encoded: bool) -> pa.Schema:
+    return _ENCODED_SCHEMA if encoded else _VALUES_SCHEMA
 
 
 def table_of(
@@ -59,9 +79,11 @@ def table_of(
     values: Sequence[pa.Table],
     key_hashes: Sequence[pa.UInt64Array] | None,
     kept: list[Range] | None,
+    *,
+    encoded: bool = False,
 ) -> pa.Table:
     """The table of consecutive frames; ``kept`` are the rows to keep, None for all."""
-    table = pa.concat_tables(values) if values else _VALUES_SCHEMA.empty_table()
+    table = pa.concat_tables(values) if values else _values_schema(encoded).empty_table()
     table = table.add_column(0, SCHEMA.field("offset"), _offsets(summaries))
     table = table.append_column(SCHEMA.field("append_time_us"), _append_times(summaries))
     if key_hashes is not None:

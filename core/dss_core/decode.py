@@ -57,11 +57,11 @@ class _RowsPart:
         columns = self._read()
         return partial(_rows, _offsets(self._summaries), columns._asdict().__getitem__)
 
-    def values(self) -> "pa.Table":
+    def values(self, *, encoded: bool) -> "pa.Table":
         """All columns."""
         from dss_core import arrow_tables
 
-        return arrow_tables.values_of_rows(self._read())
+        return arrow_tables.values_of_rows(self._read(), encoded=encoded)
 
     def key_hashes(self) -> "pa.UInt64Array":
         """The routing hashes of the keys."""
@@ -235,20 +235,21 @@ class DecodedBatch:
         pieces = [part.rows() for part in self._parts]
         return (piece() for piece in pieces)
 
-    def to_arrow(self, *, key_hashes: bool = False) -> "pa.Table":
+    def to_arrow(self, *, key_hashes: bool = False, encoded: bool = False) -> "pa.Table":
         """The records as a table, without copying payloads that came in the arrow layout.
 
         Columns: offset, subject, key, payload, headers, timestamp_us, append_time_us; with
-        ``key_hashes`` also key_hash, by which records are routed.
+        ``key_hashes`` also key_hash, by which records are routed. With ``encoded`` the subjects are
+        an index into those of each frame: a dictionary, whose entries need not all occur.
 
         Raises:
             FrameCorrupt: a frame cannot be read.
         """
         from dss_core import arrow_tables
 
-        values = list(_values(self._parts))
+        values = list(_values(self._parts, encoded=encoded))
         hashes = [part.key_hashes() for part in self._parts] if key_hashes else None
-        return arrow_tables.table_of(self._summaries, values, hashes, self._kept)
+        return arrow_tables.table_of(self._summaries, values, hashes, self._kept, encoded=encoded)
 
 
 def _parts(frames: bytes, summaries: list[Summary]) -> "list[_RowsPart | _ArrowPart]":
@@ -267,17 +268,18 @@ def _parts(frames: bytes, summaries: list[Summary]) -> "list[_RowsPart | _ArrowP
     return parts
 
 
-def _values(parts: "Sequence[_RowsPart | _ArrowPart]") -> "Iterator[pa.Table]":
+def _values(parts: "Sequence[_RowsPart | _ArrowPart]", *, encoded: bool) -> "Iterator[pa.Table]":
     """All columns; neighbours with the same subjects together, for each table costs time."""
     from dss_core import arrow_tables
 
     for in_rows, own in groupby(parts, lambda part: isinstance(part, _RowsPart)):
         if in_rows:
-            yield from (part.values() for part in own if isinstance(part, _RowsPart))
+            yield from (part.values(encoded=encoded) for part in own if isinstance(part, _RowsPart))
             continue
         read = (part.batch() for part in own if isinstance(part, _ArrowPart))
         for names, batches in groupby(read, itemgetter(0)):
-            yield arrow_tables.values_of_batches([batch for _, batch in batches], names)
+            together = [batch for _, batch in batches]
+            yield arrow_tables.values_of_batches(together, names, encoded=encoded)
 
 
 def _rows(offsets: Sequence[int], column: Callable[[str], list[Any]]) -> Iterator[Row]:

@@ -89,9 +89,14 @@ async def client(shelf: Shelf) -> AsyncIterator[Client]:
 
 
 async def whole(
-    client: Client, wanted: SourceRange, *, in_place: bool, subject: str | None = None
+    client: Client,
+    wanted: SourceRange,
+    *,
+    in_place: bool,
+    subject: str | None = None,
+    encoded: bool = False,
 ) -> pa.Table:
-    reading = tables_of(client, [wanted], subject=subject, in_place=in_place)
+    reading = tables_of(client, [wanted], subject=subject, in_place=in_place, encoded=encoded)
     return pa.concat_tables([table async for _, table in reading])
 
 
@@ -116,6 +121,10 @@ async def test_both_ways_give_the_same(
         read = await whole(client, wanted, in_place=True, subject=subject)
         sent = await whole(client, wanted, in_place=False, subject=subject)
         assert read.equals(sent)
+        for way in (True, False):
+            coded = await whole(client, wanted, in_place=way, subject=subject, encoded=True)
+            at, name = coded.schema.get_field_index("subject"), "subject"
+            assert coded.set_column(at, name, coded[name].cast(pa.utf8())).equals(read)
         assert subject is not None or read.num_rows == end - start
     files = [each async for each in client.stored_runs(part(filled, 0, 7, 174))]
     assert len(files) == 4, "two sealed, one ingested, one active"

@@ -1,7 +1,9 @@
+import pyarrow as pa
 import pytest
 
 from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
+from dss_bulk.tables import with_encoded_subjects
 from dss_core.filters import TopicFilter
 from support.bulk_tables import table_of
 
@@ -29,6 +31,14 @@ TABLE = table_of(
 def test_a_record_is_taken_if_every_condition_holds(
     selection: Selection, offsets: list[int]
 ) -> None:
-    assert selected(TABLE, selection)["offset"].to_pylist() == offsets
-    cut = TABLE.slice(1)
-    assert selected(cut, selection)["offset"].to_pylist() == [each for each in offsets if each]
+    for table in (TABLE, with_encoded_subjects(TABLE)):
+        assert selected(table, selection)["offset"].to_pylist() == offsets
+        cut = table.slice(1)
+        assert selected(cut, selection)["offset"].to_pylist() == [each for each in offsets if each]
+
+
+def test_a_subject_is_what_the_dictionary_of_its_own_piece_says() -> None:
+    pieces = [with_encoded_subjects(table_of(subjects=[name])) for name in ("a/x", "a/y", "a/x")]
+    selection = Selection(subject=TopicFilter.parse("a/x"))
+    found = selected(pa.concat_tables(pieces), selection)
+    assert found["subject"].to_pylist() == ["a/x", "a/x"]

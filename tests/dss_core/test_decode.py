@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dss_core.arrow_tables import SUBJECT_ENCODED
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.decode import decode
@@ -134,6 +135,17 @@ def test_the_table_holds_the_same_as_the_columns(
     assert table.column("append_time_us").to_pylist() == batch.append_times_us
 
 
+@given(runs(), masks)
+def test_encoded_subjects_are_the_same_subjects(
+    frames: list[tuple[int, int]], mask: tuple[tuple[int, int], ...]
+) -> None:
+    batch = decode(b"".join(stored(records, base) for base, records in frames), mask)
+    plain, encoded = batch.to_arrow(), batch.to_arrow(encoded=True)
+    assert encoded.schema.field("subject") == SUBJECT_ENCODED
+    assert encoded["subject"].to_pylist() == plain["subject"].to_pylist()
+    assert encoded.drop_columns("subject").equals(plain.drop_columns("subject"))
+
+
 def test_offsets_without_gaps_are_a_range() -> None:
     assert decode(stored(40, 5) + stored(1, 45)).offsets == range(5, 46)
 
@@ -147,7 +159,7 @@ def test_no_frames_make_an_empty_batch() -> None:
     batch = decode(b"")
     assert (batch.records, list(batch.offsets), batch.payloads, batch.keys) == (0, [], [], [])
     assert (batch.base_offset, batch.next_offset) == (0, 0)
-    assert batch.to_arrow().num_rows == 0
+    assert batch.to_arrow().num_rows == batch.to_arrow(encoded=True).num_rows == 0
 
 
 def test_a_mask_over_everything_leaves_nothing() -> None:
