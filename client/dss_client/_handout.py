@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from dss_client._acks import offset_ranges
 from dss_client._grant import HeldGrant
-from dss_client.record import DeliveredBatch, DeliveredRecord, rows_of
+from dss_client.record import DeliveredBatch, DeliveredRecord, made
 from dss_core.progress import Ranges, clipped, complement, normalised, without
 
 if TYPE_CHECKING:
-    from dss_core.decode import DecodedBatch
+    from dss_core.decode import DecodedBatch, Row
 
 _EVERY_OFFSET = 1 << 64
 
@@ -74,8 +74,8 @@ class Handout:
         self._mask = mask
         self._noted_end = 0
         self._decoded: DecodedBatch | None = None
-        self._rows: Iterator[DeliveredRecord] | None = None
-        self._ahead: Iterator[DeliveredRecord] | None = None
+        self._rows: Iterator[Row] | None = None
+        self._ahead: Iterator[Row] | None = None
         """Put back; perhaps taken again since."""
         self._unsettled = (grant.unsettled() if redelivered else None) or None
         self._copies: set[int] = set()
@@ -106,30 +106,39 @@ class Handout:
                 self._copies = self._unsettled.among(self.ranges)
         return self._decoded
 
-    def rows(self) -> Iterator[DeliveredRecord]:
-        """The records not yet taken; every caller shares them, and takes one at once."""
+    def rows(self) -> "Iterator[Row]":
+        """What the records not yet taken are made of; all callers share it, and take one at once.
+
+        Raises:
+            FrameCorrupt: the frames are damaged.
+        """
         if self._rows is None:
-            self._rows = rows_of(self.kind, self, self.decoded)
+            self._rows = chain.from_iterable(self.decoded.rows())
         rows = self._rows
         if self._ahead is not None:
             rows = chain(self._ahead, rows)
         return rows if self._unsettled is None else self._not_acked(rows)
 
-    def _not_acked(self, rows: Iterator[DeliveredRecord]) -> Iterator[DeliveredRecord]:
-        for record in rows:
-            if record.offset in self._copies:
-                self._look_at((record.offset,))
-            if record.offset not in self.left_out:
-                yield record
+    def records(self) -> Iterator[DeliveredRecord]:
+        """The same, made into records as they are taken."""
+        return made(self.kind, self, (self.rows(),))
 
-    def put_back(self, *records: DeliveredRecord) -> None:
-        """Records that were just taken, in order, are not handed out yet; they come first again."""
-        self._ahead = iter([*records, *(self._ahead or ())])
+    def _not_acked(self, rows: "Iterator[Row]") -> "Iterator[Row]":
+        for row in rows:
+            offset = row[0]
+            if offset in self._copies:
+                self._look_at((offset,))
+            if offset not in self.left_out:
+                yield row
+
+    def put_back(self, *rows: "Row") -> None:
+        """Rows that were just taken, in order, are not handed out yet; they come first again."""
+        self._ahead = iter([*rows, *(self._ahead or ())])
 
     def make_anew(self) -> None:
         """Making records was broken off: make those again that were not handed out."""
-        made = rows_of(self.kind, self, self.decoded)
-        self._rows = islice(made, self._next_at(), None)
+        rows = chain.from_iterable(self.decoded.rows())
+        self._rows = islice(rows, self._next_at(), None)
         self._ahead = None
 
     @property
@@ -181,12 +190,12 @@ class Handout:
 
     def take(self) -> Iterator[DeliveredRecord]:
         """The records not yet handed out; `HeldGrant.hand_out` now tells of each by itself."""
-        rows = self.rows()
+        records = self.records()
         self.note(self.last_offset + 1)
         left = clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET)
         self.grant.take(left, self._unsettled)
         self._noted_end = _EVERY_OFFSET
-        return rows
+        return records
 
     def rest(self) -> DeliveredBatch:
         """Everything that was not handed out one by one, as a batch."""

@@ -5,7 +5,7 @@ A record is made once per message, so it holds its own facts as plain fields and
 Invariant: fields of a record never change; only what its grant knows of it does.
 """
 
-from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
@@ -57,7 +57,7 @@ class DeliveredSource(Source, Protocol):
 
 
 class Record:
-    """One message of a stream. Built by `rows_of`."""
+    """One message of a stream. Built by `made`."""
 
     __slots__ = ("_source", "headers", "key", "offset", "payload", "subject", "timestamp_us")
 
@@ -149,7 +149,7 @@ class DeliveredRecord(HandedOutRecord):
     def ack(self, *, sync: Literal[True]) -> Coroutine[Any, Any, None]: ...
     @overload
     def ack(self, *, sync: bool = False) -> Awaitable[None]: ...
-    def ack(self, *, sync: bool = False) -> Awaitable[None]:
+    def ack(self, sync: bool = False) -> Awaitable[None]:  # by name: the overloads say so
         """Done with it: handed over by the call itself; awaited with ``sync``, when durable.
 
         With ``sync`` nothing is done before it is awaited.
@@ -161,7 +161,8 @@ class DeliveredRecord(HandedOutRecord):
         """
         if sync:
             return self._durably_acked()
-        # `Acks.leave` without its call, which would cost as much again, for what is in order.
+        # `Acks.leave` without its call, which would cost as much again, for what is in order. The
+        # interpreter calls a function faster that has no parameter by name alone.
         acks = self._source.acks
         offset = self.offset
         if offset == acks.run_end:
@@ -329,11 +330,13 @@ def rows_of(kind: type[Kind], source: Source, decoded: "DecodedBatch") -> Iterat
     Raises:
         FrameCorrupt: a frame cannot be read; at once, not with the first record.
     """
-    return _made(kind, source, decoded.rows())
+    return made(kind, source, decoded.rows())
 
 
-def _made(kind: type[Kind], source: Source, pieces: "Iterator[Iterator[Row]]") -> Iterator[Kind]:
+def made(kind: type[Kind], source: Source, pieces: "Iterable[Iterable[Row]]") -> Iterator[Kind]:
+    """The records of rows, one by one, each made when it is asked for."""
     # Records have no constructor: its call would cost as much again as all of this.
+    # `Subscription` has these lines once more, for the same reason.
     for rows in pieces:
         for offset, subject, key, payload, headers, timestamp_us in rows:
             record = kind()
@@ -345,3 +348,15 @@ def _made(kind: type[Kind], source: Source, pieces: "Iterator[Iterator[Row]]") -
             record.headers = headers
             record.timestamp_us = timestamp_us
             yield record
+
+
+def row_of(record: Record) -> "Row":
+    """What a record was made of."""
+    return (
+        record.offset,
+        record.subject,
+        record.key,
+        record.payload,
+        record.headers,
+        record.timestamp_us,
+    )

@@ -182,25 +182,31 @@ class Subscription:
         clock = monotonic
         while (handout := await self._next()) is not None:
             resume_at = self._resume_at
-            for record in islice(handout.rows(), FLUSH_RECORDS):
+            kind, rows = handout.kind, islice(handout.rows(), FLUSH_RECORDS)
+            for offset, subject, key, payload, headers, timestamp_us in rows:
+                # As `record.made`, whose step would cost as much as all of these.
+                record = kind()
+                record._source = handout
+                record.offset = offset
+                record.subject = subject
+                record.key = key
+                record.payload = payload
+                record.headers = headers
+                record.timestamp_us = timestamp_us
                 # Looked at last: this process may stand still before it.
                 if clock() >= resume_at:
-                    handout.put_back(record)
+                    handout.put_back((offset, subject, key, payload, headers, timestamp_us))
                     break
-                handout.last_offset = record.offset
+                handout.last_offset = offset
                 yield record
                 if handout.stopped:
                     break
             # Nothing is awaited while a record is taken and not handed out: cancelled there, it
             # would be skipped.
-            await self._after(handout)
-
-    async def _after(self, handout: "Handout") -> None:
-        """Some of a piece was handed out; perhaps all of it."""
-        if handout.exhausted:
-            self._finish(handout)
-        else:
-            await self._breathe()
+            if handout.exhausted:
+                self._finish(handout)
+            else:
+                await self._breathe()
 
     async def batches(self) -> "AsyncGenerator[DeliveredBatch, None]":
         """What came, as columns; until `drain` or a final error.
@@ -334,13 +340,12 @@ class Subscription:
             self._current = None
 
     def _take(self, handout: "Handout", n: int, records: "list[DeliveredRecord]") -> None:
-        while len(records) < n:
-            record = None if handout.stopped else next(handout.rows(), None)
-            if record is None:
-                self._finish(handout)
-                return
-            handout.last_offset = record.offset
-            records.append(record)
+        if not handout.stopped:
+            for record in islice(handout.records(), n - len(records)):
+                handout.last_offset = record.offset
+                records.append(record)
+        if len(records) < n:
+            self._finish(handout)
 
     async def _next(self) -> "Handout | None":
         """The piece to hand out from; None after `drain`."""
@@ -523,7 +528,7 @@ class Subscription:
         if callback is None:
             return
         try:
-            callback(_notice(grant))
+            callback(GrantNotice(grant.stream, grant.grant_epoch, grant.floor))
         except Exception as error:  # noqa: BLE001 - raised again where records are taken
             self._callback_error = error
             self._arrived.set()
@@ -532,7 +537,3 @@ class Subscription:
         error, self._callback_error = self._callback_error, None
         if error is not None:
             raise error
-
-
-def _notice(grant: "HeldGrant") -> GrantNotice:
-    return GrantNotice(grant.stream, grant.grant_epoch, grant.floor)

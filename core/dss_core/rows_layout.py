@@ -203,50 +203,55 @@ def read(frames: bytes, summaries: Iterable[tuple[int, ...]]) -> RowColumns:
         FrameCorrupt: the rows of a frame do not fit into it.
     """
     columns = RowColumns([], [], [], [], [])
-    payloads, keys = columns.payloads.append, columns.keys.append
-    subjects, headers = columns.subjects.append, columns.headers.append
-    timestamps_us = columns.timestamps_us.append
-    unpack, is_at = ROW_HEAD.unpack_from, frames.startswith
-    table, table_bytes, subject = b"", 0, ""
+    # Their `append` is not bound to names: the interpreter does it in one step where it stands.
+    payloads, keys, subjects, headers, timestamps_us = columns
+    unpack = ROW_HEAD.unpack_from
+    table, table_bytes, names = b"", 0, list[str]()
     try:
         for _, at, _, subject_count, records, _, _ in summaries:
-            if records > 1 or subject_count > 1:
-                _read_rows(frames, at, subject_count, records, columns)
-                continue
-            # One record with its own subject table is what a lone `send` makes, and most often the
-            # table is that of the frame before.
-            if not table or not is_at(table, at):
-                table_bytes = 2 + frames[at] + (frames[at + 1] << 8)
-                table = frames[at : at + table_bytes]
-                subject = table[2:].decode()
+            # Most often the subject table is that of the frame before.
+            same = table and len(names) == subject_count
+            if not same or frames[at : at + table_bytes] != table:
+                names, end = _names_at(frames, at, subject_count)
+                table, table_bytes, subject = frames[at:end], end - at, names[0]
             at += table_bytes
+            if records > 1 or subject_count > 1:
+                _read_rows(frames, at, names, records, columns)
+                continue
+            # One record with its own subject table is what a lone `send` makes.
             payload_bytes, time_us, _, key_bytes, headers_bytes = unpack(frames, at)
             at += _ROW_HEAD_BYTES
             if key_bytes == KEY_ABSENT:
-                keys(None)
+                keys.append(None)
             else:
                 end = at + key_bytes
-                keys(frames[at:end])
+                keys.append(frames[at:end])
                 at = end
             end = at + payload_bytes
-            payloads(frames[at:end])
-            subjects(subject)
-            timestamps_us(time_us)
-            headers(decode_headers(frames[end : end + headers_bytes]) if headers_bytes else ())
+            payloads.append(frames[at:end])
+            subjects.append(subject)
+            timestamps_us.append(time_us)
+            if headers_bytes:
+                headers.append(decode_headers(frames[end : end + headers_bytes]))
+            else:
+                headers.append(())
     except (StructError, UnicodeDecodeError, IndexError):
         raise FrameCorrupt(reason="its rows are broken") from None
     return columns
 
 
-def _read_rows(
-    frames: bytes, at: int, subject_count: int, records: int, columns: RowColumns
-) -> None:
-    payloads, keys, subjects, headers, timestamps_us = columns
+def _names_at(frames: bytes, at: int, count: int) -> tuple[list[str], int]:
+    """The subjects of a table, and where it ends."""
     names: list[str] = []
-    for _ in range(subject_count):
+    for _ in range(count):
         end = at + 2 + int(_U16.unpack_from(frames, at)[0])
         names.append(frames[at + 2 : end].decode())
         at = end
+    return names, at
+
+
+def _read_rows(frames: bytes, at: int, names: list[str], records: int, columns: RowColumns) -> None:
+    payloads, keys, subjects, headers, timestamps_us = columns
     unpack = ROW_HEAD.unpack_from
     for _ in range(records):
         payload_bytes, time_us, subject, key_bytes, headers_bytes = unpack(frames, at)

@@ -27,7 +27,7 @@ class Told:
 def records_of(grant: HeldGrant, count: int) -> list[DeliveredRecord]:
     columns = Columns(payloads=[b"p"] * count, keys=None, subjects="t", timestamps_us=0)
     frame = build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
-    return list(Handout(grant, frame, (), redelivered=False, attempt=1).rows())
+    return list(Handout(grant, frame, (), redelivered=False, attempt=1).records())
 
 
 def grant_told(touched: list[bool]) -> HeldGrant:

@@ -192,3 +192,20 @@ def test_damage_that_nobody_checked_for_is_corrupt_or_unnoticed_but_no_other_err
     batch = decode(bytes(frame), checksums=False)
     with suppress(FrameCorrupt):
         assert len(batch.payloads) == len(batch.subjects) == records
+
+
+@pytest.mark.parametrize("records", [1, 5])
+def test_frames_without_a_subject_are_corrupt_wherever_they_stand(records: int) -> None:
+    subjects_at = 18
+    frame = bytearray(stored(records, 0))
+    frame[subjects_at : subjects_at + 2] = bytes(2)
+    for frames in (bytes(frame), stored(1, 0) + bytes(frame)):
+        with pytest.raises(FrameCorrupt):
+            decode(frames, checksums=False).subjects  # noqa: B018 - decoding is what fails
+
+
+def test_each_frame_has_its_own_subjects() -> None:
+    """Also where tables of one length follow each other, and where one comes back."""
+    frames = [(7, 1), (8, 1), (9, 1), (11, 1), (12, 2), (14, 3), (17, 2), (20, 1), (21, 31)]
+    batch = decode(b"".join(stored(records, base) for base, records in frames))
+    assert batch.subjects == [f"s/{offset % 2}" for offset in batch.offsets]

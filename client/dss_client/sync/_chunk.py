@@ -12,6 +12,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING
 
 from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS
+from dss_client.record import row_of
 
 if TYPE_CHECKING:
     from dss_client._handout import Handout
@@ -28,7 +29,7 @@ class Chunk:
         self.is_spent = False
         """Nothing is left of it, and a thread has noticed."""
         self._lock = threading.Lock()
-        self._to_make = islice(handout.rows(), records_max)
+        self._to_make = islice(handout.records(), records_max)
         self._records: list[DeliveredRecord] = []
         self.rows: Iterator[DeliveredRecord] = iter(())
         self.lay_out()
@@ -52,7 +53,7 @@ class Chunk:
             left = list(self.rows)
             self._note(len(left))
             self._to_make = islice((), 0)
-            self.handout.put_back(*left)
+            self.handout.put_back(*map(row_of, left))
 
     def _make(self) -> None:
         try:
@@ -64,7 +65,7 @@ class Chunk:
             self._records = []
             self.rows = iter(())
             self.handout.make_anew()
-            self._to_make = islice(self.handout.rows(), FLUSH_RECORDS)
+            self._to_make = islice(self.handout.records(), FLUSH_RECORDS)
             raise
         self.is_spent = not self._records
 

@@ -96,7 +96,7 @@ class Guard(grpc.aio.ServerInterceptor):
             guarded,
             # The audit reads a single request by itself.
             request_deserializer=decode if handler.request_streaming else None,
-            response_serializer=handler.response_serializer,
+            response_serializer=_encoder(handler.response_serializer),
         )
         return wrapped
 
@@ -138,6 +138,16 @@ def _decoder(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], An
             raise MessageUnreadable(message=name, reason=error) from error
 
     return decode
+
+
+def _encoder(serialize: Callable[[Any], bytes] | None) -> Callable[[Any], bytes]:
+    """The serialiser of a method, which leaves alone what is bytes already."""
+    assert serialize is not None, "a method without a serialiser"
+
+    def encode(message: Any) -> bytes:  # noqa: ANN401 - the message of any method
+        return message if isinstance(message, bytes) else serialize(message)
+
+    return encode
 
 
 def _streaming(behaviour: Handler) -> Handler:

@@ -5,6 +5,7 @@ types cannot express is refused here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import assert_never
 
 from dss_api.v1 import sessions_pb2, types_pb2
@@ -14,6 +15,7 @@ from dss_core.progress import Range, Ranges
 from dssd.limits import NAK_DELAY_MS_MAX, REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
 from dssd.rpc.errors import to_proto
+from dssd.rpc.limits import ITEM_JOINED_BYTES_MIN
 from dssd.rpc.start_points import start_from
 from dssd.sessions.client_items import (
     Bundle,
@@ -40,6 +42,15 @@ from dssd.sessions.client_items import (
 )
 
 _Down = sessions_pb2.SessionDown
+
+_LENGTH_DELIMITED = 2
+_WIRE_TYPE_BITS = 3
+"""What protobuf calls a field of bytes or of a message, and where that stands in its tag."""
+
+_DELIVER = _Down.DELIVER_FIELD_NUMBER
+_BUNDLE = _Down.BUNDLE_FIELD_NUMBER
+_BUNDLED = sessions_pb2.DeliveryBundle.DELIVERIES_FIELD_NUMBER
+_FRAMES = sessions_pb2.Deliver.FRAMES_FIELD_NUMBER
 
 assert NAK_DELAY_MS_MAX >= REDELIVERY_MS_MAX
 
@@ -106,12 +117,15 @@ def _item_from(message: sessions_pb2.SessionUp) -> Up:
 
 def refused(error: DssError, *, final: bool = False) -> sessions_pb2.SessionDown:
     """An error about the session."""
-    return encoded(Refused(error, final=final))
+    return _about_session(Refused(error, final=final))
 
 
-def encoded(item: Down) -> sessions_pb2.SessionDown:
-    """An item for the client."""
+def encoded(item: Down) -> sessions_pb2.SessionDown | bytes:
+    """An item for the client; one with many bytes of records as it is on the wire."""
     if isinstance(item, Deliver | Bundle):
+        deliveries = item.deliveries if isinstance(item, Bundle) else (item,)
+        if sum([len(each.frames) for each in deliveries]) >= ITEM_JOINED_BYTES_MIN:
+            return b"".join(_parts_of(item))
         return _of_records(item)
     if isinstance(item, Granted | Revoke | Revoked | Gone | Settled):
         return _about_grant(item)
@@ -177,6 +191,38 @@ def _fill(deliver: sessions_pb2.Deliver, item: Deliver) -> None:
         deliver.mask.extend(_ranges(item.mask))
     deliver.redelivered = item.redelivered
     deliver.attempt = item.attempt
+
+
+def _parts_of(item: Deliver | Bundle) -> list[bytes]:
+    """The bytes of an item, in parts that hold the frames as they are.
+
+    Protobuf would copy the frames into a message, out of it, and into bytes.
+    """
+    if isinstance(item, Deliver):
+        return _field(_DELIVER, _of_delivery(item))
+    each = (_field(_BUNDLED, _of_delivery(delivery)) for delivery in item.deliveries)
+    return _field(_BUNDLE, list(chain.from_iterable(each)))
+
+
+def _of_delivery(item: Deliver) -> list[bytes]:
+    deliver = sessions_pb2.Deliver()
+    _fill(deliver, item._replace(frames=b""))
+    return [deliver.SerializeToString(), *_field(_FRAMES, [item.frames])]
+
+
+def _field(number: int, parts: list[bytes]) -> list[bytes]:
+    """A field of bytes, or with a message, as it stands on the wire."""
+    tag = number << _WIRE_TYPE_BITS | _LENGTH_DELIMITED
+    return [_varint(tag) + _varint(sum(map(len, parts))), *parts]
+
+
+def _varint(value: int) -> bytes:
+    raw = bytearray()
+    while value > 0x7F:
+        raw.append(value & 0x7F | 0x80)
+        value >>= 7
+    raw.append(value)
+    return bytes(raw)
 
 
 def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_pb2.SessionDown:

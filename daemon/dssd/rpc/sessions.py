@@ -140,7 +140,7 @@ async def _write_items(session: Session, context: Context) -> None:
         session.outgoing.written()
 
 
-async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
+async def _next_message(session: Session) -> sessions_pb2.SessionDown | bytes | None:
     # The item is let go here: while a client reads nothing, its bytes would lie there once more.
     item = await session.outgoing.take()
     if isinstance(item, Deliver | Bundle):
@@ -148,7 +148,7 @@ async def _next_message(session: Session) -> sessions_pb2.SessionDown | None:
     return None if item is None else encoded(item)
 
 
-async def _write(context: Context, message: sessions_pb2.SessionDown) -> bool:
+async def _write(context: Context, message: sessions_pb2.SessionDown | bytes) -> bool:
     """Send an item; False where the connection is lost."""
     try:
         await context.write(message)

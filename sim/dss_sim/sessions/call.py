@@ -10,6 +10,7 @@ Invariant: nothing overtakes in a pipe; after the client is cut off it hears and
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from random import Random
 
 from google.protobuf.message import Message
@@ -152,8 +153,8 @@ class Call:
                 return
             yield message
 
-    async def write(self, message: sessions_pb2.SessionDown) -> None:
-        """Send a message.
+    async def write(self, message: sessions_pb2.SessionDown | bytes) -> None:
+        """Send a message, or what it is on the wire.
 
         Raises:
             asyncio.InvalidStateError: the client is gone, and the transport knows.
@@ -163,8 +164,11 @@ class Call:
             await self._writer
         if self.is_noticed:
             raise asyncio.InvalidStateError
+        item = (
+            sessions_pb2.SessionDown.FromString(message) if isinstance(message, bytes) else message
+        )
         self._in_flight += 1
-        self._down.hand_over(lambda: self._deliver(message))
+        self._down.hand_over(partial(self._deliver, item))
         await asyncio.sleep(0)
 
     def _arrive(self, message: Message | None) -> None:

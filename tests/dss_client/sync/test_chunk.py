@@ -57,7 +57,7 @@ def test_a_piece_knows_how_far_its_chunk_was_handed_out() -> None:
 def test_a_chunk_takes_no_more_of_its_piece_than_it_may() -> None:
     handout = handout_of(COUNT)
     assert [*offsets(Chunk(handout, 200))] == [*range(200)]
-    assert [record.offset for record in handout.rows()] == [*range(200, COUNT)]
+    assert [record.offset for record in handout.records()] == [*range(200, COUNT)]
 
 
 @pytest.mark.parametrize("taken", [0, 1, HANDY_RECORDS, HANDY_RECORDS + 1, COUNT])
