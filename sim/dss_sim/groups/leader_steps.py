@@ -106,19 +106,25 @@ def seen_before(leader: Leader, given: LeaderInput, *, kept: bool) -> Sight | No
         for report, final in _reports_of(leader, message, is_member=is_member):
             lent = leader.streams.get(report.stream)
             if lent is not None:
-                _note_report(sight, lent, report, message.borrower_id, final=final)
+                presents = not final and _is_of_now(leader, message)
+                _note_report(sight, lent, report, message.borrower_id, presents=presents)
     return sight
 
 
 def _note_report(
-    sight: Sight, lent: LentStream, report: StreamReport, sender: BorrowerId, *, final: bool
+    sight: Sight, lent: LentStream, report: StreamReport, sender: BorrowerId, *, presents: bool
 ) -> None:
     if (sender, report.grant_epoch) != (lent.holder, lent.grant_epoch):
         known = (lent.progress, lent.frontier, lent.attempts)
         sight.stray.append(Stray(lent, report, known, lent.state, lent.cursor_generation))
     elif lent.state in HELD or lent.reserved:
-        adopts = lent.reserved and not final
+        adopts = lent.reserved and presents
         sight.present.append(Present(lent, report, adopts, lent.cursor_generation))
+
+
+def _is_of_now(leader: Leader, message: ToLeader) -> bool:
+    """Whether the sender holds what it reports, as far as it had heard from this leader."""
+    return isinstance(message, LeaderWanted) or message.leader_epoch == leader.leader_epoch
 
 
 def _reports_of(

@@ -117,7 +117,8 @@ def _take_states(turn: LeaderTurn, message: UpdateStreamStates) -> None:
     if not stream_sets.hear(sets, message):
         # It begins anew without a goodbye, so what it held is free at the end of its lease.
         turn.send(Invalidate(borrower_id, turn.state.leader_epoch, "version mismatch"))
-    _take_reports(turn, borrower_id, message.states, final=False)
+    outdated = message.leader_epoch < turn.state.leader_epoch
+    _take_reports(turn, borrower_id, message.states, final=False, outdated=outdated)
     for taken in message.taken_over:
         if stream_sets.note_taken(turn.state, sets, borrower_id, taken):
             _take_reports(turn, borrower_id, (taken.report,), final=taken.final)
@@ -130,18 +131,25 @@ def _answer_ping(turn: LeaderTurn, message: Ping) -> None:
 def _take_progress(turn: LeaderTurn, message: UpdateProgress) -> None:
     if message.leaving:
         note_leaving(turn, turn.state.members[message.borrower_id])
-    _take_reports(turn, message.borrower_id, message.reports, final=message.final)
+    outdated = message.leader_epoch < turn.state.leader_epoch
+    borrower_id, final = message.borrower_id, message.final
+    _take_reports(turn, borrower_id, message.reports, final=final, outdated=outdated)
 
 
 def _take_reports(
-    turn: LeaderTurn, borrower_id: BorrowerId, reports: Iterable[StreamReport], *, final: bool
+    turn: LeaderTurn,
+    borrower_id: BorrowerId,
+    reports: Iterable[StreamReport],
+    *,
+    final: bool,
+    outdated: bool = False,
 ) -> None:
     for report in reports:
         lent = turn.state.streams.get(report.stream)
         if lent is None:
             invalidate(turn, borrower_id, report.stream, report.grant_epoch, "unknown stream")
         else:
-            turn_stream(turn, lent, Reported(borrower_id, report, final))
+            turn_stream(turn, lent, Reported(borrower_id, report, final, outdated))
             if turn.state.stream_sets is not None:
                 stream_sets.note_adopted(turn.state.stream_sets, lent, borrower_id)
 

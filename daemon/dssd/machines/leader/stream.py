@@ -22,7 +22,9 @@ Rules:
    stored row names the holder for as long as there is doubt, so a restart keeps it.
 4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
    out records until it hears that, or until its lease ends; before, nobody else gets the stream.
-5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch.
+5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch. One
+   that was sent to the leader before is merged and adopts nothing: the holder may have let go of
+   the stream since, and would never say so again.
 6. An operation moves the cursor (`cursor_moves`) once nobody holds the stream and it is not kept
    for its last holder: who holds it is asked for it first. A finished stream may be opened again.
 
@@ -133,6 +135,9 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         return (Act.SEND_INVALIDATE,)
     fresh = _merge(state, event.report)
     adopts = state.reserved and not event.final
+    if adopts and event.outdated:
+        # Not refused either: who still holds the stream has yet to present it to this leader.
+        return (Act.SAVE_SOON,) if fresh else ()
     if adopts and state.move is not None:
         # Also at the end of the stream: after the move it is lent again, so its holder lets go.
         state.stall = event.report.stall

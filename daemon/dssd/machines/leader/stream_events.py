@@ -48,6 +48,8 @@ class Reported:
     borrower_id: BorrowerId
     report: StreamReport
     final: bool
+    outdated: bool = False
+    """It was sent to a leader before this one: the borrower may have let go of the stream since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -705,6 +705,19 @@ def test_a_new_leader_adopts_the_holder_that_presents_its_epoch() -> None:
     assert run.epoch(0) == 3
 
 
+def test_a_report_to_the_leader_before_is_merged_and_makes_nobody_the_holder() -> None:
+    """It came late: its borrower let go of the stream before it met this leader."""
+    run = Run(held_before(0, ANN))
+    holder = ANN + b" before"
+    run.tell(LeaderWanted(holder, LEADER, session_of(ANN), "ann"))
+    late = UpdateProgress(holder, LEADER - 1, (StreamReport(stream(0), 3, Progress(30), 30),))
+    assert run.tell(late) == []
+    assert run.owners() == {0: None}
+    assert run.leader.streams[stream(0)].progress == Progress(30)
+    run.tell(replace(late, leader_epoch=LEADER))
+    assert run.owners() == {0: holder}
+
+
 def test_a_new_leader_keeps_streams_for_holders_that_do_not_come_until_their_lease_ends() -> None:
     run = Run(held_before(0, ANN))
     run.join(BOB)
