@@ -27,6 +27,7 @@ ONCE_FAILED = {
     1689: "the world's client dropped records as it left, and handed out those behind them",
     1929: "a stream that finished left the others out of balance for good",
     2273: "a report to the leader before made a member the holder of what it had let go of",
+    2917: "a move that was cancelled, and then asked for once more, was made",
     5033: "a request that came after its borrower's goodbye made a ghost a member for a lease",
     20829: "a restarted daemon lent streams on while a client that stood still was sure of them",
     26423: "the world told the daemon of a cut before a client that stood still could know",

@@ -49,8 +49,8 @@ class LentStream:
     """The state, owned by the leader; `state`, `holder` and `grant_epoch` change in a step only."""
 
     __slots__ = (
-        "attempts", "cursor_generation", "durable", "ended_move", "fate", "frontier",
-        "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
+        "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
+        "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
         "pinned_session_id", "progress", "reserved", "saved", "sealed_end", "session_id",
         "since_ms", "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
@@ -82,6 +82,8 @@ class LentStream:
         """What an operation asks for, until nobody holds the stream."""
         self.ended_move: EndedMove | None = None
         """A move that was made or cancelled, while no commit says so."""
+        self.cancelled_moves: set[int] = set()
+        """Numbers of moves that this leader did not make and will not: they may be asked again."""
         self.moved_epoch = 0
         """The grant epoch that the last move gave; what was committed before it says nothing."""
         self.reserved = False

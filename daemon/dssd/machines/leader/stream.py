@@ -192,8 +192,10 @@ def _end(state: LentStream) -> Acts:
 
 
 def _take_move(state: LentStream, event: MoveAsked) -> bool:
-    """Whether the move is to be made: it was not made before."""
+    """Whether the move is to be made: it was neither made nor cancelled before."""
     if event.move.number <= state.cursor_generation or state.move is not None:
+        return False
+    if event.move.number in state.cancelled_moves:
         return False
     state.move = event.move
     return True
@@ -220,6 +222,7 @@ def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
     if state.move is None or state.move.number != event.number:
         return ()
     state.move = None
+    state.cancelled_moves.add(event.number)
     state.ended_move = CancelledMove(event.number)
     return (Act.SAVE_NOW,)
 

@@ -356,6 +356,20 @@ def test_a_cancelled_move_is_concluded_once_that_is_durable_and_its_stream_goes_
     assert run.saved[stream(0)].cursor_generation == 0
 
 
+def test_a_cancelled_move_that_is_asked_once_more_is_not_made() -> None:
+    """Who lost sight of the leader repeats what it asked, the move before its cancellation."""
+    run = Run(fresh(0))
+    run.join(ANN)
+    run.instruct(moves(rewind(0)))
+    run.instruct(CancelMoves(7))
+    run.commit_all()
+    run.instruct(moves(rewind(0)))
+    run.give_back(ANN, 0, 40)
+    run.commit_all()
+    assert run.saved[stream(0)].cursor_generation == 0
+    assert run.concluded == [7, 7]
+
+
 def test_what_was_moved_before_a_cancel_stays_moved() -> None:
     run = Run(fresh(0), fresh(1))
     run.join(ANN)
