@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -129,10 +130,13 @@ def test_who_took_over_from_a_killed_member_is_an_event(daemon: Daemon, group: s
     with member(daemon, group) as first:
         (killed,) = {each["client_id"] for each in described(daemon, group)["members"]}
         with member(daemon, group):
-            (other,) = set(held(daemon, group).values()) - {killed}
+            deadline = time.monotonic() + LOST_TOLD_S_MAX
+            # Before they share evenly, streams are on their way from one to the other.
+            while sorted((shares := Counter(held(daemon, group).values())).values()) != [2, 2]:
+                assert time.monotonic() < deadline
+            (other,) = shares.keys() - {killed}
             first.kill()
             events = ("events", "--subject", f"{group}@", "-o", "jsonl")
-            deadline = time.monotonic() + LOST_TOLD_S_MAX
             while b"member.lost" not in (told := ok(daemon.dssctl(*events))):
                 assert time.monotonic() < deadline
             assert f"{killed} went without leaving; of 2 streams, {other} took 2" in told.decode()
