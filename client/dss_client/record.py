@@ -149,7 +149,7 @@ class DeliveredRecord(HandedOutRecord):
     def ack(self, *, sync: Literal[True]) -> Coroutine[Any, Any, None]: ...
     @overload
     def ack(self, *, sync: bool = False) -> Awaitable[None]: ...
-    def ack(self, sync: bool = False) -> Awaitable[None]:  # by name: the overloads say so
+    def ack(self, *, sync: bool = False) -> Awaitable[None]:
         """Done with it: handed over by the call itself; awaited with ``sync``, when durable.
 
         With ``sync`` nothing is done before it is awaited.
@@ -161,8 +161,7 @@ class DeliveredRecord(HandedOutRecord):
         """
         if sync:
             return self._durably_acked()
-        # `Acks.leave` without its call, which would cost as much again, for what is in order. The
-        # interpreter calls a function faster that has no parameter by name alone.
+        # `Acks.leave` without its call, which would cost as much again, for what is in order.
         acks = self._source.acks
         offset = self.offset
         if offset == acks.run_end:
