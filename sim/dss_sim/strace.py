@@ -38,6 +38,7 @@ def why_not() -> str:
 class SystemCall:
     """One call. It began at one line and ended at the same or a later one."""
 
+    thread: str
     name: str
     arguments: str
     result: str
@@ -80,8 +81,8 @@ def calls_of(lines: Iterable[str]) -> Iterator[SystemCall]:
     begun: dict[tuple[str, str], tuple[int, str]] = {}
     for at, line in enumerate(lines):
         if whole := _WHOLE.match(line):
-            _, name, arguments, result = whole.groups()
-            yield SystemCall(name, arguments, result, at, at)
+            thread, name, arguments, result = whole.groups()
+            yield SystemCall(thread, name, arguments, result, at, at)
         elif start := _BEGUN.match(line):
             thread, name, arguments = start.groups()
             begun[thread, name] = (at, arguments)
@@ -89,7 +90,7 @@ def calls_of(lines: Iterable[str]) -> Iterator[SystemCall]:
             thread, name, rest, result = end.groups()
             # A call may have begun before the process was traced.
             began, arguments = begun.pop((thread, name), (0, ""))
-            yield SystemCall(name, arguments + rest, result, began, at)
+            yield SystemCall(thread, name, arguments + rest, result, began, at)
 
 
 @asynccontextmanager

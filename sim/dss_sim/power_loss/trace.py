@@ -4,7 +4,9 @@ A step takes its place where it may first have had its effect: a change when it 
 it had returned, an answer when it was about to be given. So nothing counts as durable too early
 and nothing as told too late. A sync covers what had *returned* before it began (`Step` has both).
 
-A call that the end of the process interrupted has happened or not; its step ends `NEVER`.
+A call that the end of the process interrupted has happened or not; its step ends `NEVER`. strace
+shows it without a result, or with the one that another thread's call had just before: the last call
+of a thread is taken for interrupted where its result is none that it can have.
 
 Invariant: a call that changes a file below the root and is not understood is an error, and so is a
 call that strace did not show in full. The trace must come from `-f -xx` with all `CALLS`.
@@ -13,7 +15,7 @@ call that strace did not show in full. The trace must come from `-f -xx` with al
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dss_sim.power_loss.operations import (
     MakeDirectory,
@@ -30,10 +32,9 @@ from dss_sim.power_loss.operations import (
 )
 from dss_sim.strace import SystemCall, calls_of
 
-UNDERSTOOD = (
-    *("openat", "close", "lseek", "write", "pwrite64", "pwritev", "pwritev2"),
-    *("ftruncate", "fallocate", "rename", "unlink", "mkdir", "fsync", "fdatasync"),
-)
+RETURN_0 = ("ftruncate", "fallocate", "rename", "unlink", "mkdir", "fsync", "fdatasync")
+RETURN_COUNT = ("write", "pwrite64", "pwritev", "pwritev2")
+UNDERSTOOD = ("openat", "close", "lseek", *RETURN_0, *RETURN_COUNT)
 REFUSED = (
     *("open", "creat", "openat2", "writev", "truncate", "renameat", "renameat2", "unlinkat"),
     *("mkdirat", "rmdir", "link", "linkat", "symlink", "symlinkat", "dup", "dup2", "dup3"),
@@ -76,7 +77,7 @@ class TraceReader:
         whole = list(lines)
         first, self._lines = self._lines, self._lines + len(whole)
         self._open = {}
-        calls = sorted(calls_of(whole), key=_place_of)
+        calls = sorted(_with_doubts(calls_of(whole)), key=_place_of)
         return [
             Step(operation, first + call.began, _end_of(call, first))
             for call in calls
@@ -89,7 +90,9 @@ class TraceReader:
             case "close":
                 self._open.pop(int(call.arguments), None)
             case "openat":
-                if not failed:
+                if _is_interrupted(call):
+                    yield from self._perhaps_created(call)
+                elif not failed:
                     yield from self._opened(call)
             case "rename" | "unlink" | "mkdir":
                 if not failed or _is_interrupted(call):
@@ -112,6 +115,12 @@ class TraceReader:
         self._handles += 1
         self._open[fd] = _Descriptor(self._handles)
         yield OpenFile(self._handles, path, "O_CREAT" in flags, "O_TRUNC" in flags)
+
+    def _perhaps_created(self, call: SystemCall) -> Iterator[Operation]:
+        path = self._below_root(_strings(call)[0])
+        if path is not None and "O_CREAT" in call.arguments:
+            self._handles += 1
+            yield OpenFile(self._handles, path, create=True, truncate="O_TRUNC" in call.arguments)
 
     def _named(self, call: SystemCall) -> Iterator[Operation]:
         paths = [self._below_root(text) for text in _strings(call)]
@@ -180,6 +189,30 @@ class TraceReader:
         if not text.startswith(f"{self._root}/"):
             return None
         return text.removeprefix(f"{self._root}/")
+
+
+def _with_doubts(calls: Iterable[SystemCall]) -> list[SystemCall]:
+    """The calls; those with another's result have none."""
+    given = list(calls)
+    last = {call.thread: call for call in given}
+    return [
+        replace(call, result="?") if call is last[call.thread] and not _is_possible(call) else call
+        for call in given
+    ]
+
+
+def _is_possible(call: SystemCall) -> bool:
+    """Whether the call can have that result. Files in memory take a write whole."""
+    result = call.result.split()[0]
+    if result.startswith(("-", "?")):
+        return True
+    match call.name:
+        case name if name in RETURN_0:
+            return result == "0"
+        case name if name in RETURN_COUNT:
+            return int(result) == len(_content(call))
+        case _:
+            return True
 
 
 def _place_of(call: SystemCall) -> tuple[int, int]:

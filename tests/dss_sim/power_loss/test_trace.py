@@ -101,6 +101,27 @@ def test_a_write_that_the_end_interrupted_is_given_without_an_end() -> None:
     assert (step.operation, step.ended) == (Write(1, 0, b"ab"), NEVER)
 
 
+def test_a_threads_last_call_with_the_result_of_another_one_is_taken_for_interrupted() -> None:
+    lines = [
+        opening("f", 3),
+        f'7 pwrite64(3, "{hexed("abc")}", 3, 0 <unfinished ...>',
+        "8 fdatasync(3 <unfinished ...>",
+        f'9 write(1, "{hexed("x" + chr(10))}", 2) = 2',
+        "7 <... pwrite64 resumed>) = 2",
+        "8 <... fdatasync resumed>) = 2",
+    ]
+    _, written, told = TraceReader("/root").steps(lines)
+    assert (written.operation, written.ended) == (Write(1, 0, b"abc"), NEVER)
+    assert told.operation == Tell("x")
+
+
+def test_a_file_is_perhaps_created_by_a_call_that_the_end_interrupted() -> None:
+    [step] = TraceReader("/root").steps(
+        [f"7 openat(AT_FDCWD, {path('f')}, O_WRONLY|O_CREAT, 0600) = ?"]
+    )
+    assert (step.operation, step.ended) == (OpenFile(1, "f", create=True), NEVER)
+
+
 def test_lines_and_handles_go_on_from_process_to_process() -> None:
     reader = TraceReader("/root")
     [first] = reader.steps([opening("f", 3)])
