@@ -3,7 +3,8 @@
 ::
 
     TARGET/
-      _dss_export.json                     what was exported: the runs, and where each stream ended
+      _dss_export.json                     what was exported: the runs, where each stream ended, and
+                                           what was deleted before an export could have it
       run=000001/                          appears at once, by one rename
         _dss_run.json                      the same as it is with this run
         date=2026-11-22/hour=05/
@@ -23,7 +24,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,6 +62,15 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Offsets of a stream that were deleted before an export could have them."""
+
+    stream: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExportState:
     """What a target folder holds."""
 
@@ -71,6 +81,8 @@ class ExportState:
     """By stream: the offset after the last that was exported."""
     job: str
     """That published the last run."""
+    lost: Sequence[Lost] = ()
+    """What is missing in all runs together."""
 
 
 def exported(table: pa.Table, stream: str) -> pa.Table:
@@ -116,7 +128,7 @@ class ExportRun:
     """One run of one job into a folder."""
 
     def __init__(self, target: Path, topic: str, topic_id: int, job: str) -> None:
-        self._target = target
+        self.target = target
         state = state_of(target) or ExportState(topic, topic_id, 0, {}, "")
         if (state.topic, state.topic_id) != (topic, topic_id):
             raise ExportBroken(
@@ -152,15 +164,15 @@ class ExportRun:
     def begin(self) -> None:
         """Make the folder that parts are written to."""
         self.unfinished.mkdir(parents=True, exist_ok=True)
-        _sync(self._target)
+        _sync(self.target)
 
     def discard_if_empty(self) -> None:
         """Remove the folder where nothing was written to it: a run without records has none."""
         if not any(self.unfinished.iterdir()):
             self.unfinished.rmdir()
 
-    def publish(self, ends: Mapping[str, int]) -> None:
-        """Make the run readable, and note where the next one begins.
+    def publish(self, ends: Mapping[str, int], lost: Sequence[Lost] = ()) -> None:
+        """Make the run readable, and note where the next one begins and what is missing.
 
         Repeated after a kill in its middle, or for want of room, it goes on where it was.
 
@@ -171,24 +183,28 @@ class ExportRun:
         if not self.published:
             before, there = self._state, self.unfinished.exists()
             state = replace(
-                before, runs=before.runs + there, ends={**before.ends, **ends}, job=self._job
+                before,
+                runs=before.runs + there,
+                ends={**before.ends, **ends},
+                job=self._job,
+                lost=[*before.lost, *lost],
             )
             if there:
                 self._appear(state)
             self._state = state
             self.published = True
-        self._target.mkdir(parents=True, exist_ok=True)
-        _write(self._target / MANIFEST, self._state)
+        self.target.mkdir(parents=True, exist_ok=True)
+        _write(self.target / MANIFEST, self._state)
 
     def _appear(self, state: ExportState) -> None:
         if self.folder.exists():
             reason = f"another export has published {self.folder.name} meanwhile"
-            raise ExportBroken(folder=self._target, reason=reason)
+            raise ExportBroken(folder=self.target, reason=reason)
         for left in self.unfinished.rglob(f"*{UNFINISHED}"):
             left.unlink()  # of an attempt that was given up
         _write(self.unfinished / RUN_MANIFEST, state)
         self.unfinished.rename(self.folder)
-        _sync(self._target)
+        _sync(self.target)
 
     def discard(self) -> None:
         """Remove what was written and not published."""
@@ -241,7 +257,15 @@ def _read(target: Path, path: Path) -> ExportState | None:
         said = json.loads(path.read_text())
         if said["format"] != _FORMAT:
             raise ExportBroken(folder=target, reason=f"its format is {said['format']}")
-        return ExportState(said["topic"], said["topic_id"], said["runs"], said["ends"], said["job"])
+        lost = [Lost(**each) for each in said.get("lost", ())]
+        return ExportState(
+            said["topic"],
+            said["topic_id"],
+            said["runs"],
+            said["ends"],
+            said["job"],
+            lost,
+        )
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

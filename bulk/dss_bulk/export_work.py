@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from dss_bulk.export import ExportRun
+from dss_bulk.export import ExportRun, Lost
 from dss_bulk.selecting import selected
 from dss_bulk.selection import Selection
 from dss_bulk.source import tables_of
@@ -29,11 +29,15 @@ class ExportParams:
     topic_id: int
     ends: dict[str, int]
     """By stream: where the next export begins."""
+    lost: tuple[Lost, ...] = ()
+    """What was deleted since the last export."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote."""
-        return cls(**json.loads(text))
+        said = json.loads(text)
+        lost = tuple(Lost(**each) for each in said.pop("lost", ()))
+        return cls(**said, lost=lost)
 
     def to_json(self) -> str:
         """For the manifest."""
@@ -73,7 +77,7 @@ class ExportWork:
             # The loop keeps the lease while a slow disk is written to.
             await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
         if last:
-            await asyncio.to_thread(self._run.publish, self._params.ends)
+            await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 

@@ -210,6 +210,8 @@ def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
 
 def _format(path: Path) -> str:
     found = FORMATS.get(path.suffix.lower())
+    if path.is_dir():
+        raise InputRefused(file=path, reason="it is a folder; name the files in it")
     if found is None:
         names = ", ".join(FORMATS)
         raise InputRefused(file=path, reason=f"its name ends with none of {names}")

@@ -43,13 +43,15 @@ async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None
     async with dss_client.connect(endpoint=endpoint) as client:
         earlier = await _finished(client, change.name)
         new = await next_export(client, change, folder)
-        if new is None:
+        for condition in new.lost:
+            tell(said=f"{condition.code}: {condition.message}")
+        if new.change is None:
             tell(said=f"nothing of {change.source} is new since the last export to {folder}")
             return
         if earlier:
             remove = await client.operations.plan(RemoveJob(change.name))
             await client.operations.apply(remove, reason=REASON)
-        await client.operations.apply(await client.operations.plan(new), reason=REASON)
+        await client.operations.apply(await client.operations.plan(new.change), reason=REASON)
         ended = await drive(client, change.name, progressed, engine=LOCAL)
         tell(said=f"{counted(ended.records, 'record')} exported to {folder}")
 

@@ -11,7 +11,7 @@ GroupName = Annotated[
 ]
 OfGroup = Annotated[
     str | None,
-    typer.Option("-g", "--group", help="Of this group only: NAME or NAME@FILTER."),
+    typer.Option("-g", "--group", help="Only this group: NAME or NAME@FILTER."),
 ]
 GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The same as --group.")]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
@@ -25,7 +25,7 @@ OperationNumber = Annotated[
         metavar="NUMBER",
         min=1,
         max=OPERATION_NUMBER_MAX,
-        help="Of the operation; see dssctl ops ls.",
+        help="The operation's number; see dssctl ops ls.",
     ),
 ]
 

@@ -227,7 +227,7 @@ def confirm_option() -> SettingsOption:
         ["--confirm"],
         _put_confirm_name,
         metavar="NAME",
-        help="Of what is changed, instead of typing it; protected contexts want it.",
+        help="The name of what is changed; a protected context asks for it otherwise.",
     )
 
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from dss_client.changes import CreateJob
 
 JobName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Of the job: letters, digits, '.', '_', '-'.")
+    str, typer.Argument(metavar="NAME", help="The job's name: letters, digits, '.', '_', '-'.")
 ]
-Source = Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is read.")]
-Target = Annotated[str, typer.Option("--to", metavar="TOPIC", help="That is written.")]
+Source = Annotated[str, typer.Option("--from", metavar="TOPIC", help="The topic that is read.")]
+Target = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic that is written.")]
 HopsMax = Annotated[
     int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
 ]
@@ -43,7 +43,8 @@ Start = Annotated[
 ]
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")]
 Only = Annotated[
-    str | None, typer.Option("--only", metavar="FILTER", help="Of subjects: orders/eu/# for one.")
+    str | None,
+    typer.Option("--only", metavar="FILTER", help="Only these subjects: orders/eu/# for one."),
 ]
 Chunk = Annotated[
     str | None,
@@ -52,9 +53,7 @@ Chunk = Annotated[
 Rate = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Published a second at most: 10M for one.")
 ]
-Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="For the end of the job; not, where absent.")
-]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the job.")]
 Drive = Annotated[
     bool,
     typer.Option(

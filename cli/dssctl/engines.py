@@ -29,7 +29,9 @@ EngineName = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="MASTER", help="Of Spark: local[2], spark://HOST:PORT, yarn, k8s://HOST"),
+    typer.Option(
+        metavar="MASTER", help="The master of Spark: local[2], spark://HOST:PORT, yarn, k8s://HOST"
+    ),
 ]
 Conf = Annotated[
     list[str] | None,

@@ -107,10 +107,13 @@ def why(
     ] = "",
     offset: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Of the record; with --key: look from there on."),
+        typer.Option(
+            metavar="N", min=0, help="The record's offset; with --key: look from there on."
+        ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Of the records, instead of an offset.")
+        str | None,
+        typer.Option(metavar="KEY", help="Take the records with this key, instead of an offset."),
     ] = None,
     topic: Annotated[str, typer.Option(metavar="TOPIC", help="With --key: look only there.")] = "",
 ) -> None:

@@ -105,7 +105,7 @@ class _NamesArgument(TyperArgument):
             required=False,
             expose_value=False,
             metavar=metavar,
-            help="Those named so: 'pay*' for one, with anything for *.",
+            help="Only those with this name; * stands for anything: 'pay*'.",
         )
 
     def _set(self, ctx: Any, argument: Any, value: str | None) -> None:  # noqa: ANN401 -- Typer's private types

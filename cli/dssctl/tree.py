@@ -95,6 +95,9 @@ VERB_ALIASES = {
 VERBS = frozenset({"ls", "rm", "create", "edit", "pause", "resume", *VERB_ALIASES})
 """What people begin with who come from tools that put the verb first."""
 
+JOB_NOUNS = frozenset({"replays", "exports", "transforms", "backfills", "audits"})
+"""Their verbs make bulk jobs; `jobs` has those that list and steer them."""
+
 
 def settings_of(context: typer.Context) -> Settings:
     """The global options of this invocation."""
@@ -251,9 +254,15 @@ def _require_known(word: str, known: Collection[str], ctx: Any) -> None:  # noqa
     """See that there is such a command, and say which is near where there is none."""
     if word in known or word.startswith("-"):
         return
+    told = f"No such command '{word}'."
     near = " or ".join(f"'{each}'" for each in near_names(word, known))
-    few = f" There are {', '.join(known)}." if len(known) <= VERBS_NAMED_MAX else ""
-    ctx.fail(f"No such command '{word}'.{f' Did you mean {near}?' if near else few}")
+    if near:
+        told += f" Did you mean {near}?"
+    elif len(known) <= VERBS_NAMED_MAX:
+        told += f" There {'is only' if len(known) == 1 else 'are'} {', '.join(known)}."
+    if ctx.info_name in JOB_NOUNS:
+        told += f" Jobs are listed and steered by {PROGRAM} jobs."
+    ctx.fail(told)
 
 
 class Root(TyperGroup):
@@ -414,13 +423,16 @@ def _target_options() -> list[Any]:
             ["-o", "--output"], "output", metavar="FORMAT", help=f"{OUTPUTS}; table where absent."
         ),
         KeyOption(
-            ["-c", "--context"], "context", metavar="NAME", help="The target; see dssctl contexts."
+            ["-c", "--context"],
+            "context",
+            metavar="NAME",
+            help="The target to use; see dssctl contexts.",
         ),
         SettingsOption(
             ["--no-context"],
             lambda settings, _value: _give(settings, "context", ""),
             is_flag=True,
-            help="None, also where one is in use.",
+            help="Use no context, even where one is chosen.",
         ),
         KeyOption(
             ["--endpoint"],
@@ -432,8 +444,8 @@ def _target_options() -> list[Any]:
             ["--timeout"],
             "timeout",
             metavar="SECONDS",
-            help=f"Of one call; {CALL_TIMEOUT_S:g} where absent. Where the end of an operation is "
-            f"waited for: of that; {OPERATION_WAIT_S:g} where absent.",
+            help=f"How long to wait; where absent, {CALL_TIMEOUT_S:g} for a call and "
+            f"{OPERATION_WAIT_S:g} for the end of an operation.",
         ),
     ]
 
@@ -465,14 +477,16 @@ def _printing_options() -> list[Any]:
             ["--no-pager"],
             lambda settings, _value: _give(settings, "pager", ""),
             is_flag=True,
-            help="Print also what a terminal has no room for; see DSSCTL_PAGER and PAGER.",
+            help="Print at once also what is longer than the terminal; see DSSCTL_PAGER and PAGER.",
         ),
     ]
 
 
 def _guarding_options() -> list[Any]:
     return [
-        KeyOption(["-q", "--quiet"], "quiet", is_flag=True, help="No notes; errors are told."),
+        KeyOption(
+            ["-q", "--quiet"], "quiet", is_flag=True, help="Print no notes; errors are still told."
+        ),
         KeyOption(
             ["--read-only/--write"],
             "read_only",

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc.aio
 
@@ -20,6 +20,7 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._doubt import Doubt
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._handout import Handout
+from dss_client._listeners import Listener
 from dss_client._settle_on_wire import settle_of
 from dss_client.limits import (
     CREDIT_PARTS,
@@ -34,56 +35,6 @@ from dss_core.progress import Ranges
 
 if TYPE_CHECKING:
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
-
-
-class Taker(Protocol):
-    """The subscription, as the call knows it: it takes grants and records."""
-
-    def handed_below(self, storage_topic_id: int, stream: str) -> int:
-        """Offsets of the stream below it may have been handed out by this client."""
-
-    def granted(self, grant: HeldGrant) -> None:
-        """A stream was lent to it."""
-
-    def deliver(self, handout: Handout) -> None:
-        """Records came."""
-
-    def refused(self, acks: int) -> None:
-        """The daemon refused acks."""
-
-    def stands(self, state: str) -> None:
-        """The daemon says how it stands."""
-
-    def set_paused(self, paused: bool) -> None:
-        """From now on hand out nothing new, whichever way it is taken; or hand out again."""
-
-    def stop(self, grant: HeldGrant) -> None:
-        """Hand out no more of the grant."""
-
-    def revoked(self, grant: HeldGrant) -> None:
-        """A stream was taken back."""
-
-    def ended(self, grant: HeldGrant) -> None:
-        """A grant is over."""
-
-    def note_current(self) -> None:
-        """Bring the frontier of what is being handed out up to date."""
-
-
-class Listener(Protocol):
-    """The session, as the call knows it: it owns the subscriptions."""
-
-    def subscription(self, number: int) -> Taker | None:
-        """The subscription of the number, if it is still wanted."""
-
-    def subscribed(self, item: wire.Subscribed) -> None:
-        """The daemon took a subscription."""
-
-    def unsubscribed(self, number: int) -> None:
-        """The daemon ended a subscription."""
-
-    def refused(self, error: DssError, *, subscription: int, final: bool) -> None:
-        """The daemon refused something that is not about one grant."""
 
 
 class Attachment:
@@ -205,6 +156,15 @@ class Attachment:
         for grant in [each for each, _ in self._settling.values()]:
             if grant.subscription == subscription:
                 self._ask_after_acks(grant.number)
+
+    def report(self, subscription: int) -> None:
+        """Have what is to be reported of a subscription go out before all that is sent next."""
+        for grant in [g for g in self._dirty.values() if g.subscription == subscription]:
+            self._collect(grant)
+
+    def heard_s(self) -> float:
+        """When something of the daemon was read last, by the monotonic clock."""
+        return monotonic() - self._doubt.unheard_s()
 
     def park(self, subscription: int) -> None:
         """Give back every stream of a subscription; nothing more comes until it is asked for."""
@@ -477,6 +437,8 @@ class Attachment:
         report = grant.report(partial(self._token, grant))
         if report is not None:
             self._reports.append(report)
+            if report.acked:
+                self._listener.acked(grant.subscription)
 
     def _token(self, grant: HeldGrant, waiters: list[asyncio.Future[None]]) -> int:
         token = next(self._tokens)

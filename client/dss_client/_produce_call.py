@@ -18,9 +18,9 @@ import grpc.aio
 from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
-from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
+from dss_client._producer_queue import Ack, FrameQueue, PendingFrame
 from dss_client._routes import Routes
 from dss_client._task_spawner import Spawn
 from dss_client.limits import (

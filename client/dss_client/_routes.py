@@ -7,7 +7,7 @@ checks of subjects are cached, up to a bound.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dss_client._frame_queue import PendingFrame
+from dss_client._producer_queue import PendingFrame
 from dss_client.limits import RECORD_OVERHEAD_BYTES, ROUTES_CACHED_MAX, SUBJECTS_CACHED_MAX
 from dss_core.errors import IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject

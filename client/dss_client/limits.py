@@ -86,6 +86,9 @@ CALL_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
 """How long closing waits for the daemon to take the last acks."""
 
+ACKS_STORED_S = 2.0
+"""Acks are durable so long before the daemon was heard last: it stores them within a second."""
+
 RUN_QUEUED_OF_CONCURRENCY = 4
 """`run` holds at most this many records per handler slot, waiting for their key or a slot."""
 

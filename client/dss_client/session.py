@@ -8,6 +8,7 @@ subscription as an error, only as the end of its grants; a final refusal reaches
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import grpc.aio
@@ -22,7 +23,7 @@ from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
 from dss_client._task_spawner import Spawn
-from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
+from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, TimedOut
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class Session:
         self._opened_once = False
         self._closing = False
         self._attachment: Attachment | None = None
+        self._heard_s = monotonic()
+        """When the daemon was heard last on a call that is over."""
+        self._acked_s: dict[int, float] = {}
+        """By subscription: when its newest acks went out."""
         self._wanted: dict[int, _Wanted] = {}
         self._leaving: dict[int, asyncio.Future[None]] = {}
         self._uses: dict[str, int] = {}
@@ -133,7 +138,9 @@ class Session:
                 await left
         except TimeoutError:
             # The daemon ends it when the session expires; a resumed session is told again.
-            _tell_unanswered(subscription)
+            self._tell_unanswered(subscription, "is left")
+        finally:
+            self._acked_s.pop(subscription.number, None)
 
     def _begin_leaving(self, number: int) -> "asyncio.Future[None] | None":
         """Tell the daemon to end a subscription; done once it has; None where there is none."""
@@ -142,6 +149,7 @@ class Session:
         left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._leaving[number] = left
         if self._attachment is not None:
+            self._attachment.report(number)
             self._attachment.send(_unsubscribe_request(number))
         return left
 
@@ -180,7 +188,19 @@ class Session:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._attachment.settled(subscription.number)
         except TimeoutError:
-            _tell_unanswered(subscription)
+            self._tell_unanswered(subscription, "is kept")
+
+    def _tell_unanswered(self, subscription: "Subscription", done: str) -> None:
+        heard_s = self._heard_s if self._attachment is None else self._attachment.heard_s()
+        acked_s = self._acked_s.get(subscription.number)
+        open_acks = acked_s is not None and acked_s > heard_s - ACKS_STORED_S
+        _LOG.warning(
+            "%s %s, and the daemon did not answer within %g s%s",
+            subscription.options.filter,
+            done,
+            CLOSE_TIMEOUT_S,
+            ": records that were acknowledged last may be redelivered" if open_acks else "",
+        )
 
     def is_sure(self) -> bool:
         """Whether `wait_sure` would not wait."""
@@ -227,6 +247,7 @@ class Session:
             reason = await attachment.run()
         finally:
             self._attachment = None
+            self._heard_s = attachment.heard_s()
         if self.failed is None and not isinstance(reason, (*PASSING, SessionNotFound)):
             self._fail(reason)
         if self.failed is None and not self._closing:
@@ -325,6 +346,10 @@ class Session:
                 wanted.subscription.declared = item.declared
                 wanted.taken.set_result(None)
 
+    def acked(self, number: int) -> None:
+        """A report with acks of the subscription is on its way."""
+        self._acked_s[number] = monotonic()
+
     def unsubscribed(self, number: int) -> None:
         """The daemon ended a subscription."""
         if self._attachment is not None:
@@ -380,12 +405,3 @@ def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
 
 def _unsubscribe_request(number: int) -> wire.SessionUp:
     return wire.SessionUp(unsubscribe=wire.Unsubscribe(subscription=number))
-
-
-def _tell_unanswered(subscription: "Subscription") -> None:
-    _LOG.warning(
-        "%s is left, and its last acks were not answered within %g s:"
-        " their records may be redelivered",
-        subscription.options.filter,
-        CLOSE_TIMEOUT_S,
-    )

@@ -187,7 +187,7 @@ def chunk_of_name(name: str) -> int | None:
 
 
 def staged_frames(
-    path: Path, staged_for: StagedFor, bytes_expected: int
+    path: Path, staged_for: StagedFor, bytes_expected: int, read_bytes: int = STAGED_READ_BYTES
 ) -> Iterator[Sequence[memoryview]]:
     """The frames of a staged file, in order, as many as are read at once.
 
@@ -204,9 +204,9 @@ def staged_frames(
             raise BadStagedFile(f"it has {size:,} bytes, not {bytes_expected:,}")
         check_staged_head(file.read(STAGED_HEAD_BYTES), staged_for)
         # One buffer for all: fresh pages cost more than what is done with them.
-        buffer = memoryview(bytearray(min(size, STAGED_READ_BYTES + FRAME_BYTES_MAX)))
+        buffer = memoryview(bytearray(min(size, read_bytes + FRAME_BYTES_MAX)))
         held = 0
-        while got := file.readinto(buffer[held : held + STAGED_READ_BYTES]):
+        while got := file.readinto(buffer[held : held + read_bytes]):
             held += got
             frames = _whole_frames(buffer[:held])
             if frames:

@@ -46,7 +46,7 @@ class ExportOnSpark:
         else:
             records = await self._on.run(lambda: self._written(chunk, last=last))
         if last:
-            await asyncio.to_thread(self._run.publish, self._params.ends)
+            await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
         output = json.dumps({"records": records, "run": self._run.folder.name})
         return ChunkDone(output=output, records=records)
 

@@ -88,6 +88,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> Non
         Inputs.looked_at([tmp_path / name], RULE)
 
 
+@pytest.mark.parametrize("name", ["all", "all.parquet"])
+def test_a_folder_is_refused_by_what_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputRefused, match=f"{name} .*it is a folder"):
+        Inputs.looked_at([tmp_path / name], RULE)
+
+
 def test_a_file_that_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path / "1.parquet", k=["a"])
     inputs = Inputs(Inputs.looked_at([path], RULE).files, RULE)

@@ -91,6 +91,15 @@ def test_a_verb_that_is_none_is_told_with_those_that_there_are(
     assert all(verb in told for verb in ("ls", "rewind", "skip", "seek", "export", "import"))
 
 
+def test_who_asks_a_kind_of_jobs_for_its_list_is_told_where_jobs_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["replays", "ls"]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "There is only create." in told
+    assert "Jobs are listed and steered by dssctl jobs." in told
+
+
 def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["groups", "pause", "g", "b", "c"]) == ExitCode.USAGE
     assert "there is no place for 'b c'" in capsys.readouterr().err

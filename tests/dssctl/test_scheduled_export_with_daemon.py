@@ -57,8 +57,8 @@ def test_a_run_finishes_what_an_earlier_one_left_and_exports_what_is_new(
         async with dss_client.connect(endpoint=daemon.endpoint) as client:
             change = CreateJob("export-lake", "export", source="left")
             new = await next_export(client, change, folder)
-            assert new is not None
-            await client.operations.apply(await client.operations.plan(new))
+            assert new.change is not None
+            await client.operations.apply(await client.operations.plan(new.change))
 
     asyncio.run(leave_a_job())
     produce(daemon, "left", b"c")

@@ -127,6 +127,7 @@ async def test_nothing_that_was_acknowledged_comes_again_once_a_rewind_is_taken_
             rewound = await client.operations.rewind("g", to="earliest")
             everything = partial(seen_since, late, 0)
             await until_together(late, lambda: len(everything()) == RECORDS, PATIENCE_S)
+            assert (await client.operations.ended(rewound.number)).state == "done"
             assert (await client.groups.describe("g")).group.lag == RECORDS
             undone = await client.operations.undo(rewound.number)
             for each in late:

@@ -216,10 +216,27 @@ async def test_who_leaves_a_daemon_that_does_not_answer_is_told_what_may_come_ag
             hurried.setattr("dss_client.session.CLOSE_TIMEOUT_S", POLL_S)
             await record.ack()
             await subscription.drain()
-        assert "its last acks were not answered" in caplog.text
+        assert "were acknowledged last may be redelivered" in caplog.text
         caplog.clear()
         await subscription.drain()
     assert not caplog.text
+
+
+async def test_who_leaves_without_open_acks_is_not_told_of_any(
+    daemon: RevivedDaemon,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await client.topics.create("t", partitions=1)
+    await publish(client, b"one")
+    async with client.subscribe(FILTER, start="earliest") as subscription:
+        await take(subscription, 1)
+        with daemon.frozen(), monkeypatch.context() as hurried:
+            hurried.setattr("dss_client.session.CLOSE_TIMEOUT_S", POLL_S)
+            await subscription.drain()
+        assert "the daemon did not answer within" in caplog.text
+        assert "redelivered" not in caplog.text
 
 
 async def test_members_of_a_destroyed_group_are_told_and_do_not_bring_it_back(

@@ -50,7 +50,9 @@ FailOn = Annotated[
 def create(
     context: typer.Context,
     name: JobName,
-    source: Annotated[str, typer.Option("--from", metavar="TOPIC", help="That is looked at.")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="TOPIC", help="The topic that is looked at.")
+    ],
     start: Start = None,
     end: End = None,
     only: Only = None,

@@ -33,7 +33,7 @@ def create(
     target: Target,
     key: Annotated[str | None, typer.Option(metavar="COLUMN", help="The key's.")] = None,
     null_key: Annotated[
-        str, typer.Option(metavar="WAY", help="Of rows without one: refuse, or keyless.")
+        str, typer.Option(metavar="WAY", help="A row without a key: refuse, or keyless.")
     ] = "refuse",
     subject: Annotated[
         str | None,
@@ -45,14 +45,14 @@ def create(
     ] = None,
     payload: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Of bytes or text; else all columns as JSON."),
+        typer.Option(metavar="COLUMN", help="Of bytes or text; else all columns make one JSON."),
     ] = None,
     order: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Sort all rows by them: date,hour.")
     ] = None,
     rejects: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="For rows that make no record, with file and row."),
+        typer.Option(metavar="FOLDER", help="Takes rows that make no record, with file and row."),
     ] = None,
     rate: Rate = None,
     drive: Drive = True,

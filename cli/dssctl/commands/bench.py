@@ -62,7 +62,7 @@ def bench(
         int, typer.Option("-n", "--records", metavar="N", min=1, help="To publish and take back.")
     ] = BENCH_RECORDS,
     size: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of each payload, 100B or 4K.")
+        str, typer.Option(metavar="SIZE", help="The size of each payload: 100B or 4K.")
     ] = "100B",
     frame: Annotated[
         int,

@@ -52,7 +52,7 @@ ORIGIN_KIND = Kind(
 def show(
     context: typer.Context,
     origin: Annotated[
-        bool, typer.Option("--origin", help="Where each value comes from, too.")
+        bool, typer.Option("--origin", help="Show where each value comes from, too.")
     ] = False,
     command: Annotated[
         str,

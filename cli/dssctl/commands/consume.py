@@ -95,7 +95,7 @@ def consume(
     client_id: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Of this member, in place of USER-HOST-PID-dssctl-RANDOM."
+            metavar="NAME", help="The member's client id, instead of USER-HOST-PID-dssctl-RANDOM."
         ),
     ] = None,
     follow: Annotated[

@@ -42,7 +42,7 @@ Protected = Annotated[
 ]
 DefaultOutput = Annotated[
     str | None,
-    typer.Option(metavar="FORMAT", help="Where no -o is given; '' for none."),
+    typer.Option(metavar="FORMAT", help="The format where no -o is given; '' for none."),
 ]
 SparkMaster = Annotated[
     str | None,

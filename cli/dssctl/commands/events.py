@@ -60,7 +60,9 @@ def events(
     ] = "info",
     subject: Annotated[
         str,
-        typer.Option(metavar="PREFIX", help="Of what begins so: orders/0/3, billing@, ..."),
+        typer.Option(
+            metavar="PREFIX", help="Only what begins like this: orders/0/3, billing@, ..."
+        ),
     ] = "",
     number: Annotated[
         int | None,
@@ -69,8 +71,8 @@ def events(
             "--limit",
             "--number",
             min=0,
-            help="Of those that are kept, only the last so many. All where absent; with -f and "
-            f"without --since: {EVENTS_BEFORE_FOLLOWING}.",
+            help="Only the last so many of those that are kept. All where absent; "
+            f"{EVENTS_BEFORE_FOLLOWING} with -f and without --since.",
         ),
     ] = None,
 ) -> None:

@@ -22,7 +22,7 @@ from dssctl.driving import (
     time_us,
 )
 from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
-from dssctl.output import note
+from dssctl.output import note, note_condition
 from dssctl.tree import noun, settings_of
 
 app = noun("exports")
@@ -33,7 +33,7 @@ def create(
     context: typer.Context,
     name: JobName,
     source: Source,
-    folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Of its own.")],
+    folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="A folder of its own.")],
     start: Start = None,
     end: End = None,
     only: Only = None,
@@ -64,7 +64,9 @@ def create(
     size = source_bytes(settings, change) if asks_size(settings, engine) else None
     driver = chosen(settings, engine, master, conf, size, starts=drive)
     resolved = ask(settings, lambda client: next_export(client, change, folder.resolve()))
-    if resolved is None:
+    for condition in resolved.lost:
+        note_condition(settings, condition)
+    if resolved.change is None:
         note(settings, f"nothing of {source} is new since the last export to {folder}")
         return
-    make_job(context, resolved, driver, drive=drive, wait=wait)
+    make_job(context, resolved.change, driver, drive=drive, wait=wait)

@@ -41,7 +41,7 @@ app = noun("ops")
 def list_operations(
     context: typer.Context,
     group: OfGroup = None,
-    topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     state: Annotated[
         str | None,
         typer.Option(help="running, cancelling, done, cancelled or failed: only these."),
@@ -83,7 +83,7 @@ def undo(
             metavar="[NUMBER]",
             min=1,
             max=OPERATION_NUMBER_MAX,
-            help="Of the operation; where there is none, the newest that can be undone.",
+            help="The operation's number; without one, the newest that can be undone.",
         ),
     ] = None,
 ) -> None:

@@ -51,19 +51,26 @@ def produce(
     input_format: Annotated[
         InputFormat, typer.Option("--input", help="What a line is: a payload, or a JSON object.")
     ] = InputFormat.LINES,
-    key: Annotated[str | None, typer.Option(help="Of records without a key of their own.")] = None,
+    key: Annotated[str | None, typer.Option(help="For records without a key of their own.")] = None,
     subject: Annotated[
         str | None, typer.Option(help="Subject of records without one of their own; else TOPIC.")
     ] = None,
     key_field: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Of a JSON line; 'key', if there, else.")
+        str | None,
+        typer.Option(metavar="FIELD", help="The key's field of a JSON line; else 'key', if there."),
     ] = None,
     subject_field: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Of a JSON line; 'subject', if there, else.")
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="The subject's field of a JSON line; else 'subject', if there."
+        ),
     ] = None,
     payload_field: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Of a JSON line; 'payload' else; '.' is the line."),
+        typer.Option(
+            metavar="FIELD",
+            help="The payload's field of a JSON line; else 'payload'; '.' is the line.",
+        ),
     ] = None,
 ) -> None:
     """Publish each line as a record.

@@ -33,11 +33,11 @@ def peek(
     stream: OneStream = None,
     offset: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="From this offset of one stream on."),
+        typer.Option(metavar="N", min=0, help="Begin at this offset of one stream."),
     ] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="From then on: earliest, -15m, a date, RFC 3339, @unix."),
+        typer.Option(metavar="TIME", help="Begin then: earliest, -15m, a date, RFC 3339, @unix."),
     ] = None,
     last: Annotated[
         int | None,
@@ -72,21 +72,25 @@ def find(
     topic: Place,
     stream: OneStream = None,
     offset: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of one stream: only from there on.")
+        int | None, typer.Option(metavar="N", min=0, help="Of one stream: begin at this offset.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="With this key; reads its partition only.")
+        str | None,
+        typer.Option(metavar="KEY", help="Only records with this key; reads its partition only."),
     ] = None,
     match: Annotated[
         str | None,
         typer.Option(metavar="REGEX", help="Whose payload has it anywhere; (?i) ignores case."),
     ] = None,
     subject: Annotated[
-        str | None, typer.Option(metavar="FILTER", help="Of these subjects, orders/+/eu.")
+        str | None,
+        typer.Option(metavar="FILTER", help="Only records of these subjects: orders/+/eu."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=VALUE]", help="With this header; may be repeated."),
+        typer.Option(
+            metavar="NAME[=VALUE]", help="Only records with this header; may be repeated."
+        ),
     ] = None,
     since: Annotated[
         str | None,
@@ -123,7 +127,7 @@ def find(
 def get(
     context: typer.Context,
     stream: StreamName,
-    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="Of the record.")],
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0, help="The record's offset.")],
     decoding: As = Decoding.AUTO,
 ) -> None:
     """Show one record whole, and where it stands for the groups that read it."""
@@ -144,7 +148,7 @@ def skip(
     ] = None,
     offsets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OFFSET...", help="Of records: 7, or 7-9 with both ends."),
+        typer.Argument(metavar="OFFSET...", help="The records' offsets: 7, or 7-9 with both ends."),
     ] = None,
     key: Annotated[
         str | None,

@@ -47,8 +47,8 @@ def create(
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="Of the copies: {subject}, {source}, {target}, {rest}. Else the target's name "
-            "takes the place of the source's, or stands before.",
+            help="The subjects of the copies: {subject}, {source}, {target}, {rest}. Else the "
+            "target's name takes the place of the source's, or stands before.",
         ),
     ] = None,
     rate: Rate = None,

@@ -56,7 +56,7 @@ def gather(
     ] = False,
     log: Annotated[
         list[Path] | None,
-        typer.Option("--log", metavar="PATH", help="With the end of this log; may be repeated."),
+        typer.Option("--log", metavar="PATH", help="Add the end of this log; may be repeated."),
     ] = None,
 ) -> None:
     """Write a file that tells how all stands, for whoever helps; never a payload."""
@@ -77,7 +77,9 @@ def gather(
 @app.command(cls=showing(FINDING_KIND))
 def analyze(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="That support gather wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file that support gather wrote.")
+    ],
     only_trouble: OnlyTrouble = False,
     strict: Strict = False,
 ) -> None:

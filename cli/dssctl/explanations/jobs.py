@@ -37,6 +37,10 @@ JOBS = {
     "DSS7016": """A row makes no record where its key is missing though one is needed, its subject
         breaks a rule, or it is too large. Without a side file for such rows the job ends at the
         first chunk that has one, and nothing of this chunk is published.""",
+    "DSS7017": """An export takes what is new since the one before into the same folder. Retention
+        or a trim deleted some of a stream in between, so no export can have it any more. The export
+        goes on behind it, and notes the gap under "lost" in _dss_export.json of its folder. Offsets
+        are not always records: some may have been left out from the beginning.""",
     "DSS7040": """Bulk jobs on Spark need PySpark, which the extra `spark` of the install has
         (pip install 'dss[spark]'), and a Java runtime of version 17 or newer, which the system's
         packages have. Everything else works without them.""",

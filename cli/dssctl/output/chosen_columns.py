@@ -36,7 +36,7 @@ def with_columns(kind: Kind, wanted: str) -> Kind:
         column = _column(kind, part.removeprefix("+"))
         if column.field not in {each.field for each in chosen}:
             chosen.append(column)
-    return kind._replace(columns=tuple(chosen))
+    return kind._replace(columns=tuple(chosen), named=True)
 
 
 def only_columns(kind: Kind, item: Item) -> Item:

@@ -69,6 +69,8 @@ class Kind(NamedTuple):
     columns: tuple[Column, ...]
     identity: Callable[[Item], str]
     """What ``-o name`` prints: an item's name, as other commands take it."""
+    named: bool = False
+    """Whether a user named the columns: all of them are shown, however narrow the terminal is."""
 
     @property
     def fields(self) -> "Fields":
@@ -86,6 +88,10 @@ class Section(NamedTuple):
     """None: its rows are sentences, each on a line of its own."""
 
 
+NOTHING = "-"
+"""What a table shows where a field has no value."""
+
+
 def header_of(field: str) -> str:
     """The header of a column that has none of its own."""
     return field.upper().replace("_", "-")
@@ -95,7 +101,7 @@ def shown(value: Value, now_us: int, style: TimeStyle = TimeStyle.RELATIVE) -> s
     """A value as a table shows it."""
     match value:
         case None | "" | []:
-            text = "-"
+            text = NOTHING
         case bool():
             text = "yes" if value else "no"
         case Instant():
@@ -131,7 +137,7 @@ def size(field_name: str) -> Cell:
 
     def cell(item: Item, _now_us: int) -> str:
         value = item[field_name]
-        return bytes_text(value) if isinstance(value, int) else "-"
+        return bytes_text(value) if isinstance(value, int) else NOTHING
 
     return cell
 

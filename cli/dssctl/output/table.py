@@ -1,8 +1,9 @@
 """Tables for people: upper-case headers, two spaces between columns, no boxes.
 
 So `awk`, `cut` and eyes read them alike. Widths come from the rows, or from the columns where the
-table grows while it is printed. A row is one line, unless a terminal is narrower. Colours are added
-last and never change the text.
+table grows while it is printed. A row is one line, unless a terminal is narrower: then columns in
+which nothing stands are left out, and the rest is folded. Colours are added last and never change
+the text.
 """
 
 import shutil
@@ -11,7 +12,7 @@ from typing import NamedTuple, TextIO
 
 from dssctl.output.escape import escaped
 from dssctl.output.folding import GAP, Layout, folded, layout_of, places
-from dssctl.output.model import Item, Kind, Section, Value
+from dssctl.output.model import NOTHING, Item, Kind, Section, Value
 from dssctl.settings import Format, Settings, TimeStyle
 
 
@@ -58,8 +59,20 @@ class Table:
         """Print what was collected."""
         if self._grows:
             return
+        if self._rows and not self._kind.named:
+            self._leave_out_empty()
         headings = [self._headings()] if self._settings.headers else []
         self._print_rows(headings + self._rows, heading=bool(headings))
+
+    def _leave_out_empty(self) -> None:
+        """Where a row takes several lines, leave out the columns in which nothing stands."""
+        by_column = list(zip(self._headings(), *self._rows, strict=True))
+        widths = [max(map(places, texts)) for texts in by_column]
+        if len(layout_of(widths, self._width, text_last=not self._columns[-1].right)) == 1:
+            return
+        kept = [at for at, (_, *texts) in enumerate(by_column) if {*texts} != {NOTHING}]
+        self._columns = [self._columns[at] for at in kept]
+        self._rows = [[row[at] for at in kept] for row in self._rows]
 
     def one(self, item: Item, sections: Sequence[Section]) -> None:
         """Print the fields below each other, then each section as a table of its own."""

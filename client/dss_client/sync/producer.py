@@ -15,7 +15,7 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from dss_client._frame_queue import PendingFrame
+from dss_client._producer_queue import PendingFrame
 from dss_client.limits import GATHER_MS, OUTBOX_OF_BUFFER
 from dss_client.producer import Ack, BytesLike, HeadersArgument, RecordFields, Sender
 from dss_client.producer import Producer as AsyncProducer

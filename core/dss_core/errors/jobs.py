@@ -161,6 +161,17 @@ class ExportBroken(DssError):
 
 
 @registered
+class NotExported(DssError):
+    """Told of by an export that goes on. Fields: stream, start, end, folder."""
+
+    code = "DSS7017"
+    sentence = "{stream} from offset {start} to {end} was deleted before {folder} had it."
+    hint = "Export more often than records expire, or keep them longer: dssctl topics edit --help"
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class InputRefused(DssError):
     """A file of a backfill is not what it should be. Fields: file, reason."""
 

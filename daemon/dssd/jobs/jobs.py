@@ -374,6 +374,7 @@ class Jobs:
         return result
 
     async def _published(self, job: HeldJob, chunk: Chunk) -> ChunkResult:
+        began_ms = self._clock.now_ms()
         async with job.storing:
             rows = await self._publisher.publish(job, chunk)
             job.progress = rows.progress
@@ -381,7 +382,7 @@ class Jobs:
                 job.row = rows.row
         result = rows.result
         assert result is not None
-        job.pace.spend(result.bytes, self._clock.now_ms())
+        job.pace.spend(result.bytes, began_ms)
         self._do_later(job, self._step(job, Published(chunk.chunk)))
         self._tell_end(job)
         return result

@@ -39,6 +39,12 @@ HOPS_DEFAULT = 4
 PACE_LOOK_S = 1.0
 """How soon a driver that waits for its turn hears of a pause or a cancellation."""
 
+RESTED_MS_MAX = 1_000
+"""All rests within one chunk that is published: who pauses or cancels its job waits for them."""
+
+RESTED_READ_BYTES = 256 << 10
+"""What is read and checked at once of a chunk that goes with rests: producers wait for that too."""
+
 TICK_S = 1.0
 """How often leases are looked at."""
 

@@ -5,6 +5,7 @@ progress of the job, on the condition that neither job nor progress moved meanwh
 is decided before (`dssd.machines.job`).
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,9 +15,11 @@ from dss_core.staged import StagedFor
 from dssd.clock import Clock
 from dssd.jobs.frame_check import FrameCheck
 from dssd.jobs.held_job import Chunk, HeldJob, ended, moved
+from dssd.jobs.limits import RESTED_READ_BYTES
 from dssd.jobs.model import ChunkResult, JobKind, Spec
+from dssd.jobs.pacing import Pace
 from dssd.jobs.staging import Staging, checked_frames
-from dssd.log.port import Adopted, BulkLog, Publication, Publish
+from dssd.log.port import Adopted, BulkLog, Publication, Publish, Rest
 from dssd.machines.job import Phase
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
@@ -56,7 +59,7 @@ class Publisher:
             return Publication(rows.writes(adopted, self._clock.wall_ms()), conditions)
 
         if JobKind(rows.row.kind).writes_topic:
-            await self._adopt(rows.row, chunk, publish)
+            await self._adopt(rows.row, chunk, publish, job.pace)
         else:
             await self._store.commit(*publish(Adopted({}, 0, 0, chunk.records, 0)))
         return rows
@@ -77,14 +80,18 @@ class Publisher:
         ]
         return Rows(self._log, found.row, row.row, progress.row, chunk), conditions
 
-    async def _adopt(self, row: JobRow, chunk: Chunk, publish: Publish) -> None:
+    async def _adopt(self, row: JobRow, chunk: Chunk, publish: Publish, pace: Pace) -> None:
         topic, part = self.target(row)
         folder = self._staging.of_epoch(row.job_id, chunk.epoch)
         staged_for = StagedFor(row.job_id, chunk.chunk, part.storage_topic_id)
         check = FrameCheck(topic, part)
         frames = partial(checked_frames, folder, row.name, chunk.files, staged_for, check)
+        rest: Rest | None = None
+        if pace.is_limited:
+            frames = partial(frames, read_bytes=RESTED_READ_BYTES)
+            rest = partial(_rest, pace, sum(file.bytes for file in chunk.files))
         await self._log.adopt(
-            part.storage_topic_id, frames, topic_epoch=topic.topic_epoch, publish=publish
+            part.storage_topic_id, frames, topic_epoch=topic.topic_epoch, publish=publish, rest=rest
         )
 
     def target(self, row: JobRow) -> tuple[Topic, StorageTopic]:
@@ -101,6 +108,10 @@ class Publisher:
             if part.storage_topic_id == row.target_storage_topic_id:
                 return topic, part
         raise TopicNotFound(topic=spec.target)
+
+
+async def _rest(pace: Pace, chunk_bytes: int, piece_bytes: int) -> None:
+    await asyncio.sleep(pace.rest_ms(piece_bytes, chunk_bytes) / 1_000)
 
 
 class Rows:

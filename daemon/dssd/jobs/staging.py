@@ -18,6 +18,7 @@ from pathlib import Path
 from dss_core.errors import DssError, StagedFileRefused
 from dss_core.frame import Verified
 from dss_core.frames_together import examine_together
+from dss_core.limits import STAGED_READ_BYTES
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.staged import (
     STAGED_SUFFIX,
@@ -87,7 +88,12 @@ class Staging:
 
 
 def checked_frames(
-    folder: Path, job: str, files: Sequence[StagedFile], staged_for: StagedFor, check: Check
+    folder: Path,
+    job: str,
+    files: Sequence[StagedFile],
+    staged_for: StagedFor,
+    check: Check,
+    read_bytes: int = STAGED_READ_BYTES,
 ) -> Iterator[Sequence[memoryview]]:
     """The frames of staged files, each checked as one from a producer is; as `staged_frames`.
 
@@ -97,7 +103,7 @@ def checked_frames(
     seen = 0
     for file in files:
         try:
-            for frames, verified in _verified(folder, file, staged_for):
+            for frames, verified in _verified(folder, file, staged_for, read_bytes):
                 check(verified, seen)
                 seen += len(frames)
                 yield frames
@@ -109,13 +115,13 @@ def checked_frames(
 
 
 def _verified(
-    folder: Path, file: StagedFile, staged_for: StagedFor
+    folder: Path, file: StagedFile, staged_for: StagedFor, read_bytes: int
 ) -> Iterator[tuple[Sequence[memoryview], Sequence[Verified]]]:
     """The frames of a file, each by itself as it should be, and as many records as it was said."""
     if chunk_of_name(file.name) != staged_for.chunk:
         raise BadStagedFile(f"its name is not that of a file for chunk {staged_for.chunk}")
     records = 0
-    for frames in staged_frames(folder / file.name, staged_for, file.bytes):
+    for frames in staged_frames(folder / file.name, staged_for, file.bytes, read_bytes):
         verified = examine_together(frames)
         for header in (each.header for each in verified):
             if header.producer_id != NO_PRODUCER or header.sequence:

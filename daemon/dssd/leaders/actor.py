@@ -17,7 +17,8 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.model import Note, unheard
 from dssd.leaders.bans import stored_bans
-from dssd.leaders.take_overs import TakeOvers
+from dssd.leaders.limits import TAKE_OVER_LOOK_MS
+from dssd.leaders.lost_members import LostMembers
 from dssd.leaders.takeover import (
     Takeover,
     claim,
@@ -46,6 +47,7 @@ from dssd.machines.leader.events import (
     Received,
     Send,
     SessionClosed,
+    SessionsEnding,
     Stop,
     StopAsked,
     StreamsChanged,
@@ -93,13 +95,14 @@ class LeaderActor:
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
         heard = note if group.session_id is None else unheard
-        self._take_overs = TakeOvers(f"{group.name}@{group.filter}", heard)
+        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
         self._mailbox: deque[LeaderInput] = deque()
         self._bell = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
+        self._last_look: asyncio.TimerHandle | None = None
         self._stopped = False
         self._stop_asked = asyncio.Event()
         self.since_ms = clock.wall_ms()
@@ -125,8 +128,9 @@ class LeaderActor:
             await self._load(claimed)
             await self._lead(claimed, tasks)
         finally:
-            if self._alarm is not None:
-                self._alarm.cancel()
+            for timer in (self._alarm, self._last_look):
+                if timer is not None:
+                    timer.cancel()
 
     def receive(self, message: ToLeader) -> None:
         """Take a borrower's message; a full mailbox loses it."""
@@ -138,7 +142,23 @@ class LeaderActor:
     def miss_session(self, session_id: bytes) -> None:
         """The session's client is gone without a word; its borrowers end next."""
         if self._leader is not None:
-            self._take_overs.miss(session_id, self._leader, self._clock.now_ms())
+            self._lost_members.miss(session_id, self._leader, self._clock.now_ms())
+            self._look_in_time()
+
+    def _look_in_time(self) -> None:
+        """Where nobody is left, nothing comes to this leader, and nobody would look."""
+        by_ms = self._lost_members.told_by_ms
+        if by_ms is None or self._last_look is not None:
+            return
+        delay_s = max(by_ms - self._clock.now_ms(), TAKE_OVER_LOOK_MS) / 1_000
+        self._last_look = asyncio.get_running_loop().call_later(delay_s, self._look_at_last)
+
+    def _look_at_last(self) -> None:
+        self._last_look = None
+        if self._leader is None or self._stopped:
+            return
+        self._lost_members.look(self._leader, self._clock.now_ms())
+        self._look_in_time()
 
     def close_session(self, session_id: bytes) -> None:
         """The session's client is gone."""
@@ -161,6 +181,10 @@ class LeaderActor:
     def destroy(self) -> None:
         """The group was removed."""
         self._put(Destroyed(self._clock.now_ms()))
+
+    def note_sessions_ending(self) -> None:
+        """The daemon stops, and ends its sessions next."""
+        self._put(SessionsEnding(self._clock.now_ms()))
 
     def stop(self) -> None:
         """Save the progress, as far as the disk has room, then return from `run`."""
@@ -248,7 +272,7 @@ class LeaderActor:
                     given = self._mailbox.popleft()
                     for effect in step(leader, given)[1]:
                         self._carry_out(effect, claimed, tasks)
-                    self._take_overs.look(leader, given.now_ms)
+                    self._lost_members.look(leader, given.now_ms)
                 await asyncio.sleep(0)
 
     def _carry_out(self, effect: LeaderEffect, claimed: Takeover, tasks: asyncio.TaskGroup) -> None:

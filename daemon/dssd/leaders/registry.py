@@ -77,6 +77,7 @@ class Registry:
         self._tasks = asyncio.TaskGroup()
         self._handing_over: asyncio.Task[None] | None = None
         self._stop_watching: list[Callable[[], None]] = []
+        self._sessions_ending = False
         self._stopping = False
         self._concluded: Callable[[int], None] | None = None
         self._unended: dict[int, dict[int, list[Instruction]]] = {}
@@ -151,6 +152,12 @@ class Registry:
             actor = self._actors.get(group_id)
             if actor is not None:
                 actor.close_session(session_id)
+
+    def note_sessions_ending(self) -> None:
+        """The daemon stops. Call it before it ends its sessions."""
+        self._sessions_ending = True
+        for actor in self._actors.values():
+            actor.note_sessions_ending()
 
     def snapshot(self, group_id: int) -> LeaderView | None:
         """The live leader's view of its group, or None where there is no leader."""
@@ -288,6 +295,8 @@ class Registry:
         )
         self._actors[group_id] = actor
         self._leader_changes[group_id] += 1
+        if self._sessions_ending:
+            actor.note_sessions_ending()
         for asked in self._unended.get(group_id, {}).values():
             for instruction in asked:
                 actor.instruct(instruction)

@@ -33,5 +33,8 @@ ADOPT_WRITE_BYTES = 4 << 20
 """Frames that are adopted are written and synced in pieces of about this size: a sync of all at
 once would keep the disk from the commits of producers meanwhile."""
 
+ADOPT_RESTED_BYTES = 256 << 10
+"""Pieces of a copy that rests between them: the sync of a producer waits for one of them."""
+
 ADOPT_READ_BYTES = 1 << 20
 """They are read again in pieces of this size, which stay in the processor's cache."""

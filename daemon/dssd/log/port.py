@@ -28,6 +28,10 @@ Frames = Callable[[], Iterable[Sequence[bytes | memoryview]]]
 """Gives frames, none of them stamped, that passed `dss_core.frame.verify`: some at a time, which
 are of use until the next are asked for. Called in a thread."""
 
+Rest = Callable[[int], Awaitable[None]]
+"""Awaited behind each small piece of frames that is copied, given its bytes: a copy without rests
+goes as fast as the disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -208,7 +212,13 @@ class BulkLog(Log, Protocol):
     """What bulk jobs ask of it besides."""
 
     async def adopt(
-        self, storage_topic_id: int, frames: Frames, *, topic_epoch: int, publish: Publish
+        self,
+        storage_topic_id: int,
+        frames: Frames,
+        *,
+        topic_epoch: int,
+        publish: Publish,
+        rest: Rest | None = None,
     ) -> Adopted:
         """Store frames of any partitions at once: readers see all of them or none.
 

@@ -37,6 +37,7 @@ from dssd.log.port import (
     FileRuns,
     Frames,
     Publish,
+    Rest,
 )
 from dssd.log.read.file_reader import FileReader
 from dssd.log.read.reader import Reader
@@ -259,7 +260,13 @@ class SegmentLog:
             self._appender.begin(appends, answered)
 
     async def adopt(
-        self, storage_topic_id: int, frames: Frames, *, topic_epoch: int, publish: Publish
+        self,
+        storage_topic_id: int,
+        frames: Frames,
+        *,
+        topic_epoch: int,
+        publish: Publish,
+        rest: Rest | None = None,
     ) -> Adopted:
         """Store frames of any partitions at once: readers see all of them or none.
 
@@ -274,7 +281,7 @@ class SegmentLog:
         if self._closing:
             raise Stopping
         state = self._state(StreamId(storage_topic_id, 0))
-        return await self._adopter.adopt(state, frames, topic_epoch, publish)
+        return await self._adopter.adopt(state, frames, topic_epoch, publish, rest)
 
     async def hold(self, holder: int, ranges: Mapping[StreamId, Range]) -> list[Write]:
         """Keep these records from retention and trims; returns what makes that durable.

@@ -40,7 +40,7 @@ from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, began_us
 from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_LISTED_MAX
 from dssd.log.producer_room import NOBODY, Key, ProducerRoom, Share
-from dssd.log.recent import (
+from dssd.log.recent_sequences import (
     Entry,
     FirstAnswer,
     Recent,

@@ -67,4 +67,4 @@ def _changing(action: str, asked: operations_pb2.Change) -> Asked:
         for name in ("group", "topic", "job", "name", "client_id", "number", "schedule", "task")
     )
     subject = next((str(each) for each in subjects if each), "")
-    return Asked(f"{action} {kind.replace('_', ' ')} to", subject)
+    return Asked(f"{action} the change '{kind.replace('_', ' ')}' for", subject)

@@ -7,6 +7,7 @@ then the session is detached at once, whatever the reason was.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -89,19 +90,46 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
 
     async def _serve(self, session: Session, requests: Requests, context: Context) -> None:
         name = session.client_id
+        line = _Line(context)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(session.run(), name=f"session {name}")
             reading = tasks.create_task(_read_items(session, requests), name=f"read {name}")
-            writing = tasks.create_task(_write_items(session, context), name=f"write {name}")
+            writing = tasks.create_task(_write_items(session, line), name=f"write {name}")
             ends = (running, reading, writing)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            # A client that is killed sends no last item: its call is cancelled, or breaks.
-            session.left = reading.done() and not reading.cancelled() and not reading.exception()
+            session.left = await _has_left(reading, line)
             self._sessions.detach(session)
             # Queued items, the reason of the end among them, are still sent to a live client.
             await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)
             for task in (reading, writing):
                 task.cancel()
+
+
+class _Line:
+    """The way to one client. gRPC takes one item at a time, whoever sends it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._turn = asyncio.Lock()
+
+    async def write(self, message: sessions_pb2.SessionDown | bytes) -> bool:
+        """Send an item; False where the connection is lost."""
+        async with self._turn:
+            return await _write(self._context, message)
+
+
+async def _has_left(reading: asyncio.Task[None], line: _Line) -> bool:
+    """Whether the client has sent its last item and is there still, to hear that this is over.
+
+    gRPC tells of a call that breaks, of a client that was killed, as of a last item. But such a
+    call takes nothing more: either it is cancelled, or the item that says nothing is not sent.
+    """
+    if not reading.done() or reading.cancelled() or reading.exception():
+        return False
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SESSION_FAREWELL_S):
+            return await line.write(sessions_pb2.SessionDown())
+    return True  # it reads nothing, and its connection is whole
 
 
 def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
@@ -131,10 +159,10 @@ async def _read_items(session: Session, requests: Requests) -> None:
             await turn.give_way()
 
 
-async def _write_items(session: Session, context: Context) -> None:
+async def _write_items(session: Session, line: _Line) -> None:
     try:
         while (message := await _next_message(session)) is not None:
-            if not await _write(context, message):
+            if not await line.write(message):
                 return
     finally:
         session.outgoing.written()

@@ -151,6 +151,7 @@ class Sessions:
         Call it before the server stops: the calls end by themselves.
         """
         self._stopping = True
+        self._services.registry.note_sessions_ending()
         async with asyncio.TaskGroup() as tasks:
             for session in self._connections():
                 name = f"drain {session.client_id}"

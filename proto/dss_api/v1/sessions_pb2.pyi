@@ -161,6 +161,10 @@ Global___SessionUp: _TypeAlias = SessionUp  # noqa: Y015
 
 @_typing.final
 class SessionDown(_message.Message):
+    """Where it is of no kind, or of one that the client does not know, it says nothing to it. One of no
+    kind answers the end of what the client says, if its call is whole.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     OPENED_FIELD_NUMBER: _builtins.int

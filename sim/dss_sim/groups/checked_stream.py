@@ -14,9 +14,10 @@ class CheckedStream:
     """One stream as one group consumes it."""
 
     __slots__ = (
-        "acked", "acked_us", "asked", "attempts", "counted", "durable", "first_below", "follows",
-        "grant_epoch", "granted", "hand_epoch", "hand_member", "hands", "holes", "made", "marked",
-        "moved_epoch", "owed", "passed", "reopened", "rests", "settled", "start", "stored",
+        "acked", "acked_us", "asked", "attempts", "counted", "doubt_end", "doubt_epoch", "durable",
+        "first_below", "follows", "grant_epoch", "granted", "hand_epoch", "hand_member", "hands",
+        "holes", "made", "marked", "moved_epoch", "open_epoch", "owed", "passed", "reopened",
+        "rests", "settled", "start", "stored",
     )  # fmt: skip
 
     def __init__(self, start: int) -> None:
@@ -56,9 +57,30 @@ class CheckedStream:
         """Before and after each move, by the number of its operation."""
         self.marked = 0
         """Below it a mark says no more than that an operator moved the cursor."""
+        self.open_epoch = 0
+        """A new leader cannot know how far records went out under that grant, which was open."""
+        self.doubt_end = 0
+        """It takes the end of the stream for it, at the latest that at the next grant."""
+        self.doubt_epoch = 0
+        """The first such next grant."""
         self.owed: set[int] = set()
         """Reopened, and not handed out since."""
         self.reopened: set[int] = set()
         """By any move so far."""
         self.passed: set[int] = set()
         """Passed over by an operator, and not reopened since."""
+
+    def taken_over(self) -> None:
+        """Another leader leads, and does not know how far the grant went that is open."""
+        self.open_epoch = self.grant_epoch
+
+    def note_grant(self, grant_epoch: int, end: int) -> None:
+        """A grant is durable, and the stream has that end."""
+        if 0 < self.open_epoch == self.grant_epoch:
+            self.doubt_end, self.doubt_epoch = end, self.doubt_epoch or grant_epoch
+        self.granted = self.stored
+
+    def may_be_marked(self, offset: int, grant_epoch: int) -> bool:
+        """Whether a mark needs no hand-out that was seen."""
+        doubted = offset < self.doubt_end and grant_epoch >= self.doubt_epoch
+        return doubted or offset < self.marked

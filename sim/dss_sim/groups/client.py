@@ -1,15 +1,17 @@
 """A consumer: the client library's promises, and a user with habits.
 
 The library hands out what was delivered, in order, one record at a time; it says how far it handed
-out with its acks, 5 ms late at most; on a revoke it drops what it has not handed out; after a
-silence of 0.4 L it hands out nothing before the session has answered a ping. The user acks at once,
-later, in another order, refuses, or sits on a record until its ack wait has run out.
+out with its acks, 5 ms late at most; on a revoke it drops what it has not handed out; what came
+again it leaves out where the hand-out before is acknowledged by then; after a silence of 0.4 L it
+hands out nothing before the session has answered a ping. The user acks at once, later, in another
+order, refuses, or sits on a record until its ack wait has run out.
 
 Invariant: every hand-out and every ack is told to the history at the moment at which it happens.
 """
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
@@ -173,6 +175,10 @@ class Client:
         self._inbox.attend(group)
         self._turn_soon()
 
+    def groups(self) -> set[str]:
+        """Those that it has subscribed to, or will again where an operator shut it out."""
+        return {*self.wanted.values(), *self._shut_out.values()}
+
     def _groups(self) -> set[str]:
         return set(self.wanted.values())
 
@@ -263,11 +269,17 @@ class Client:
         if held is None or held.revoked or held.left:
             return
         spans, keys = cut_frames(item.frames), keys_in(item.frames)
-        for start, end in complement(normalised(item.mask), spans.base[0], spans.base[-1]):
+        mask = normalised((*item.mask, *self._acked_unknown(held)))
+        for start, end in complement(mask, spans.base[0], spans.base[-1]):
             for offset in range(start, end):
                 arrived = (held, offset, item.attempt, item.redelivered, keys[offset])
                 self._inbox.add(Arrived(*arrived))
         self._turn_soon()
+
+    def _acked_unknown(self, held: Held) -> Ranges:
+        """What the session may not know to be acknowledged: it may send that again meanwhile."""
+        awaited = (ranges for grant, ranges in self._tokens.values() if grant is held)
+        return (*_ranges(held.acked), *chain.from_iterable(awaited))
 
     def _revoke(self, number: int, deadline_ms: int) -> None:
         held = self._grants.get(number)
@@ -335,8 +347,9 @@ class Client:
                 self._asked_ping = self._token
                 self._up(PingSent(self._token))
             return
-        for _ in range(min(RECORDS_A_TURN, len(self._inbox))):
-            self._hand_out(*self._inbox.take())
+        for _ in range(RECORDS_A_TURN):
+            if self._inbox:
+                self._hand_out(*self._inbox.take())
         self._settle_soon()
         self._turn_soon()
 
@@ -368,6 +381,7 @@ class Client:
         world = self._world
         told = (held.group, held.stream, offset, self.name, held.grant_epoch)
         world.tell(Acked(world.schedule.now_us, *told))
+        self._inbox.drop_acked(held, offset)
         held.held.discard(offset)
         held.hung.discard(offset)
         held.acked.append(offset)

@@ -5,6 +5,7 @@ neglects, and those of a paused subscription, stay and hold up no others.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -100,8 +101,15 @@ class Inbox:
 
     def drop_over(self) -> None:
         """What was revoked or left is not handed out any more."""
+        self._keep(lambda each: not (each.held.revoked or each.held.left))
+
+    def drop_acked(self, held: Held, offset: int) -> None:
+        """What came again, and is acknowledged as it was handed out before, is left out."""
+        self._keep(lambda each: each.held is not held or each.offset != offset)
+
+    def _keep(self, wanted: Callable[[Arrived], bool]) -> None:
         for entries in (self._ready, self._waiting):
-            kept = [each for each in entries if not (each.held.revoked or each.held.left)]
+            kept = [each for each in entries if wanted(each)]
             entries.clear()
             entries.extend(kept)
 

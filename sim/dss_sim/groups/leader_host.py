@@ -43,6 +43,7 @@ from dssd.machines.leader.events import (
     Received,
     Send,
     SessionClosed,
+    SessionsEnding,
     Stop,
     StopAsked,
     StreamsChanged,
@@ -178,15 +179,17 @@ class LeaderHost:
         self.up = True
 
     def stop(self) -> None:
-        """Save everything and stop leading; sessions have said goodbye, or do so now."""
+        """Save everything and stop leading; sessions say goodbye next."""
         self._stopping = True
         for acting in list(self.leading.values()):
+            note = partial(self._feed_now, acting, SessionsEnding)
+            self._world.schedule.after(0, note, self.host)
             # The goodbyes of this moment come first, as the registry is left after the sessions.
-            stop = partial(self._feed_stop, acting)
+            stop = partial(self._feed_now, acting, StopAsked)
             self._world.schedule.after(GOODBYES_US, stop, self.host)
 
-    def _feed_stop(self, acting: Leading) -> None:
-        self._feed(acting, StopAsked(self.host.now_ms()))
+    def _feed_now(self, acting: Leading, kind: type[SessionsEnding | StopAsked]) -> None:
+        self._feed(acting, kind(self.host.now_ms()))
 
     @property
     def takes_sessions(self) -> bool:

@@ -34,6 +34,7 @@ from dssd.machines.messages import (
     LeaderConnectResponse,
     LeaderWanted,
     LeaseStreams,
+    PauseChanged,
     RevokeFinished,
     StreamReport,
     ToBorrower,
@@ -207,8 +208,11 @@ def check_answer(
         if isinstance(effect, Send) and effect.message.borrower_id == sender
     ]
     if not sight.is_member and sender not in leader.members:
+        # Who became a member and was evicted in one step heard of a pause in between.
+        ended = any(isinstance(each, Invalidate) and each.stream is None for each in answers)
         for answer in answers:
-            check_said_to_stranger(answer)
+            if not (ended and isinstance(answer, PauseChanged)):
+                check_said_to_stranger(answer)
     # A leader of sets answers by the next set or renewal, and again while that is not shown.
     if leader.stream_sets is None:
         check_answered_at_once(message, sight.stray, answers)

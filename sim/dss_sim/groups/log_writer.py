@@ -27,7 +27,7 @@ from dss_sim.groups.history import Damaged, Disturbed, Key, Lost, Stored, Unread
 from dss_sim.groups.store import COMMIT_US
 from dss_sim.groups.topic_file import Frame, TopicFile
 from dssd.log.producer_room import NOBODY
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.rpc.producer_fencing import ProducerFencing
 
 if TYPE_CHECKING:

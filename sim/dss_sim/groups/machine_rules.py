@@ -69,6 +69,9 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
         # Sent again, or over since; members may have come and gone since it was decided. Or an
         # operation asks for it, and it goes back.
         return
+    if lent.heir == lent.holder and lent.cancelled_moves:
+        # So it does where the operation was cancelled since, before its holder was asked.
+        return
     if _is_operated(leader, stream):
         return
     if lent.heir == lent.holder or any(

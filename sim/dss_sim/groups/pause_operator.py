@@ -68,6 +68,8 @@ class PauseOperator:
         self._numbers = 1 << 40
         self._asked: dict[int, dict[int, bool]] = {}
         """Not concluded, by group and number: whether it is to be paused."""
+        self._paused_by: dict[int, int] = {}
+        """By group: the operation since which it is paused."""
         self._quiet: dict[str, int] = {}
         """Groups that hand out nothing, and by which operation."""
 
@@ -92,10 +94,13 @@ class PauseOperator:
             self._quiet.pop(name, None)
             if not group.paused:
                 return
+        begins = paused and not group.paused
         group = replace(group, paused=paused, revision=group.revision + 1)
         at_once(self._world.store.rows.commit([Put(group)]))
         self._world.groups[name] = group
         self._numbers += 1
+        if begins:
+            self._paused_by[group.group_id] = self._numbers
         self._asked.setdefault(group.group_id, {})[self._numbers] = paused
         self._instruct(group.group_id, self._numbers)
 
@@ -144,7 +149,9 @@ class PauseOperator:
         """A leader says that it is done."""
         was_pause = self._asked.get(group.group_id, {}).pop(number, False)
         now = self._world.groups.get(group.name)
-        if was_pause and now is not None and now.paused:
+        # One that was resumed since is over, also where another paused the group again.
+        lasts = number >= self._paused_by.get(group.group_id, 0)
+        if was_pause and lasts and now is not None and now.paused:
             self._quiet.setdefault(group.name, number)
 
     def handed_out(self, event: HandedOut) -> None:

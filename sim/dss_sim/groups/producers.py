@@ -19,7 +19,7 @@ from dss_sim.groups.frame_queue import AnyFrameQueue, FrameQueue, PendingFrame
 from dss_sim.groups.history import Published, Unpublished
 from dss_sim.groups.log_writer import Asked, Outcome
 from dss_sim.groups.schedule import Host
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World

@@ -55,12 +55,18 @@ def happen(world: World, timed: Timed) -> None:
         or _spares_vanished(world, timed)
     ):
         world.tell(Disturbed(world.schedule.now_us, timed.kind))
+    if timed.kind in MEMBER_FAULTS and _has_leader_faults(world):
+        world.tell(Disturbed(world.schedule.now_us, "no leader may hear of it"))
     KINDS[timed.kind](world, timed)
 
 
 def _loses_goodbyes(world: World, timed: Timed) -> bool:
     """A goodbye is sent once; if a dying leader misses it or does not save it, a doubt remains."""
-    return timed.kind in LEAVES and any(each.kind in LEADER_FAULTS for each in world.plan.timed)
+    return timed.kind in LEAVES and _has_leader_faults(world)
+
+
+def _has_leader_faults(world: World) -> bool:
+    return any(each.kind in LEADER_FAULTS for each in world.plan.timed)
 
 
 def _spares_vanished(world: World, timed: Timed) -> bool:
@@ -117,7 +123,7 @@ def _leave(world: World, timed: Timed) -> None:
         # A client that stands still cannot leave.
         return
     others = [each for each in world.clients if each is not client and each.staying]
-    for group in client.wanted.values():
+    for group in client.groups():
         if not any(group in each.wanted.values() for each in others):
             return
     client.leave()

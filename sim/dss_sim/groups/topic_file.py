@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from dss_core.frame import Header
 from dss_sim.groups.history import Key
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.recovery.claimed_offsets import Claim, LogPosition, LostBytes, claims_of
 from dssd.log.sequences import Producers, SnapshotPosition
 

@@ -300,7 +300,7 @@ IN_SESSIONS = (
                 given = self._mailbox.popleft()
                 for effect in step(leader, given)[1]:
                     self._carry_out(effect, claimed, tasks)
-                self._take_overs.look(leader, given.now_ms)
+                self._lost_members.look(leader, given.now_ms)
             await asyncio.sleep(0)
         """,
         """
@@ -312,7 +312,7 @@ IN_SESSIONS = (
                 given = self._mailbox.popleft()
                 for effect in step(leader, given)[1]:
                     self._carry_out(effect, claimed, tasks)
-                self._take_overs.look(leader, given.now_ms)
+                self._lost_members.look(leader, given.now_ms)
             await asyncio.sleep(0)
         """,
         JUDGE,

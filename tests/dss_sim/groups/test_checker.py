@@ -135,6 +135,23 @@ BROKEN: list[tuple[str, str, list[Event]]] = [
         [declared(), TEN, handed_out(0), handed_out(1, epoch=2, redelivered=True)],
     ),
     (
+        "I5",
+        "a mark under the grant that was open as another leader came",
+        [
+            declared(), TEN, Led(0, G, 1), committed(0, epoch=1), handed_out(0),
+            committed(0, epoch=2), handed_out(1, epoch=2), Led(2, G, 2),
+            handed_out(2, epoch=2, redelivered=True),
+        ],
+    ),
+    (
+        "I5",
+        "a mark on a record that came after the next grant of another leader did",
+        [
+            declared(), TEN, Led(0, G, 1), committed(0, epoch=1), handed_out(0), Led(2, G, 2),
+            committed(0, epoch=2), Appended(3, S, 11), handed_out(10, epoch=2, redelivered=True),
+        ],
+    ),
+    (
         "I17",
         "an ack that was durable before the grant that hands out again",
         [
@@ -384,6 +401,14 @@ def test_a_mark_is_no_wonder_where_nobody_knows_whether_the_grant_before_handed_
     marked = handed_out(1, epoch=3, redelivered=True)
     Checker().take_all([declared(), TEN, handed_out(0), marked])
     Checker().take_all([declared(), TEN, FAULT, handed_out(0, epoch=2), marked])
+
+
+def test_a_mark_is_no_wonder_where_a_new_leader_cannot_know_how_far_records_went_out() -> None:
+    history: list[Event] = [
+        declared(), TEN, Led(0, G, 1), committed(0, epoch=1), handed_out(0), Led(2, G, 2),
+        committed(0, epoch=2), handed_out(1, epoch=2, redelivered=True),
+    ]  # fmt: skip
+    Checker().take_all(history)
 
 
 def test_an_ack_that_became_durable_after_the_grant_may_come_too_late_for_it() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dss_client._frame_queue import FrameQueue as ClientFrameQueue
+from dss_client._producer_queue import FrameQueue as ClientFrameQueue
 from dss_core.errors import DiskFull, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW

@@ -49,3 +49,15 @@ def test_a_paused_subscription_holds_up_no_other_and_keeps_its_order() -> None:
     assert taken(inbox) == [("b", 0)]
     inbox.resume(1)
     assert taken(inbox) == [("a", 0), ("a", 1)]
+
+
+def test_what_came_again_is_left_out_once_it_is_acknowledged_also_where_it_is_neglected() -> None:
+    inbox, mine, other = Inbox(), held(1, "a"), held(2, "b")
+    for grant in (mine, other):
+        inbox.add(arrived(grant, 0))
+        inbox.add(arrived(grant, 1))
+    inbox.neglect("a")
+    inbox.drop_acked(mine, 0)
+    inbox.drop_acked(other, 1)
+    inbox.attend("a")
+    assert taken(inbox) == [("b", 0), ("a", 1)]

@@ -34,6 +34,8 @@ from dssd.machines.messages import (
     Invalidate,
     LeaderConnectResponse,
     LeaderWanted,
+    Pause,
+    PauseChanged,
     Ping,
     PingResponse,
     StreamReport,
@@ -186,6 +188,16 @@ def test_a_stranger_must_not_be_told_anything_that_lets_it_live_on() -> None:
     with broken("S1"):
         judged(leader_of(StreamState.GRANTED), given, PingResponse(b"eve", 1, 7))
     judged(leader_of(StreamState.GRANTED), told(Ping(ANN, 1, 7)), PingResponse(ANN, 1, 7))
+
+
+def test_who_came_and_was_put_out_in_one_step_may_have_heard_of_a_pause() -> None:
+    given = told(LeaderWanted(b"eve", 1, b"eve's", "eve"))
+    paused, out = PauseChanged(b"eve", 1, Pause(1, True)), Invalidate(b"eve", 1, "evicted")
+    judged(leader_of(StreamState.GRANTED), given, paused, out)
+    with broken("S1"):
+        judged(leader_of(StreamState.GRANTED), given, paused)
+    with broken("S1"):
+        judged(leader_of(StreamState.GRANTED), given, PingResponse(b"eve", 1, 7), out)
 
 
 def test_a_request_must_be_answered_each_time() -> None:

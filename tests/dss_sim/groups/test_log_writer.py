@@ -24,7 +24,7 @@ from dss_sim.groups.run import Outcome, run
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.topic_file import CEILING_OFFSETS, TopicFile
 from dss_sim.groups.world import World
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 
 STREAM = StreamId(1, 0)
 ME = (1).to_bytes(16)

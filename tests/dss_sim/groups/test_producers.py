@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from dss_client._frame_queue import FrameQueue as ClientFrameQueue
+from dss_client._producer_queue import FrameQueue as ClientFrameQueue
 from dss_core.ids import StreamId
 from dss_sim.groups import producers
 from dss_sim.groups.history import Event, Published, Stored, Unpublished

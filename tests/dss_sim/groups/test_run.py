@@ -38,6 +38,18 @@ ONCE_FAILED = {
     6212: "the judge did not take a removed topic for what an evicted member has to let go of",
     9189: "a record whose rest was over waited for one that the cursor had not passed",
     11400: "a group that stalls at damage was not done with what was filtered before it",
+    2230: "an idle leader forgot for whom it kept streams, and that they may have gone on",
+    3126: "a pause was called done because its daemon, as it stopped, had ended all sessions",
+    3288: "the judge did not know that a new leader cannot tell how far an open grant went",
+    9171: "the world's client handed out again what its user had acknowledged meanwhile",
+    12200: "the last member of the world left while an operator kept it out, and nobody read",
+    12940: "what a group was done with was read, where what came before it was damaged",
+    12436: "what the end of a subscription let go out overtook records of the same stream",
+    10657: "the judge took a pause that was resumed for done, as the next one took its place",
+    16274: "the judge wanted a hand-out counted of which a dead leader was to hear",
+    22538: "the world's client handed out again what crossed its acknowledgement on the way",
+    14717: "the judge took a move that was cancelled before its holder was asked for a rebalance",
+    23709: "the judge knew nobody who became a member and was evicted in one step",
     102973: "the world's log stopped with a batch that it had begun as it stopped",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""

@@ -6,7 +6,7 @@ import pytest
 
 from dss_core.errors import SequenceTooOld
 from dss_sim.groups.topic_file import CEILING_OFFSETS, Frame, Jump, TopicFile
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 
 A, B = (1).to_bytes(16), (2).to_bytes(16)
 KEYS = ("a", None)

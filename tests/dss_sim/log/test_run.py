@@ -34,7 +34,7 @@ from dss_sim.log.faults import NEEDS_ROOM, SYNCS
 from dss_sim.log.run import Outcome, run, run_seed
 from dss_sim.log.shrinking import shrunk
 from dss_sim.seeds import outcomes
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.recovery import judge_segment, open_log
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.segment.file import SegmentWriter

@@ -21,6 +21,8 @@ COMPLETED = [
     ("dssctl gro", "dssctl groups"),
     ("dssctl groups rebal", "dssctl groups rebalance"),
     ("dssctl groups pause aud", "dssctl groups pause audit"),
+    ("dssctl group rebal", "dssctl group rebalance"),
+    ("dssctl -o json topic descr", "dssctl -o json topic describe"),
     ("dssctl groups pause b", "dssctl groups pause bill"),
     ("dssctl groups pause twice@orders/e", "dssctl groups pause twice@orders/eu"),
     ("dssctl groups pause --unt", "dssctl groups pause --until"),

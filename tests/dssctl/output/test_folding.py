@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dssctl.commands.grants import GROUP_GRANT_KIND
 from dssctl.output import Column, Item, Kind, Section, show_list, show_one
+from dssctl.output.chosen_columns import with_columns
 from dssctl.output.folding import folded, layout_of, places
 from dssctl.settings import Format, Settings
 
@@ -58,6 +60,42 @@ def test_a_row_that_is_wider_than_the_terminal_is_broken_between_cells(
     assert max(map(len, lines)) <= 80
     assert " ".join(lines[2:4]).split() == list(item.values())
     assert lines[2].index("value-number-1") + 14 == lines[0].index("FIELD-1") + 7
+
+
+def test_where_rows_have_no_room_columns_without_any_value_are_left_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_terminal(monkeypatch)
+    item: Item = {f"f{at}": f"a-long-value-{at}" if at in {0, 2, 5, 6} else None for at in range(8)}
+    show_list(Settings(format=Format.TABLE), WIDE, [item, item])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [
+        ["FIELD-0", "FIELD-2", "FIELD-5", "FIELD-6"],
+        *[[str(value) for value in item.values() if value]] * 2,
+    ]
+    other: Item = {**item, "f3": "x"}
+    show_list(Settings(format=Format.TABLE), WIDE, [item, other])
+    assert "FIELD-3" in capsys.readouterr().out, "one row has a value there"
+
+
+def test_columns_that_a_user_names_stay_without_any_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_terminal(monkeypatch)
+    item: Item = {"stream": "orders/0/" + "9" * 70, "stall": ""}
+    show_list(Settings(format=Format.TABLE), with_columns(GROUP_GRANT_KIND, "stream,stall"), [item])
+    assert "STALLED" in capsys.readouterr().out
+
+
+def test_where_rows_have_room_columns_without_any_value_stay(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_terminal(monkeypatch)
+    item: Item = {f"f{at}": None for at in range(8)}
+    show_list(Settings(format=Format.TABLE), WIDE, [{**item, "f0": "x" * 10}])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+    show_list(Settings(format=Format.TABLE), WIDE, [{**item, "f0": "x" * 100}])
+    assert capsys.readouterr().out.count("FIELD-7") == 2
 
 
 def test_a_long_text_in_the_last_column_is_broken_between_its_words(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import ASCII
 from dssctl.top.paint.spans import text_of, width_of
+from dssctl.top.stage.help import HELP
 from dssctl.top.stage.moves import filtered, gone_to, tab_chosen
 from dssctl.top.stage.screens import SCREENS
 from dssctl.top.stage.sheet import sheet
@@ -140,3 +142,12 @@ def test_a_size_is_large_from_both_sides_on() -> None:
     assert Size((160, 45)).is_large
     assert not Size((160, 24)).is_large
     assert not Size((100, 45)).is_large
+
+
+def test_the_keys_of_the_help_fit_their_column_and_each_is_named_once() -> None:
+    [keys] = [column for column in HELP.columns if column.name == "key"]
+    no_scene: Any = None
+    for row in HELP.rows(no_scene).values():
+        assert len(row.label) <= keys.width, row
+        names = row.label.split(", ")
+        assert len({"escape" if each == "esc" else each for each in names}) == len(names), row

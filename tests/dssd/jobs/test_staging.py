@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dssd.jobs.limits import RESTED_MS_MAX
 from dssd.jobs.pacing import Pace
 from dssd.jobs.staging import Staging
 
@@ -70,7 +71,20 @@ def test_a_chunk_waits_until_what_the_one_before_took_has_flowed_in() -> None:
     assert (pace.wait_ms(100), pace.wait_ms(1_000)) == (900, 0)
 
 
+def test_a_chunk_that_rested_on_its_way_does_not_wait_for_its_rests_again() -> None:
+    pace = Pace(1_000)
+    pace.spend(1_000, began_ms=0)  # published at 900
+    assert pace.wait_ms(900) == 100
+
+
+def test_pieces_of_a_chunk_rest_as_the_rate_says_and_no_longer_than_the_bound() -> None:
+    pace = Pace(1_000_000)
+    assert pace.rest_ms(piece_bytes=10_000, chunk_bytes=100_000) == 10
+    assert pace.rest_ms(piece_bytes=10_000, chunk_bytes=10_000_000) == RESTED_MS_MAX / 1_000
+
+
 def test_a_job_without_a_rate_never_waits() -> None:
     pace = Pace(0)
+    assert not pace.is_limited
     pace.spend(1 << 40, 0)
     assert pace.wait_ms(0) == 0

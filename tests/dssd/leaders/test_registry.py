@@ -6,9 +6,11 @@ import pytest
 from dss_core.errors import GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.played_groups import QUICK, Member, Plant
+from dss_sim.played_groups import PATIENCE_S, QUICK, Member, Plant
+from dssd.events.model import Event
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.registry import Registry
+from dssd.machines.leader.events import PauseGroup
 from dssd.machines.messages import (
     Disconnect,
     Grant,
@@ -336,3 +338,39 @@ async def test_a_grant_of_many_streams_is_one_message(plant: Plant) -> None:
     ann = plant.member(group, "ann")
     ann.want()
     assert len((await ann.next(Grant)).streams) == 64
+
+
+async def test_a_leader_that_begins_while_sessions_end_concludes_no_pause_of_their_clients(
+    plant: Plant,
+) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    concluded: asyncio.Queue[int] = asyncio.Queue()
+    plant.registry.watch_concluded(concluded.put_nowait)
+    plant.registry.note_sessions_ending()
+    plant.registry.instruct(group.group_id, PauseGroup(7, paused=True))
+    plant.registry.instruct(group.group_id, PauseGroup(8, paused=False))
+    # That it was paused is taken back, so there is nothing more to wait for.
+    assert await concluded.get() == 7
+    await plant.stop()
+    assert concluded.empty()
+
+
+async def test_a_lost_member_is_told_of_in_time_though_nothing_more_comes_to_its_leader(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.leaders.lost_members.TAKE_OVER_MS_MAX", 20)
+    told: asyncio.Queue[Event] = asyncio.Queue()
+    idle = replace(QUICK, idle_ms=3_600_000, lease_ms=3_600_000)
+    monkeypatch.setattr(plant.registry, "_timing", idle)
+    monkeypatch.setattr(plant.registry, "_note", told.put_nowait)
+    await plant.topic("orders", 2)
+    group = await plant.group("$share/g/orders/#")
+    ann = plant.member(group, "ann")
+    ann.want()
+    await ann.granted(2)
+    plant.registry.session_missed(ann.session_id, [group.group_id])
+    plant.registry.to_leader(group.group_id, Disconnect(ann.borrower_id, ann.epoch, ()))
+    async with asyncio.timeout(PATIENCE_S):
+        event = await told.get()
+    assert event.sentence.startswith("ann went without leaving; of 2 streams, nobody has taken 2")

@@ -21,8 +21,8 @@ from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, new_producer_id
 from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US
 from dssd.log.port import Append, Appended
-from dssd.log.producer_room import ProducerRoom
-from dssd.log.recent import FirstAnswer
+from dssd.log.producer_room import NOBODY, ProducerRoom
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.sequences import (
     SEQUENCE_MAX,
     BadSnapshot,
@@ -463,6 +463,25 @@ def test_the_largest_share_gives_way_and_no_other() -> None:
     assert sent(greedy, new_producer_id(9_000), owner=2) is None
     assert sent(greedy, many[0], owner=2) is ProducerForgotten
     assert all(isinstance(sent(modest, one, owner=1), FirstAnswer) for one in own)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_producer_counts_for_its_owner_as_soon_as_that_is_known() -> None:
+    """A frame that only the log remembers says nothing of its caller; the next one of him does."""
+    room = ProducerRoom()
+    producers = Producers(7)
+    producers.count_in(room)
+    own = ids(4)
+    for one in own:
+        producers.stored(0, one, 0, FirstAnswer(0, 1, 100))
+    assert [(share.owner, share.count) for share in room.shares] == [(NOBODY, 4)]
+    for one in own:
+        assert sent(producers, one, sequence=1, owner=5) is None
+    assert [(share.owner, share.count) for share in room.shares] == [(5, 4)]
+    assert room.count == 4
+    assert sent(producers, new_producer_id(9_000), owner=5) is TooManyProducers
+    assert sent(producers, new_producer_id(9_000), owner=6) is None
+    assert isinstance(sent(producers, own[0], owner=5), FirstAnswer), "it was stored before"
 
 
 @pytest.mark.usefixtures("small")

@@ -219,7 +219,7 @@ async def test_what_is_applied_is_told_by_its_own_event_and_what_is_refused_here
             await served.operations.Cancel(operations_pb2.CancelOperationRequest(number=7))
     assert audited_calls.DESCRIBED[audited_calls.APPLY](
         operations_pb2.ApplyRequest(change=change)
-    ) == ("apply undo to", "7")
+    ) == ("apply the change 'undo' for", "7")
 
 
 async def test_a_plan_is_told_where_it_is_refused_and_counted_with_other_refusals() -> None:
@@ -235,7 +235,7 @@ async def test_a_plan_is_told_where_it_is_refused_and_counted_with_other_refusal
     assert len(served.told) == REFUSALS_KEPT_AT_ONCE
     event = served.told[0]
     assert (event.kind.code, event.subject) == ("call.refused", "7")
-    assert "asked to plan undo to 7: refused, DSS2021" in event.sentence
+    assert "asked to plan the change 'undo' for 7: refused, DSS2021" in event.sentence
 
 
 async def test_a_refused_call_is_told_with_its_code() -> None:

@@ -22,12 +22,16 @@ from dssd.rpc.principal import principal_of
 from dssd.rpc.server import RpcServer
 from dssd.rpc.sessions import SessionsServicer
 from dssd.sessions.client_items import Opening
+from dssd.sessions.session import Session
 from dssd.store.memory import MemoryStore
 from support.audits import unaudited, uncounted
+from support.raw_http2 import DATA, RawPeer, message_head
 from support.raw_stubs import Stubs, connected
 
 Up = sessions_pb2.SessionUp
 Open = sessions_pb2.Open
+BREAKS = 10
+CALLS = 20
 
 
 class Call:
@@ -70,6 +74,37 @@ class Deaf:
     async def write(self, message: sessions_pb2.SessionDown) -> None:
         self.stuck.set()
         await asyncio.Event().wait()
+
+
+class Ending:
+    """The context of a call that ends as a test says. gRPC tells of each way as of a last item."""
+
+    def __init__(self, client_id: str) -> None:
+        self.opened = asyncio.Event()
+        self._client_id = client_id
+        self._ends = asyncio.Event()
+        self._broken = self._reads_nothing = False
+
+    def end(self, *, broken: bool = False, reads_nothing: bool = False) -> None:
+        self._broken, self._reads_nothing = broken, reads_nothing
+        self._ends.set()
+
+    def peer(self) -> str:
+        return "unix:"
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    async def says(self) -> AsyncIterator[sessions_pb2.SessionUp]:
+        yield Up(open=Open(client_id=self._client_id))
+        await self._ends.wait()
+
+    async def write(self, message: sessions_pb2.SessionDown) -> None:
+        self.opened.set()
+        if self._reads_nothing:
+            await asyncio.Event().wait()
+        if self._broken:
+            raise asyncio.InvalidStateError
 
 
 @pytest.fixture
@@ -247,3 +282,45 @@ async def test_a_client_that_reads_nothing_does_not_hold_a_call_that_is_over(
         await call
     assert hall.sessions.counts().connected == 1
     hall.sessions.detach(again)
+
+
+@pytest.mark.parametrize(
+    ("way", "left"), [({}, True), ({"broken": True}, False), ({"reads_nothing": True}, True)]
+)
+async def test_a_client_left_of_its_own_will_only_if_its_call_is_whole(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch, way: dict[str, bool], *, left: bool
+) -> None:
+    monkeypatch.setattr("dssd.rpc.sessions.SESSION_FAREWELL_S", 0.01)
+    context: Any = Ending("c")
+    call = asyncio.create_task(SessionsServicer(hall.sessions).Attach(context.says(), context))
+    await context.opened.wait()
+    [session] = hall.sessions._connections()
+    context.end(**way)
+    async with asyncio.timeout(60):
+        await call
+    assert (session.ended.is_set(), session.left) == (True, left)
+
+
+async def test_no_client_whose_connection_breaks_left_of_its_own_will(
+    hall: Hall, tmp_path: Path
+) -> None:
+    async with served(hall, tmp_path / "s"):
+        sessions: list[Session] = []
+        for _ in range(BREAKS):
+            with RawPeer(tmp_path / "s") as peer:
+                await asyncio.to_thread(attach, peer)
+                sessions += hall.sessions._connections()
+            async with asyncio.timeout(60):
+                await asyncio.gather(*(each.ended.wait() for each in sessions))
+        assert len(sessions) == BREAKS * CALLS
+        assert [each.client_id for each in sessions if each.left] == []
+
+
+def attach(peer: RawPeer) -> None:
+    """Open sessions on one connection."""
+    peer.greet()
+    opening = Up(open=Open()).SerializeToString()
+    for _ in range(CALLS):
+        stream = peer.call("/dss_api.v1.Sessions/Attach")
+        peer.data(stream, message_head(len(opening)) + opening)
+        peer.heard(DATA, stream)

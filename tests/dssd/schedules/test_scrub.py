@@ -1,6 +1,7 @@
 """A scrub finds what rotted in sealed segments, and names it."""
 
 import asyncio
+import errno
 import os
 import time
 from pathlib import Path
@@ -108,6 +109,53 @@ async def test_damage_of_a_file_as_a_whole_is_told(log: Log, what: str) -> None:
     assert {"index": "its index", "header": "its header", "missing": "missing"}[what] in (
         event.sentence
     )
+
+
+class Disk:
+    """Reads wrongly as often as it is told, beyond the headers of files."""
+
+    def __init__(self, *, wrong: int, error: int = 0) -> None:
+        self._wrong = wrong
+        self._error = error
+        self._pread = os.pread
+
+    def pread(self, fd: int, size: int, position: int) -> bytes:
+        if not position or not self._wrong:
+            return self._pread(fd, size, position)
+        self._wrong -= 1
+        if self._error:
+            raise OSError(self._error, "as a disk does")
+        return bytes(size)
+
+
+@pytest.mark.parametrize("error", [0, errno.EIO])
+async def test_what_is_read_well_at_the_second_time_is_no_damage(
+    log: Log, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    monkeypatch.setattr(os, "pread", Disk(wrong=1, error=error).pread)
+    await log.scrub()
+    assert log.told == []
+    assert log.said[0].endswith("were read: all of it is as it was written.")
+
+
+async def test_what_the_disk_cannot_read_twice_is_damaged_as_a_whole(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pread", Disk(wrong=1_000, error=errno.EIO).pread)
+    with pytest.raises(TaskFailed, match="damage in"):
+        await log.scrub()
+    lost = {(each.subject, each.fields["start"], each.fields["end"]) for each in log.told}
+    places = (("0", "10"), ("10", "20"), ("20", "30"))
+    assert lost == {(f"orders/0/{number}", *place) for number in (0, 1) for place in places}
+
+
+async def test_a_disk_that_fails_otherwise_says_nothing_of_the_records(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pread", Disk(wrong=1, error=errno.EBADF).pread)
+    with pytest.raises(OSError, match="as a disk does"):
+        await log.scrub()
+    assert log.told == []
 
 
 async def test_what_retention_takes_meanwhile_is_no_damage(log: Log) -> None:

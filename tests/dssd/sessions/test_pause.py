@@ -115,3 +115,12 @@ async def test_an_answer_about_a_subscription_that_is_not_there_is_ignored(pause
     await paused.client.session.take(PauseTaken(77, 1))
     await paused.take(await paused.change(paused=True))
     await paused.has_concluded(1)
+
+
+async def test_a_daemon_that_stops_concludes_no_pause_that_a_client_has_not_obeyed(
+    paused: Paused, hall: Hall
+) -> None:
+    await paused.change(paused=True)
+    await hall.sessions.stop()
+    await hall.plant.stop()
+    assert paused.concluded == []

@@ -93,6 +93,23 @@ async def test_a_member_that_does_not_answer_a_leave_is_gone_after_its_timeout(
     assert [(offset, redelivered) for _, offset, redelivered, _ in again] == [(2, True), (3, True)]
 
 
+async def test_what_goes_out_as_another_subscription_ends_comes_in_order(hall: Hall) -> None:
+    [orders] = await hall.plant.topic("orders", 1)
+    [bills] = await hall.plant.topic("bills", 1)
+    await hall.plant.publish(orders, 15)
+    for _ in range(20):
+        await hall.plant.publish(bills, 1)
+    async with hall.attached(credit_records=20) as client:
+        await client.subscribe(GROUP)
+        await client.records(15)
+        await client.subscribe("$share/g/bills/#", 2)
+        await client.records(5)
+        # What the first had out comes back to the second; with the end of it, what it was left too.
+        await client.session.take(Unsubscribe(1))
+        taken = await client.records(15)
+    assert [offset for _, offset, _, _ in taken] == list(range(5, 20))
+
+
 async def test_who_takes_in_that_streams_have_grown_gives_way_after_so_many(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,8 +61,25 @@ def _before(work: Work, gate: Gate) -> Work:
     return gated
 
 
+def _copied(work: Work, gate: Gate) -> Work:
+    def copying(*arguments: object) -> object:
+        made = work(*arguments)
+        write_piece = made.write_piece
+
+        def gated() -> int:
+            written: int = write_piece()
+            if not written:
+                gate.passed()
+            return written
+
+        made.write_piece = gated
+        return made
+
+    return copying
+
+
 POINTS = {
-    "copied": ("copy_frames", _behind),
+    "copied": ("Copying", _copied),
     "stamped": ("stamp_copy", _behind),
     "committed": ("settle", _before),
     "never": ("settle", lambda work, _gate: work),

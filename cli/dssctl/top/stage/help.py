@@ -30,7 +30,7 @@ def _help_lines() -> Iterator[DetailRow]:
 
 def _short(keys: tuple[str, ...]) -> list[str]:
     """Those names of keys that are what one types."""
-    return [key for key in keys if len(key) == 1 or key in {"up", "down", "escape", "backspace"}]
+    return [key for key in keys if len(key) == 1 or key in {"up", "down", "backspace"}]
 
 
 HELP: Listing[DetailRow] = Listing(

@@ -22,16 +22,17 @@ readers before an append is taken, whoever is cancelled. This module must not kn
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, Stopping
 from dssd.log.adopt.copied_frames import (
     Copy,
+    Copying,
     Stamp,
-    copy_frames,
     drop_copy,
     name_copy,
     settle,
@@ -40,7 +41,8 @@ from dssd.log.adopt.copied_frames import (
 )
 from dssd.log.appender import Appender
 from dssd.log.disk_errors import retry_reason
-from dssd.log.port import Adopted, Frames, Publish
+from dssd.log.limits import ADOPT_RESTED_BYTES, ADOPT_WRITE_BYTES
+from dssd.log.port import Adopted, Frames, Publish, Rest
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import INGESTED
 from dssd.log.settings import LogSettings
@@ -78,19 +80,28 @@ class Adopter:
         self._numbers = count()
 
     async def adopt(
-        self, state: StorageTopicState, frames: Frames, topic_epoch: int, publish: Publish
+        self,
+        state: StorageTopicState,
+        frames: Frames,
+        topic_epoch: int,
+        publish: Publish,
+        rest: Rest | None,
     ) -> Adopted:
         """The port's adopt, for a storage topic that exists."""
         # A caller that goes away must not leave frames committed and not shown.
         return await finished(
-            self._adopt(state, frames, topic_epoch, publish),
+            self._adopt(state, self._copied(frames, rest), topic_epoch, publish),
             name=f"adopt frames of {state.storage_topic_id}",
         )
 
     async def _adopt(
-        self, state: StorageTopicState, frames: Frames, topic_epoch: int, publish: Publish
+        self,
+        state: StorageTopicState,
+        copied: Coroutine[None, None, Copy],
+        topic_epoch: int,
+        publish: Publish,
     ) -> Adopted:
-        adoption = _Adoption(state, topic_epoch, publish, await self._copied(frames))
+        adoption = _Adoption(state, topic_epoch, publish, await copied)
         try:
             if adoption.copy.frames:
                 adopted = await self._housekeeper.in_turn(partial(self._run, adoption))
@@ -114,10 +125,10 @@ class Adopter:
         drop = partial(drop_copy, self._paths, adoption.copy, adoption.segment)
         await asyncio.to_thread(drop)
 
-    async def _copied(self, frames: Frames) -> Copy:
+    async def _copied(self, frames: Frames, rest: Rest | None) -> Copy:
         path = self._paths.copy(next(self._numbers))
         try:
-            return await asyncio.to_thread(copy_frames, path, frames)
+            return await _copied_to(path, frames, rest)
         except OSError as error:
             reason = retry_reason(error)
             if reason is None:
@@ -198,6 +209,26 @@ class Adopter:
         except NOTHING_WRITTEN:
             adoption.may_be_published = False
             raise
+
+
+async def _copied_to(path: Path, frames: Frames, rest: Rest | None) -> Copy:
+    """Copy frames, with a rest behind each piece where there is one.
+
+    Raises:
+        OSError: the disk refused; no file remains.
+        Exception: what ``frames`` raised.
+    """
+    piece_bytes = ADOPT_WRITE_BYTES if rest is None else ADOPT_RESTED_BYTES
+    copying = await asyncio.to_thread(Copying, path, frames, piece_bytes)
+    try:
+        while written := await asyncio.to_thread(copying.write_piece):
+            if rest is not None:
+                await rest(written)
+    except Exception:
+        # Not where it is cancelled: a thread may be at work on the copy, which a start removes.
+        await asyncio.to_thread(copying.abandon)
+        raise
+    return copying.copy
 
 
 @dataclass(slots=True, eq=False)

@@ -18,7 +18,7 @@ why offsets and times are as they are.
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -94,51 +94,61 @@ class Stamped:
     """Of each frame."""
 
 
-def copy_frames(path: Path, frames: Frames) -> Copy:
-    """Write frames to a new file, durably, without a stamp.
+class Copying:
+    """Frames on their way into a new file, piece by piece; whoever leaves off says `abandon`."""
 
-    Raises:
-        FrameTooLarge: there are too many, or too many bytes.
-        OSError: the disk refused; no file remains.
-    """
-    copy = Copy(path, os.open(path, _NEW_FILE, 0o600))
-    try:
-        _write(copy, frames())
-        os.fsync(copy.fd)
-    except BaseException:
-        copy.close()
-        path.unlink(missing_ok=True)
-        raise
-    return copy
+    def __init__(self, path: Path, frames: Frames, piece_bytes: int = ADOPT_WRITE_BYTES) -> None:
+        """Make the file; each piece has this many bytes, or a few more.
 
+        Raises:
+            OSError: the disk refused; no file remains.
+        """
+        self.copy = Copy(path, os.open(path, _NEW_FILE, 0o600))
+        self._frames = iter(frames())
+        self._piece_bytes = piece_bytes
+        # The disk has one piece while the next one is read and checked.
+        self._syncing = ThreadPoolExecutor(1, thread_name_prefix="adopt")
+        self._under_way: Future[None] | None = None
 
-def _write(copy: Copy, frames: Iterable[Sequence[bytes | memoryview]]) -> None:
-    # The disk has one piece while the next one is read and checked. The thread has ended when this
-    # does, in any case: nobody syncs a descriptor that is let go.
-    with ThreadPoolExecutor(1, thread_name_prefix="adopt") as syncing:
-        under_way: Future[None] | None = None
-        unsynced = 0
-        for some in frames:
-            position = copy.size
+    def write_piece(self) -> int:
+        """Write the next frames, and begin to sync them; returns their bytes, 0 behind the last.
+
+        When it returns 0, all of the copy is durable, and only the copy is left open.
+
+        Raises:
+            FrameTooLarge: there are too many, or too many bytes.
+            OSError: the disk refused.
+        """
+        begin = position = self.copy.size
+        for some in self._frames:
             for frame in some:
-                _note(copy, frame)
-            write_all(copy.fd, some, position)
-            unsynced += copy.size - position
-            if unsynced >= ADOPT_WRITE_BYTES:
-                _done(under_way)
-                under_way = syncing.submit(os.fdatasync, copy.fd)
-                unsynced = 0
-        _done(under_way)
+                _note(self.copy, frame)
+            write_all(self.copy.fd, some, position)
+            position = self.copy.size
+            if position - begin >= self._piece_bytes:
+                self._synced()
+                self._under_way = self._syncing.submit(os.fdatasync, self.copy.fd)
+                return position - begin
+        self._synced()
+        self._syncing.shutdown()
+        os.fsync(self.copy.fd)
+        return 0
 
+    def abandon(self) -> None:
+        """Remove what was copied."""
+        # Nobody syncs a descriptor that is let go.
+        self._syncing.shutdown()
+        self.copy.close()
+        self.copy.path.unlink(missing_ok=True)
 
-def _done(syncing: Future[None] | None) -> None:
-    """Wait for a sync. A later one would not tell that this one failed.
+    def _synced(self) -> None:
+        """Wait for the sync of a piece. A later one would not tell that this one failed.
 
-    Raises:
-        OSError: the disk refused.
-    """
-    if syncing is not None:
-        syncing.result()
+        Raises:
+            OSError: the disk refused.
+        """
+        if self._under_way is not None:
+            self._under_way.result()
 
 
 def _note(copy: Copy, frame: bytes | memoryview) -> None:

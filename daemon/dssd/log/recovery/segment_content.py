@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from dss_core.frame import Header
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
 from dssd.log.resume.marks import LoadedMarks, Marks
 from dssd.log.segment.file import (

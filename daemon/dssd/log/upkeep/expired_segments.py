@@ -1,4 +1,4 @@
-"""Which segments of a storage topic retention removes, by age and by bytes. Pure.
+"""Which segments retention removes, by age and by bytes; `trimmer` does it. Pure.
 
 Invariant: only whole segments are removed, none before an older one. The age of a segment is that
 of its last frame. Removal by bytes never leaves fewer bytes than the limit.

@@ -29,7 +29,7 @@ from dss_core.frame import Header as FrameHeader
 from dssd.log.disk_errors import refusal
 from dssd.log.limits import PRODUCERS_SWEEP_US
 from dssd.log.port import Append, Appended
-from dssd.log.recent import FirstAnswer
+from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.segment.run_index import OpenRun, Run
 from dssd.log.sequences import forgotten_before
 from dssd.log.write.append_descriptors import AppendDescriptors

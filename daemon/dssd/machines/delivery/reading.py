@@ -119,7 +119,7 @@ class StreamReading:
         if self.at_tail or self._cursor_held():
             return None
         self.resending = False
-        if self.progress.ranges:
+        if self.progress.ranges or self.cursor < self.progress.floor:
             # What is done already is not read: it may be what cannot be.
             self.cursor = self.sent = self.progress.first_unacked(self.cursor)
         return self.cursor

@@ -13,8 +13,9 @@ one frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_M
 frame. A record is out at most once at a time, and what was sent stays out until the client settles
 it, drops it or has had it for longer than the ack wait. An ack floor never falls. A stream that
 waits for anything of its own (its cap, its suspects, a revoke) holds neither credit nor a place
-among the reads. This module does not know the frame format: it is given the function that cuts
-frames.
+among the reads. Reports are the last effects of a step: a borrower may answer one at once, by an
+input that lets more be sent, and that must not overtake what this step sends. This module does not
+know the frame format: it is given the function that cuts frames.
 """
 
 from collections import Counter
@@ -94,18 +95,19 @@ class DeliveryWindow:
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
+        self._last_effects: list[Report | Unwanted] = []
 
     def step(self, given: DeliveryInput, now_ms: int) -> list[DeliveryEffect]:
         """Take one input; returns what to do, in order."""
         effects: list[DeliveryEffect] = []
-        self._effects = effects
+        self._effects, self._last_effects = effects, []
         self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
         self._send(now_ms)
         self._read()
         due, report = self._due_at_ms, self._moved.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
-        return effects
+        return effects + self._last_effects
 
     def streams(self) -> Iterable[DeliveredStream]:
         """The streams that it delivers; a caller must not change them."""
@@ -215,7 +217,7 @@ class DeliveryWindow:
         # The client has dropped what it did not hand out: nothing beyond the frontier is known.
         self._finish(stream, None)
         if not asked:
-            self._effects.append(Unwanted(stream.subscription))
+            self._last_effects.append(Unwanted(stream.subscription))
 
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         self._turns.withdraw(stream)
@@ -227,7 +229,7 @@ class DeliveryWindow:
         if self._draining:
             # The stream is not given back: it is reported when the connection closes.
             return
-        self._effects.append(Report(((stream.grant, stream.report(sent=sent)),), final=True))
+        self._last_effects.append(Report(((stream.grant, stream.report(sent=sent)),), final=True))
 
     def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
         """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
@@ -255,7 +257,7 @@ class DeliveryWindow:
         self._leave_in_doubt(streams)
         reports = tuple((stream.grant, stream.report(sent=stream.sent)) for stream in streams)
         if reports:
-            self._effects.append(Report(reports))
+            self._last_effects.append(Report(reports))
         for stream in streams:
             self._forget(stream)
 
@@ -404,7 +406,7 @@ class DeliveryWindow:
             for grant in self._moved.take()
         )
         if reports:
-            self._effects.append(Report(reports))
+            self._last_effects.append(Report(reports))
 
     # Sending
 

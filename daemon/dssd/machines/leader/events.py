@@ -187,6 +187,13 @@ class Destroyed:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionsEnding:
+    """The daemon stops, and ends its sessions: `StopAsked` comes behind their goodbyes."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """The daemon stops: save everything, then stop."""
 
@@ -208,6 +215,7 @@ LeaderInput = (
     | Committed
     | Instructed
     | Destroyed
+    | SessionsEnding
     | StopAsked
     | Ticked
 )

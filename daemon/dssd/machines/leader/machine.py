@@ -23,7 +23,7 @@ The leader itself only loads, leads and stops. What happens to one stream is in 
    is no member is asked to present itself if it knows an older leader, else it is invalidated.
 7. A borrower that is gone does not come back: a late request does not make it a member again.
 8. A member that is leaving gives back what it holds, and gets nothing more.
-9. Without members for 30 s and with nothing left to save, it stops.
+9. Without members for 30 s, with nothing left to save and no stream kept for who held it, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message). Who is
 a member is in `members`, what a commit holds in `commits`. A step updates the state in place, for a
@@ -50,6 +50,7 @@ from dssd.machines.leader.events import (
     LeaderInput,
     Received,
     SessionClosed,
+    SessionsEnding,
     Stop,
     StopAsked,
     StoredStream,
@@ -271,8 +272,8 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving:
-        # They end with the reserve, and nobody else would make them.
+    if state.moving or state.reserve is not Reserve.NOTHING:
+        # Who held streams may still hand out and come back; moves end with the reserve.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
     void_postponed(turn)
@@ -296,6 +297,10 @@ def _destroy(turn: LeaderTurn, given: Destroyed) -> None:
     for borrower_id in state.members:
         turn.send(Invalidate(borrower_id, state.leader_epoch, GroupDestroyed.code))
     _stop(turn, "destroyed")
+
+
+def _note_sessions_ending(turn: LeaderTurn, given: SessionsEnding) -> None:
+    turn.state.sessions_ending = True
 
 
 def _begin_stop(turn: LeaderTurn, given: StopAsked) -> None:
@@ -336,6 +341,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, Committed): ignore,
     (_S.LOADING, Instructed): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
+    (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
     (_S.LOADING, Ticked): ignore,
     (_S.LEADING, TookOver): ignore,
@@ -345,6 +351,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, Committed): note_committed,
     (_S.LEADING, Instructed): take_instruction,
     (_S.LEADING, Destroyed): _destroy,
+    (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
     (_S.LEADING, Ticked): _tick,
     (_S.STOPPING, TookOver): ignore,
@@ -354,6 +361,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, Committed): note_committed,
     (_S.STOPPING, Instructed): ignore,
     (_S.STOPPING, Destroyed): _destroy,
+    (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
     (_S.STOPPING, Ticked): ignore,
     (_S.STOPPED, TookOver): ignore,
@@ -363,6 +371,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, Committed): ignore,
     (_S.STOPPED, Instructed): ignore,
     (_S.STOPPED, Destroyed): ignore,
+    (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,
     (_S.STOPPED, Ticked): ignore,
 }

@@ -5,8 +5,9 @@ it once its client hands out nothing more, or hands out again. Grants say it too
 joins later is paused from the start. Invariants: a member that has not confirmed the pause as it is
 stands in `Leader.telling`, and is told again until it confirms or is gone. An operation concludes
 when nobody stands there, and no stream is reserved for somebody who may still hand out its records;
-one that a later operation has taken back concludes at once. This module does not know what a pause
-means to a stream.
+one that a later operation has taken back concludes at once. While the daemon ends its sessions none
+concludes otherwise: their clients are alive, and the next daemon asks them. This module does not
+know what a pause means to a stream.
 """
 
 from dssd.machines.leader.events import CancelPause, Concluded, PauseGroup
@@ -60,7 +61,8 @@ def forget(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
 def conclude_if_obeyed(turn: LeaderTurn) -> None:
     """At the end of a step: say so where every member has confirmed the pause as it is."""
     state = turn.state
-    if state.pausing and not state.telling and state.reserve is Reserve.NOTHING:
+    obeyed = not state.telling and state.reserve is Reserve.NOTHING
+    if state.pausing and obeyed and not state.sessions_ending:
         _conclude(turn)
 
 

@@ -164,6 +164,7 @@ class Leader:
         "reserve",
         "returning",
         "sessions",
+        "sessions_ending",
         "state",
         "stream_sets",
         "streams",
@@ -192,6 +193,8 @@ class Leader:
         self.members: dict[BorrowerId, Member] = {}
         self.sessions: dict[SessionId, dict[BorrowerId, None]] = {}
         """The members of each session, in the order in which they joined."""
+        self.sessions_ending = False
+        """The daemon ends them: a client of one that is gone may hand out what it has."""
         self.departed: set[BorrowerId] = set()
         """Borrowers that went within the last lease: a late request of theirs must not make them
         members again."""

@@ -13,6 +13,7 @@ from dss_core.errors import DiskFull, FrameCorrupt, StorageTopicSealed
 from dss_core.ids import StreamId
 from dss_core.producer_ids import NO_PRODUCER
 from dssd.log.adopt import adopter
+from dssd.log.limits import ADOPT_RESTED_BYTES
 from dssd.log.port import Adopted, Append, Publication
 from dssd.log.segment.file import SEGMENT_SUFFIX
 from dssd.log.settings import LogSettings
@@ -99,6 +100,42 @@ async def test_the_rows_of_the_caller_come_with_the_frames(bench: Bench) -> None
 
     assert seen == [adopted]
     assert (await bench.store.read(BanRow, (1, "a"))).row == BAN
+
+
+async def test_frames_that_rest_on_their_way_hold_no_producer_back_and_come_all_at_once(
+    bench: Bench,
+) -> None:
+    frames = [[staged(bytes(ADOPT_RESTED_BYTES))] for _ in range(3)]
+    pieces: list[int] = []
+
+    async def rest(piece_bytes: int) -> None:
+        pieces.append(piece_bytes)
+        await bench.put(b"live %d" % len(pieces))
+        assert bench.log.span(StreamId(TOPIC, 0)) == (0, len(pieces))
+
+    adopted = await bench.log.adopt(
+        TOPIC, lambda: frames, topic_epoch=1, publish=lambda _: NOTHING_MORE, rest=rest
+    )
+
+    assert pieces == [len(frame) for some in frames for frame in some]
+    assert adopted.ranges == {0: (3, 6)}
+    assert list(await bench.payloads()) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_frames_that_are_refused_behind_a_rest_leave_no_file(bench: Bench) -> None:
+    def frames() -> Iterable[list[bytes]]:
+        yield [staged(bytes(ADOPT_RESTED_BYTES))]
+        raise FrameCorrupt(reason="a test")
+
+    async def rest(_piece_bytes: int) -> None:
+        await bench.put(b"live")
+
+    with pytest.raises(FrameCorrupt):
+        await bench.log.adopt(
+            TOPIC, frames, topic_epoch=1, publish=lambda _: NOTHING_MORE, rest=rest
+        )
+    assert await bench.payloads() == {0: b"live"}
+    assert not any(name.endswith(".tmp") for name in files(bench))
 
 
 async def test_a_condition_that_does_not_hold_publishes_nothing_and_leaves_no_file(

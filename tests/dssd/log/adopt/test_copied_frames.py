@@ -11,8 +11,9 @@ import pytest
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.producer_ids import NO_PRODUCER
-from dssd.log.adopt.copied_frames import copy_frames
+from dssd.log.adopt.copied_frames import Copy, Copying
 from dssd.log.limits import ADOPT_WRITE_BYTES
+from dssd.log.port import Frames
 from dssd.log.segment.file import HEADER_BYTES
 
 PIECES = 3
@@ -34,11 +35,22 @@ def frames() -> Iterator[Sequence[bytes]]:
 
 
 def test_a_copy_holds_its_frames_in_their_order(tmp_path: Path) -> None:
-    copy = copy_frames(tmp_path / "copy-0.tmp", frames)
+    copy = copied(tmp_path / "copy-0.tmp")
     copy.close()
     content = (tmp_path / "copy-0.tmp").read_bytes()
     assert content[HEADER_BYTES:] == FRAME * len(copy.frames)
     assert len(content) == copy.size
+
+
+def copied(path: Path, given: Frames = frames) -> Copy:
+    copying = Copying(path, given)
+    try:
+        while copying.write_piece():
+            pass
+    except BaseException:
+        copying.abandon()
+        raise
+    return copying.copy
 
 
 def opened_in(folder: Path) -> list[Path]:
@@ -65,7 +77,7 @@ def test_a_piece_that_the_disk_refuses_ends_the_copy_though_later_ones_are_synce
 
     monkeypatch.setattr(os, "fdatasync", refused_once)
     with pytest.raises(OSError, match="refused"):
-        copy_frames(tmp_path / "copy-0.tmp", frames)
+        copied(tmp_path / "copy-0.tmp")
     assert list(tmp_path.iterdir()) == []
     assert opened_in(tmp_path) == []
 
@@ -76,6 +88,6 @@ def test_frames_that_are_refused_leave_no_copy_and_no_sync_under_way(tmp_path: P
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        copy_frames(tmp_path / "copy-0.tmp", broken)
+        copied(tmp_path / "copy-0.tmp", broken)
     assert list(tmp_path.iterdir()) == []
     assert opened_in(tmp_path) == []

@@ -737,12 +737,30 @@ def test_a_read_that_fails_is_tried_again_and_passes_nothing() -> None:
     assert not client.reports[1].stall
 
 
+def test_what_a_step_sends_goes_before_its_reports() -> None:
+    client = Client(records=4)
+    client.install(1, Stream([3]), subscription=1)
+    client.install(2, Stream([1] * 4), subscription=2)
+    client.feed(RevokeBegun(1, 1_000))
+    effects = client.window.step(RevokeFinished(1), 0)
+    assert [type(effect) for effect in effects] == [Deliver, Report]
+
+
 def test_what_the_group_is_done_with_is_not_read() -> None:
     client = Client()
     stream = Stream([1, 1, 1, 1])
     stream.per_read, stream.unreadable = 1, (1, 3)
     client.install(1, stream, progress=Progress(0, ((1, 3),)))
     assert client.take() == [(((0, 1),), False, 1), (((3, 4),), False, 1)]
+
+
+def test_what_the_group_is_done_with_is_not_read_where_nothing_is_left_before_it() -> None:
+    client = Client()
+    # The filter rejects what comes first, and then all is done up to the last record.
+    stream = Stream([1, 1, 1, 1], mask=((0, 1),))
+    stream.per_read, stream.unreadable = 1, (1, 3)
+    client.install(1, stream, progress=Progress(0, ((1, 3),)))
+    assert client.take() == [(((3, 4),), False, 1)]
 
 
 @pytest.mark.parametrize("stall", [False, True])

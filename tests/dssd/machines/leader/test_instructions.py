@@ -1,5 +1,7 @@
 """What operations ask of a leader: when it moves cursors, and when it says that it is done."""
 
+from dataclasses import replace
+
 import pytest
 
 from dss_core.progress import Progress, Ranges
@@ -399,6 +401,29 @@ def test_a_new_leader_makes_the_moves_that_wait() -> None:
     run.commit_all()
     assert (run.floor(0), run.floor(1)) == (0, 50)
     assert run.concluded == [7, 8]
+
+
+def test_a_new_leader_gives_up_a_move_that_was_cancelled_and_makes_the_others() -> None:
+    cancelled = replace(rewind(0), cancelled=True)
+    known = StoredStream(stream(0), Progress(10), 10, 100, None, 9)
+    run = Run(known, fresh(1), pending=(cancelled, skip(1, 50, number=8)))
+    ended = [each.ended_move for persist in run.persists for each in persist.records]
+    assert CancelledMove(7) in ended
+    assert run.concluded == []
+    run.commit_all()
+    assert (run.floor(0), run.floor(1)) == (10, 50)
+    assert sorted(run.concluded) == [7, 8]
+    assert run.saved[stream(0)].cursor_generation == 0
+
+
+def test_a_new_leader_asks_no_holder_for_a_stream_whose_move_was_cancelled() -> None:
+    run = Run(held(0, ANN), pending=(replace(rewind(0), cancelled=True),))
+    presented = StreamReport(stream(0), 3, Progress(20), 20)
+    sent = run.tell(LeaderWanted(ANN, LEADER - 1, session_of(ANN), "ann", (presented,)))
+    assert of_kind(sent, Revoke) == []
+    run.commit_all()
+    assert (run.state(0), run.concluded) == (S.GRANTED, [7])
+    assert run.leader.streams[stream(0)].progress.floor == 20
 
 
 def test_a_move_that_was_made_and_waits_by_mistake_is_not_made_again() -> None:

@@ -18,6 +18,7 @@ from dssd.machines.leader.events import (
     PresentStream,
     Received,
     SessionClosed,
+    SessionsEnding,
     StopAsked,
     StoredStream,
     StreamsChanged,
@@ -28,6 +29,7 @@ from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.machine import TRANSITIONS, step
 from dssd.machines.leader.receiving import MESSAGES
 from dssd.machines.leader.state import Leader, LeaderState, view
+from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import (
     Disconnect,
     Grant,
@@ -156,6 +158,7 @@ ONE_OF_EACH: list[LeaderInput] = [
     Committed(9, 0),
     Instructed(MoveCursors(7, ()), 0),
     Destroyed(0),
+    SessionsEnding(0),
     StopAsked(0),
     Ticked(0),
 ]
@@ -755,6 +758,25 @@ def test_a_leader_that_nobody_joined_stops_too() -> None:
     run = Run(fresh(0))
     run.pass_ms(30_000)
     assert run.stopped == ["idle"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_leader_does_not_stop_idle_while_streams_are_kept_for_who_held_them(
+    *, restarted: bool
+) -> None:
+    hasty = Leader(LEADER, timing=LeaderTiming(idle_ms=1_000))
+    run = LeaderRun(hasty, held_before(0, ANN), restarted=restarted)
+    kept_ms = hasty.timing.reserve_ms if restarted else hasty.timing.lease_ms
+    for _ in range(kept_ms // 100 - 1):
+        run.pass_ms(100)
+        run.commit_all()
+    assert run.stopped == []
+    run.pass_ms(200)
+    run.commit_all()
+    run.pass_ms(100)
+    assert run.stopped == ["idle"]
+    # Where only the leader was new, nobody knows how far its last holder went.
+    assert run.saved[stream(0)].grant == GrantRecord(3, None, ANN + b" before")
 
 
 def test_a_stop_saves_what_is_known_first() -> None:

@@ -7,6 +7,8 @@ from dssd.machines.leader.events import (
     LeaderInput,
     PauseGroup,
     SessionClosed,
+    SessionsEnding,
+    StopAsked,
     StoredStream,
     Ticked,
     TookOver,
@@ -16,6 +18,7 @@ from dssd.machines.leader.state import Leader
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import (
+    Disconnect,
     Grant,
     LeaderWanted,
     LeaseStreams,
@@ -131,6 +134,30 @@ def test_a_member_whose_client_is_gone_does_not_hold_a_pause() -> None:
     assert run.concluded == [7]
 
 
+def test_a_member_that_goes_with_its_daemon_holds_a_pause_for_the_next_one() -> None:
+    run = Run()
+    run.join(ANN)
+    run.join(BOB)
+    run.instruct(7, paused=True)
+    run.obey(BOB, 1)
+    run.feed(SessionsEnding(run.now_ms))
+    for name in (ANN, BOB):
+        run.tell(Disconnect(name, LEADER, ()))
+        run.feed(SessionClosed(session_of(name), run.now_ms))
+    run.feed(StopAsked(run.now_ms))
+    run.commit_all()
+    assert (run.stopped, run.concluded) == (["asked"], [])
+
+
+def test_a_pause_that_is_taken_back_as_the_daemon_stops_concludes() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.feed(SessionsEnding(run.now_ms))
+    run.instruct(8, paused=False)
+    assert run.concluded == [7]
+
+
 @pytest.mark.parametrize(("change", "leader"), [(0, LEADER), (1, LEADER - 1)])
 def test_a_confirmation_of_another_change_or_another_leader_is_late(
     change: int, leader: int
@@ -212,6 +239,8 @@ def test_a_leader_without_members_does_not_stop_before_a_pause_has_concluded() -
     assert run.stopped == []
     run.pass_ms(run.leader.timing.lease_ms)
     assert run.concluded == [7]
+    run.commit_all()
+    run.pass_ms(100)
     assert run.stopped == ["idle"]
 
 

@@ -2,11 +2,11 @@
 
 from dssd.events.model import Event
 from dssd.leaders.limits import TAKE_OVER_MS_MAX
-from dssd.leaders.take_overs import TakeOvers
+from dssd.leaders.lost_members import LostMembers
 from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
 from dssd.machines.leader.state import Leader
-from dssd.machines.messages import Disconnect, LeaderWanted
-from support.played_leader import LEADER, LeaderRun, fresh, session_of
+from dssd.machines.messages import Disconnect, LeaderWanted, Revoke
+from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of
 
 STREAMS = 4
 
@@ -16,7 +16,7 @@ class Watched:
 
     def __init__(self, *members: bytes) -> None:
         self.told: list[Event] = []
-        self.take_overs = TakeOvers("g@orders/#", self.told.append)
+        self.lost_members = LostMembers("g@orders/#", self.told.append)
         self.run = LeaderRun(Leader(LEADER), *(fresh(at) for at in range(STREAMS)))
         self.run.commit_all()
         for name in members:
@@ -26,7 +26,7 @@ class Watched:
 
     def give(self, given: LeaderInput) -> None:
         self.run.feed(given)
-        self.take_overs.look(self.run.leader, given.now_ms)
+        self.lost_members.look(self.run.leader, given.now_ms)
 
     def pass_ms(self, ms: int) -> None:
         """Let time pass, with all that is to be stored stored."""
@@ -37,7 +37,7 @@ class Watched:
 
     def kill(self, name: bytes) -> None:
         """As a session does whose client is gone: its borrowers say how they stand."""
-        self.take_overs.miss(session_of(name), self.run.leader, self.run.now_ms)
+        self.lost_members.miss(session_of(name), self.run.leader, self.run.now_ms)
         self.leave(name)
 
     def leave(self, name: bytes) -> None:
@@ -83,3 +83,16 @@ def test_a_member_that_comes_back_took_its_streams_itself() -> None:
     watched.give(Received(wanted, watched.run.now_ms))
     watched.pass_ms(2_000)
     assert watched.told[0].fields["taken_by"] == "ann took 4"
+
+
+def test_a_member_that_is_killed_while_it_gives_streams_back_is_told_of() -> None:
+    watched = Watched(b"ann")
+    wanted = LeaderWanted(b"bob", LEADER, session_of(b"bob"), "bob", ())
+    watched.give(Received(wanted, watched.run.now_ms))
+    watched.pass_ms(1_000)
+    assert of_kind(watched.run.sent, Revoke)
+    assert not held(watched, b"bob")
+    watched.kill(b"ann")
+    watched.pass_ms(1_000)
+    (event,) = watched.told
+    assert event.sentence.startswith("ann went without leaving; of 4 streams, bob took 4 within ")

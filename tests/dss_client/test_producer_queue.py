@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from dss_client._frame_queue import Ack, FrameQueue, PendingFrame
+from dss_client._producer_queue import Ack, FrameQueue, PendingFrame
 from dss_core.errors import DiskFull, DssError, SequenceGap, SequenceTooOld
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 

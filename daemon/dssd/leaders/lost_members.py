@@ -19,7 +19,7 @@ Names = Counter[str]
 """Of clients, with streams."""
 
 
-class TakeOvers:
+class LostMembers:
     """Of one leader."""
 
     def __init__(self, group: str, note: Note) -> None:
@@ -43,6 +43,11 @@ class TakeOvers:
             self._gone.add(member.borrower_id)
             self._lost[member.client_id] += len(member.streams - self._orphans)
             self._orphans |= member.streams
+
+    @property
+    def told_by_ms(self) -> int | None:
+        """When they are told of at the latest, once there is a look; None: nobody is missed."""
+        return self._since_ms + TAKE_OVER_MS_MAX if self._orphans else None
 
     def look(self, leader: Leader, now_ms: int) -> None:
         """See who has the streams of the missed by now."""
