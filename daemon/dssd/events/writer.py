@@ -101,6 +101,8 @@ class Writer:
                 rest_s = await self._write_all()
                 if stopping:
                     break
+                if self._stopping:
+                    continue  # Its bells may have rung while this wrote, and silenced them.
                 await _set_within(self._urgent, rest_s)
                 await _set_within(self._work, EVENTS_TRIM_EVERY_S)
         finally:

@@ -122,6 +122,17 @@ async def test_what_is_noted_before_the_end_is_kept(store: Store, clock: Clock) 
         await events.tell(slow("later"))
 
 
+async def test_an_end_during_a_commit_does_not_wait_for_more(store: Wilful, clock: Clock) -> None:
+    async with asyncio.timeout(5):
+        async with await Events.open(store, clock) as events:
+            store.gate.clear()
+            store.asked.clear()
+            telling = asyncio.create_task(events.tell(slow()))
+            await store.asked.wait()
+            asyncio.get_running_loop().call_soon(store.gate.set)
+        assert await telling == 1
+
+
 async def test_an_event_is_one_line_of_the_log_whatever_a_client_is_called(
     events: Events, caplog: pytest.LogCaptureFixture
 ) -> None:
