@@ -271,10 +271,6 @@ TAIL_CACHE_BYTES_MAX = 64 << 20
 TAIL_CACHE_OVERHEAD_BYTES = 512
 """What a cached run costs beside its bytes; keeps many small ones within the bound."""
 
-TAIL_ENTRIES_AT_ONCE = 256
-"""Of the frames in memory, how many batches a read takes between two looks at the
-clock: some 60 us."""
-
 LOG_DESCRIPTORS_MAX = 256
 """Segment files open for reading at a time."""
 

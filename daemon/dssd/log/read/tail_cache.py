@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_core.ids import StreamId
-from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES, TAIL_ENTRIES_AT_ONCE
+from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
+from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
 from dssd.log.writer_messages import FrameParts, StoredFrames
 
 
