@@ -1,4 +1,4 @@
-"""Bounds of what the log adopts and remembers of producers, with units last and reasons."""
+"""Bounds of what the log adopts, reads at once and remembers of producers, with units last and reasons."""
 
 PRODUCERS_MAX = 250_000
 """Producers, counted once a stream, whose last sequences are kept: a start reads all of them within
@@ -38,3 +38,7 @@ ADOPT_RESTED_BYTES = 256 << 10
 
 ADOPT_READ_BYTES = 1 << 20
 """They are read again in pieces of this size, which stay in the processor's cache."""
+
+TAIL_ENTRIES_AT_ONCE = 256
+"""Of the frames in memory, how many batches a read takes between two looks at the
+clock: some 60 us."""

@@ -8,7 +8,9 @@ for too long. If the filter rejects the subjects of a frame, only its head is re
 """
 
 import time
-from itertools import chain, takewhile
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, chain, takewhile
 from pathlib import Path
 
 import xxhash
@@ -144,13 +146,13 @@ class Reader:
                 chunk.lose(stream.start)
             if chunk.full or chunk.at >= stream.end:
                 return True
-            cached = self._tail.at(reading.stream, chunk.at)
-            if cached is None:
+            cached = self._tail.from_offset(reading.stream, chunk.at)
+            if not cached:
                 return False
             if matching is None:
                 _take_cached(chunk, cached)
             else:
-                self._judge_cached(reading, cached, matching)
+                self._judge_cached(reading, cached[0], matching)
             if reading.over:
                 return True
 
@@ -387,12 +389,26 @@ class Reader:
         return headers
 
 
-def _take_cached(chunk: ChunkBuilder, cached: CachedFrames) -> None:
+def _take_cached(chunk: ChunkBuilder, cached: Sequence[CachedFrames]) -> None:
     """Take cached frames from the next offset on, as many as fit."""
-    if chunk.at == cached.base and cached.bytes <= chunk.room_bytes:
-        pieces = chain.from_iterable(cached.frames)
-        chunk.take(pieces, cached.bytes, cached.base, cached.end)
-        return
+    whole = _whole_entries(chunk, cached)
+    if whole:
+        pieces = chain.from_iterable(chain.from_iterable([each.frames for each in whole]))
+        chunk.take(pieces, sum([each.bytes for each in whole]), whole[0].base, whole[-1].end)
+    if len(whole) < len(cached):
+        _take_frames(chunk, cached[len(whole)])
+
+
+def _whole_entries(chunk: ChunkBuilder, cached: Sequence[CachedFrames]) -> Sequence[CachedFrames]:
+    """Those that fit in one piece."""
+    if chunk.at != cached[0].base:
+        return ()
+    sizes = accumulate([each.bytes for each in cached])
+    return cached[: bisect_right(list(sizes), chunk.room_bytes)]
+
+
+def _take_frames(chunk: ChunkBuilder, cached: CachedFrames) -> None:
+    """Take frames of an entry from the next offset on, one by one, as many as fit."""
     first = cached.frame_at(chunk.at)
     ends = (*cached.bases[first + 1 :], cached.end)
     for parts, base, end in zip(cached.frames[first:], cached.bases[first:], ends, strict=True):

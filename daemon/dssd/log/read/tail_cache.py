@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
+from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
 from dssd.log.writer_messages import FrameParts, StoredFrames
 
 
@@ -106,6 +107,17 @@ class TailCache:
         entry = tail.entries[number]
         assert entry is not None
         return entry if offset < entry.end else None
+
+    def from_offset(self, stream: StreamId, offset: int) -> Sequence[CachedFrames]:
+        """The entry that holds the offset and some behind it; nothing where none holds it."""
+        tail = self._streams.get(stream)
+        if tail is None:
+            return ()
+        number = bisect_right(tail.bases, offset, lo=tail.gone) - 1
+        if number < tail.gone:
+            return ()
+        found = tail.entries[number : number + TAIL_ENTRIES_AT_ONCE]
+        return [entry for entry in found if entry is not None and offset < entry.end]
 
     def start(self, stream: StreamId) -> int | None:
         """The first offset that an entry of the stream holds, or None."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES
+from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.segment.file import SegmentId
 from dssd.log.segment.index_file import RUNS_PER_LEAF
@@ -126,7 +127,7 @@ async def test_a_read_answers_in_time_with_what_it_has(
     bench = make_bench(LogSettings(read_loop_us=0, run_bytes_max=100))
     await bench.prepare()
     await bench.open()
-    records = RUNS_PER_LEAF + 10
+    records = max(RUNS_PER_LEAF, TAIL_ENTRIES_AT_ONCE) + 10
     for number in range(records):
         await bench.put(b"%d" % number)
     for _ in range(2):
