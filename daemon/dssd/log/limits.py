@@ -1,4 +1,4 @@
-"""Bounds of what the log adopts, reads at once and remembers of producers, with units last and reasons."""
+"""Bounds of what the log adopts, reads at once and remembers of producers, with reasons."""
 
 PRODUCERS_MAX = 250_000
 """Producers, counted once a stream, whose last sequences are kept: a start reads all of them within
