@@ -228,7 +228,7 @@ class Appender:
         stream = state.streams[stored.partition]
         stream.grow(segment, stored.end)
         self._tail.add(stored)
-        self.stored_frames += len(stored.frames)
+        self.stored_frames += len(stored.bases)
         self.stored_records += stored.end - stored.base
         self.stored_bytes += stored.bytes
         if stored.may_be_lost:

@@ -14,8 +14,8 @@ from dssd.log.segment.run_index import OpenRun, Run
 from dssd.log.sequences import Producers
 
 Result = Appended | BaseException
-FrameParts = tuple[bytes, bytes | memoryview]
-"""The stamped header of a frame, and all that follows it."""
+Pieces = list[bytes | memoryview]
+"""Of frames, two each: its stamped header, and all that follows it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class StoredFrames(NamedTuple):
     run: Run
     """The run that ends with these frames."""
     bases: list[int]
-    frames: list[FrameParts]
+    pieces: Pieces
     bytes: int
     may_be_lost: bool = False
     """Whether some of them may be reported before they are durable."""

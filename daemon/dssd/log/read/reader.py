@@ -157,8 +157,8 @@ class Reader:
                 return True
 
     def _judge_cached(self, reading: _Read, cached: CachedFrames, matching: TopicFilter) -> None:
-        for index in range(cached.frame_at(reading.chunk.at), len(cached.frames)):
-            head, rest = cached.frames[index]
+        for index in range(cached.frame_at(reading.chunk.at), len(cached.bases)):
+            head, rest = cached.pieces[2 * index : 2 * index + 2]
             some = b"".join((head, rest[:READ_HEAD_BYTES]))
             header = read_header(head)
             whole = some if len(some) == header.frame_bytes else None
@@ -393,7 +393,7 @@ def _take_cached(chunk: ChunkBuilder, cached: Sequence[CachedFrames]) -> None:
     """Take cached frames from the next offset on, as many as fit."""
     whole = _whole_entries(chunk, cached)
     if whole:
-        pieces = chain.from_iterable(chain.from_iterable([each.frames for each in whole]))
+        pieces = chain.from_iterable([each.pieces for each in whole])
         chunk.take(pieces, sum([each.bytes for each in whole]), whole[0].base, whole[-1].end)
     if len(whole) < len(cached):
         _take_frames(chunk, cached[len(whole)])
@@ -411,8 +411,9 @@ def _take_frames(chunk: ChunkBuilder, cached: CachedFrames) -> None:
     """Take frames of an entry from the next offset on, one by one, as many as fit."""
     first = cached.frame_at(chunk.at)
     ends = (*cached.bases[first + 1 :], cached.end)
-    for parts, base, end in zip(cached.frames[first:], cached.bases[first:], ends, strict=True):
-        chunk.take(parts, sum(map(len, parts)), base, end)
+    for index, end in enumerate(ends, first):
+        parts = cached.pieces[2 * index : 2 * index + 2]
+        chunk.take(parts, sum(map(len, parts)), cached.bases[index], end)
         if chunk.full:
             return
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
 from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
-from dssd.log.writer_messages import FrameParts, StoredFrames
+from dssd.log.writer_messages import Pieces, StoredFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CachedFrames:
     time_us: int
     """All of them were appended at this time."""
     bases: Sequence[int]
-    frames: Sequence[FrameParts]
+    pieces: Pieces
     bytes: int
 
     def frame_at(self, offset: int) -> int:
@@ -79,7 +79,7 @@ class TailCache:
         if tail is None:
             tail = self._streams[stream] = _StreamTail(stream)
         entry = CachedFrames(
-            stored.base, stored.end, stored.time_us, stored.bases, stored.frames, stored.bytes
+            stored.base, stored.end, stored.time_us, stored.bases, stored.pieces, stored.bytes
         )
         tail.bases.append(stored.base)
         tail.entries.append(entry)
@@ -130,4 +130,4 @@ class TailCache:
 
 
 def _cost(entry: CachedFrames) -> int:
-    return entry.bytes + TAIL_CACHE_OVERHEAD_BYTES * len(entry.frames)
+    return entry.bytes + TAIL_CACHE_OVERHEAD_BYTES * len(entry.bases)

@@ -204,7 +204,7 @@ class Housekeeper:
         if runs is None:
             runs = segment.runs[stored.partition] = StreamRuns()
         runs.put(stored.run, stored.time_us)
-        segment.frames += len(stored.frames)
+        segment.frames += len(stored.bases)
 
     def note_written(self, state: StorageTopicState | None, file: WrittenFile) -> None:
         """Note that a file grew; mark it if its watermark or its marks are far behind."""

@@ -36,7 +36,7 @@ from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.writer_messages import (
     AppendCall,
     Batch,
-    FrameParts,
+    Pieces,
     Result,
     StoredFrames,
     WriterTopic,
@@ -52,7 +52,7 @@ class _Pending:
 
     base: int
     bases: list[int] = field(default_factory=list)
-    frames: list[FrameParts] = field(default_factory=list)
+    pieces: Pieces = field(default_factory=list)
     bytes: int = 0
     may_be_lost: bool = False
 
@@ -163,10 +163,9 @@ class GroupCommit:
         file = pending.topic.file
         assert file is not None
         pending.size_before = file.size
-        buffers: list[bytes | memoryview] = []
+        buffers: Pieces = []
         for stream in pending.streams.values():
-            for parts in stream.frames:
-                buffers += parts
+            buffers += stream.pieces
         try:
             self._open_files.use(file)
             file.write(buffers, sum(stream.bytes for stream in pending.streams.values()))
@@ -221,8 +220,7 @@ class GroupCommit:
             end = topic.ends[partition]
             new = Run(stream.base, end, position, stream.bytes, pending.time_us, 0)
             open_run = topic.open_runs.setdefault(partition, OpenRun())
-            pieces = (piece for parts in stream.frames for piece in parts)
-            run = open_run.add(new, pieces, self._run_bytes_max)
+            run = open_run.add(new, stream.pieces, self._run_bytes_max)
             batch.stored.append(
                 StoredFrames(
                     topic.file.segment,
@@ -232,12 +230,12 @@ class GroupCommit:
                     pending.time_us,
                     run,
                     stream.bases,
-                    stream.frames,
+                    stream.pieces,
                     stream.bytes,
                     stream.may_be_lost,
                 )
             )
-            topic.frames += len(stream.frames)
+            topic.frames += len(stream.bases)
             position += stream.bytes
         batch.files.append(WrittenFile(topic.file.segment, topic.file.size, pending.wants_sync))
 
@@ -283,7 +281,7 @@ def _place(pending: _PendingFile, append: Append, header: FrameHeader) -> FirstA
         storage_topic_id=topic.storage_topic_id,
     )
     stream.bases.append(base)
-    stream.frames.append((head, memoryview(append.frame)[HEADER_BYTES:]))
+    stream.pieces += (head, memoryview(append.frame)[HEADER_BYTES:])
     stream.bytes += header.frame_bytes
     topic.ends[partition] = base + header.records
     answer = FirstAnswer(base, header.records, pending.time_us)

@@ -14,17 +14,17 @@ from dssd.log.segment.file import SegmentId
 from dssd.log.segment.index_file import RUNS_PER_LEAF
 from dssd.log.segment.run_index import Run
 from dssd.log.settings import LogSettings
-from dssd.log.writer_messages import FrameParts, StoredFrames
+from dssd.log.writer_messages import Pieces, StoredFrames
 
 Bench = Any
 
 
 def stored(partition: int, base: int, frames: int, size: int) -> StoredFrames:
     bases = list(range(base, base + frames))
-    parts: list[FrameParts] = [(b"h" * 84, b"x" * (size - 84))] * frames
+    pieces: Pieces = [b"h" * 84, b"x" * (size - 84)] * frames
     run = Run(base, base + frames, 0, size * frames, 5, 0)
     return StoredFrames(
-        SegmentId(7, 1), partition, base, base + frames, 5, run, bases, parts, size * frames
+        SegmentId(7, 1), partition, base, base + frames, 5, run, bases, pieces, size * frames
     )
 
 
