@@ -250,7 +250,10 @@ class Reader:
             if not reading.still_there(segment):
                 return 0
             # Copied, so that the bytes between them are not kept in memory.
-            pieces = [bytes(data[run.position - first.position :][: run.length]) for run in runs]
+            starts = [run.position - first.position for run in runs]
+            pieces = [
+                bytes(data[at : at + run.length]) for at, run in zip(starts, runs, strict=True)
+            ]
             whole = sum(1 for _ in takewhile(_is_whole, zip(runs, pieces, strict=True)))
             if whole:
                 taken = pieces[:whole]
