@@ -394,20 +394,13 @@ class Reader:
 
 def _take_cached(chunk: ChunkBuilder, cached: Sequence[CachedFrames]) -> None:
     """Take cached frames from the next offset on, as many as fit."""
-    whole = _whole_entries(chunk, cached)
+    sizes = list(accumulate([each.bytes for each in cached]))
+    whole = bisect_right(sizes, chunk.room_bytes) if chunk.at == cached[0].base else 0
     if whole:
-        pieces = chain.from_iterable([each.pieces for each in whole])
-        chunk.take(pieces, sum([each.bytes for each in whole]), whole[0].base, whole[-1].end)
-    if len(whole) < len(cached):
-        _take_frames(chunk, cached[len(whole)])
-
-
-def _whole_entries(chunk: ChunkBuilder, cached: Sequence[CachedFrames]) -> Sequence[CachedFrames]:
-    """Those that fit in one piece."""
-    if chunk.at != cached[0].base:
-        return ()
-    sizes = accumulate([each.bytes for each in cached])
-    return cached[: bisect_right(list(sizes), chunk.room_bytes)]
+        pieces = chain.from_iterable([each.pieces for each in cached[:whole]])
+        chunk.take(pieces, sizes[whole - 1], chunk.at, cached[whole - 1].end)
+    if whole < len(cached):
+        _take_frames(chunk, cached[whole])
 
 
 def _take_frames(chunk: ChunkBuilder, cached: CachedFrames) -> None:

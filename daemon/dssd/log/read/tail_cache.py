@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from dss_core.ids import StreamId
 from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
@@ -98,26 +99,20 @@ class TailCache:
 
     def at(self, stream: StreamId, offset: int) -> CachedFrames | None:
         """The entry that holds the offset, or None."""
-        tail = self._streams.get(stream)
-        if tail is None:
-            return None
-        number = bisect_right(tail.bases, offset, lo=tail.gone) - 1
-        if number < tail.gone:
-            return None
-        entry = tail.entries[number]
-        assert entry is not None
-        return entry if offset < entry.end else None
+        return next(iter(self.from_offset(stream, offset, 1)), None)
 
-    def from_offset(self, stream: StreamId, offset: int) -> Sequence[CachedFrames]:
-        """The entry that holds the offset and some behind it; nothing where none holds it."""
+    def from_offset(
+        self, stream: StreamId, offset: int, entries_max: int = TAIL_ENTRIES_AT_ONCE
+    ) -> Sequence[CachedFrames]:
+        """The entry that holds the offset and those behind it; none where none holds it."""
         tail = self._streams.get(stream)
         if tail is None:
             return ()
         number = bisect_right(tail.bases, offset, lo=tail.gone) - 1
         if number < tail.gone:
             return ()
-        found = tail.entries[number : number + TAIL_ENTRIES_AT_ONCE]
-        return [entry for entry in found if entry is not None and offset < entry.end]
+        found = cast("list[CachedFrames]", tail.entries[number : number + entries_max])
+        return found if offset < found[0].end else ()
 
     def start(self, stream: StreamId) -> int | None:
         """The first offset that an entry of the stream holds, or None."""

@@ -55,6 +55,10 @@ def test_the_newest_entries_of_all_streams_stay_within_the_bound(
             else:
                 assert entry is not None
                 assert entry.bases[entry.frame_at(offset)] == offset
+                found = tail.from_offset(StreamId(7, partition), offset)
+                assert found[0] is entry
+                assert [each.end for each in found[:-1]] == [each.base for each in found[1:]]
+                assert found[-1].end == ends[partition]
         assert tail.at(StreamId(7, partition), ends[partition]) is None
 
 
