@@ -131,14 +131,16 @@ class LeaderHost:
         if acting is not None:
             self._feed(acting, Received(message, self.host.now_ms()))
 
-    def close_session(self, session_id: SessionId, group_ids: Collection[int]) -> None:
+    def close_session(
+        self, session_id: SessionId, group_ids: Collection[int], silent_ms: int | None
+    ) -> None:
         """A client's connection closed; it has borrowers in these groups."""
         if not self.up:
             return
         for group_id in sorted(group_ids):
             acting = self.leading.get(group_id)
             if acting is not None:
-                self._feed(acting, SessionClosed(session_id, self.host.now_ms()))
+                self._feed(acting, SessionClosed(session_id, self.host.now_ms(), silent_ms))
 
     def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
         """A topic grew, was sealed, or lost streams."""
