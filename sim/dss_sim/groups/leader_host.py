@@ -38,6 +38,7 @@ from dssd.machines.leader.events import (
     Instruction,
     LeaderEffect,
     LeaderInput,
+    PauseGroup,
     Persist,
     PresentStream,
     Received,
@@ -255,7 +256,9 @@ class LeaderHost:
         for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
-            self._feed(acting, given)
+            # What was asked of the pause as it began is older than how the group stands by now.
+            if not (isinstance(given, Instructed) and isinstance(given.instruction, PauseGroup)):
+                self._feed(acting, given)
 
     # Leading
 
