@@ -23,6 +23,7 @@ from dss_client._handout import Handout
 from dss_client._listeners import Listener
 from dss_client._settle_on_wire import settle_of
 from dss_client.limits import (
+    ACKED_RANGES_KEPT,
     CREDIT_PARTS,
     ENDED_GRANTS_MAX,
     PING_OF_LEASE,
@@ -59,6 +60,8 @@ class Attachment:
         """Grants that are over, the oldest first: what the daemon still refuses is counted."""
         self._reports: list[GrantReport] = []
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
+        self._kept: deque[int] = deque()
+        """The grants that remember acks, by number and in the order of those; the oldest first."""
         self._taken_bytes = 0
         """That came since the last report."""
         self._wake = asyncio.Event()
@@ -438,7 +441,16 @@ class Attachment:
         if report is not None:
             self._reports.append(report)
             if report.acked:
+                self._keep(grant, report.acked)
                 self._listener.acked(grant.subscription)
+
+    def _keep(self, grant: HeldGrant, acked: Ranges) -> None:
+        """Remember them: the daemon may have sent some of these records again before it hears."""
+        self._kept.extend(grant.number for each in acked if grant.keep_acked(each))
+        while len(self._kept) > ACKED_RANGES_KEPT:
+            oldest = self._grants.get(self._kept.popleft())
+            if oldest is not None:
+                oldest.forget_oldest_acked()
 
     def _token(self, grant: HeldGrant, waiters: list[asyncio.Future[None]]) -> int:
         token = next(self._tokens)

@@ -8,6 +8,7 @@ and what `Subscription.run` handed out while an earlier record still waited ther
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
@@ -91,6 +92,7 @@ class HeldGrant:
         "_early",
         "_handing_out",
         "_held",
+        "_kept",
         "_late",
         "_naks",
         "_progressed",
@@ -168,6 +170,8 @@ class HeldGrant:
         """Acknowledged, and somebody waits for that to be durable."""
         self._waiters: list[asyncio.Future[None]] = []
         self._held: Ranges = ()
+        self._kept: deque[Range] = deque()
+        """Acknowledged and reported, the oldest first; whoever reports bounds it."""
         self._refused: set[int] = set()
         """Offsets that are to come again; bounded by the credit given to the daemon."""
         self._late = 0
@@ -278,6 +282,24 @@ class HeldGrant:
             return False
         return not _contains(self._held, offset)
 
+    def keep_acked(self, reported: Range) -> bool:
+        """Remember an ack that was reported; whether that takes more room."""
+        if self._kept and self._kept[-1][1] == reported[0]:
+            self._kept[-1] = self._kept[-1][0], reported[1]
+            return False
+        self._kept.append(reported)
+        return True
+
+    def forget_oldest_acked(self) -> None:
+        """Of the acks that are remembered."""
+        self._kept.popleft()
+
+    def acked_before(self, ranges: Ranges) -> Ranges:
+        """What of these is a copy of a record whose ack was reported, as far as remembered."""
+        if not self._kept:
+            return ()
+        return _without(ranges, _without(ranges, normalised(self._kept)))
+
     def has_refused(self, offset: int) -> bool:
         """Whether an offset was refused, and neither came again nor was acknowledged since."""
         return offset in self._refused and not self.has_acked(offset)
@@ -381,6 +403,7 @@ class HeldGrant:
         self._late += total(normalised(self._ranges))
         self._ranges.clear()
         self._naks.clear()
+        self._kept.clear()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(reason)

@@ -3,7 +3,8 @@
 Invariant: each of its records is handed out at most once, whichever way the user takes them:
 one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one. What is
 left of it may instead be taken for `run`, which hands it out in its own order. A record that came
-again while its hand-out before was not settled is *left out* once that one is acknowledged.
+again is *left out* where its hand-out before is acknowledged: it was when it came, and the ack was
+on its way to the daemon, or it has been since.
 """
 
 from bisect import bisect_right
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from dss_client._acks import offset_ranges
 from dss_client._grant import HeldGrant
 from dss_client.record import DeliveredBatch, DeliveredRecord, made
-from dss_core.progress import Ranges, clipped, complement, normalised, without
+from dss_core.progress import Ranges, clipped, complement, normalised, total, without
 
 if TYPE_CHECKING:
     from dss_core.decode import DecodedBatch, Row
@@ -27,6 +28,7 @@ class Handout:
 
     __slots__ = (
         "_ahead",
+        "_came_again",
         "_copies",
         "_decoded",
         "_frames",
@@ -77,11 +79,12 @@ class Handout:
         self._rows: Iterator[Row] | None = None
         self._ahead: Iterator[Row] | None = None
         """Put back; perhaps taken again since."""
+        self._came_again = redelivered
         self._unsettled = (grant.unsettled() if redelivered else None) or None
         self._copies: set[int] = set()
         """Offsets in it whose hand-out before was not settled when it came."""
         self.left_out: set[int] = set()
-        """Those of them that were acknowledged since, as far as was looked."""
+        """What is acknowledged of what came again, as far as was looked."""
 
     @property
     def stream(self) -> str:
@@ -104,6 +107,9 @@ class Handout:
             )
             if self._unsettled is not None:
                 self._copies = self._unsettled.among(self.ranges)
+            # What was refused comes again most often, and costs no look at what is acknowledged.
+            if self._came_again and total(self.ranges) > len(self._copies):
+                self._leave_out(self.grant.acked_before(self.ranges))
         return self._decoded
 
     def rows(self) -> "Iterator[Row]":
@@ -117,7 +123,7 @@ class Handout:
         rows = self._rows
         if self._ahead is not None:
             rows = chain(self._ahead, rows)
-        return rows if self._unsettled is None else self._not_acked(rows)
+        return rows if self._unsettled is None and not self.left_out else self._not_acked(rows)
 
     def records(self) -> Iterator[DeliveredRecord]:
         """The same, made into records as they are taken."""
@@ -148,18 +154,25 @@ class Handout:
 
     def leave_out_acked(self) -> bool:
         """Leave out what came again and is acknowledged by now; whether that is any more."""
+        if not self._came_again:
+            return False
+        offsets = self.decoded.offsets
         before = len(self.left_out)
         if self._unsettled is not None:
-            self._look_at(self.decoded.offsets[self._next_at() :])
+            self._look_at(offsets[self._next_at() :])
         return len(self.left_out) > before
 
     def _look_at(self, offsets: Iterable[int]) -> None:
         acked = self._copies.intersection(offsets)
         acked = {at for at in acked if self.grant.has_acked(at)}
         if acked:
-            self.left_out |= acked
-            self._copies -= acked
-            self.ranges = without(self.ranges, offset_ranges([*acked]))
+            self._leave_out(offset_ranges([*acked]))
+
+    def _leave_out(self, acked: Ranges) -> None:
+        if acked:
+            self.left_out.update(at for part in acked for at in range(*part))
+            self._copies -= self.left_out
+            self.ranges = without(self.ranges, acked)
 
     def _next_at(self) -> int:
         return bisect_right(self.decoded.offsets, self.last_offset)

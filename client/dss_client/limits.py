@@ -33,6 +33,10 @@ FAILURES_KEPT_MAX = 100
 YIELD_EVERY_S = 0.005
 """Handing out buffered records never holds the event loop longer than this."""
 
+ACKED_RANGES_KEPT = CREDIT_RECORDS
+"""So many ranges of acks that were reported last a session remembers, 1 MB at most: copies of their
+records that cross the reports may come still, and no more are out with the usual credit."""
+
 CREDIT_PARTS = 2
 """Where acks for this part of the credit wait, they go out at once."""
 

@@ -309,3 +309,18 @@ def test_what_comes_after_the_end_is_dropped_and_counted() -> None:
     grant.touch()
     assert grant.late == 4
     assert touches == []
+
+
+def test_acks_that_follow_each_other_are_remembered_as_one_range_until_the_grant_is_over() -> None:
+    grant = grant_of()
+    assert [grant.keep_acked(each) for each in ((10, 12), (12, 20), (22, 23))] == [
+        True,
+        False,
+        True,
+    ]
+    assert grant.acked_before(((8, 30),)) == ((10, 20), (22, 23))
+    assert grant.acked_before(((20, 22), (23, 30))) == ()
+    grant.forget_oldest_acked()
+    assert grant.acked_before(((8, 30),)) == ((22, 23),)
+    grant.end(GrantNotHeld(grant="t/0/0"))
+    assert grant.acked_before(((8, 30),)) == ()

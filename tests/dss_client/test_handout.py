@@ -1,14 +1,18 @@
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 import dss_client
+from dss_api.v1.sessions_pb2 import Deliver
 from dss_client import DeliveredRecord, Subscription
+from dss_client import _attachment as attachments
 from dss_client import subscription as subscriptions
 from dss_client.testing import MemoryDaemon, until
 from dss_core.build import build_frame
 from dss_core.columns import Columns
+from dss_core.progress import Progress
 
 WAYS = ("one by one", "batches", "fetch")
 
@@ -25,10 +29,10 @@ def fill(daemon: MemoryDaemon, count: int) -> None:
 
 
 @asynccontextmanager
-async def with_copies(
-    daemon: MemoryDaemon, *, refused: bool = False
+async def in_hand(
+    daemon: MemoryDaemon,
 ) -> AsyncIterator[tuple[Subscription, list[DeliveredRecord]]]:
-    """A subscription with six records in hand, copies of which wait in its queue."""
+    """A subscription with six records in hand."""
     daemon.hold_back = True
     fill(daemon, 6)
     async with (
@@ -36,7 +40,15 @@ async def with_copies(
         client.subscribe("$share/g/t/#") as subscription,
     ):
         daemon.deliver(1)
-        records = await subscription.fetch(6)
+        yield subscription, await subscription.fetch(6)
+
+
+@asynccontextmanager
+async def with_copies(
+    daemon: MemoryDaemon, *, refused: bool = False
+) -> AsyncIterator[tuple[Subscription, list[DeliveredRecord]]]:
+    """The same, where copies of them wait in its queue."""
+    async with in_hand(daemon) as (subscription, records):
         if refused:
             for record in records:
                 await record.nak(0)
@@ -136,3 +148,80 @@ async def test_a_copy_that_nobody_acknowledged_is_handed_out_and_settled(
                 break
         assert daemon.streams[0].progress.floor == 6
         assert [record.acked for record in records] == [True] * 6
+
+
+def send_copies(daemon: MemoryDaemon) -> None:
+    """Let all six records come once more, as a daemon sends them that has not heard of any ack."""
+    [(_, frame), *_] = daemon.streams[0].frames
+    daemon.say(deliver=Deliver(grant=1, frames=frame, redelivered=True, attempt=2))
+
+
+async def reported(daemon: MemoryDaemon, *records: DeliveredRecord) -> None:
+    """Acknowledge records without waiting for it, until the daemon has heard of that."""
+    for record in records:
+        await record.ack()
+    stream = daemon.streams[0]
+    await until(lambda: all(record.offset in covered(stream.progress) for record in records))
+
+
+def covered(progress: Progress) -> set[int]:
+    """The offsets that are acknowledged."""
+    return {
+        at for start, end in ((0, progress.floor), *progress.ranges) for at in range(start, end)
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_copy_that_crossed_the_report_of_an_ack_is_not_handed_out(
+    daemon: MemoryDaemon, way: str
+) -> None:
+    async with in_hand(daemon) as (subscription, records):
+        await reported(daemon, records[0], records[2], records[3])
+        send_copies(daemon)
+        await records[1].ack(sync=True)
+        seen: list[int] = []
+        while len(seen) < 2:
+            seen += await taken(subscription, way)
+        assert seen == [4, 5]
+        assert await subscription.fetch(1, timeout=0.01) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_of_copies_that_are_all_acknowledged_none_is_handed_out(
+    daemon: MemoryDaemon, way: str
+) -> None:
+    async with in_hand(daemon) as (subscription, records):
+        await reported(daemon, *records)
+        send_copies(daemon)
+        fill(daemon, 1)
+        daemon.deliver(1)
+        assert await taken(subscription, way) == [6]
+
+
+async def test_a_run_does_not_handle_a_copy_that_crossed_the_report_of_an_ack(
+    daemon: MemoryDaemon,
+) -> None:
+    handled: list[int] = []
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+
+    async with in_hand(daemon) as (subscription, records):
+        await reported(daemon, *records[:3])
+        send_copies(daemon)
+        run = asyncio.create_task(subscription.run(handle))
+        await until(lambda: daemon.streams[0].progress.floor == 6)
+        run.cancel()
+    assert handled == [3, 4, 5]
+
+
+async def test_as_many_acks_are_kept_as_records_may_be_out(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attachments, "ACKED_RANGES_KEPT", 2)
+    async with in_hand(daemon) as (subscription, records):
+        for at in (0, 2, 4):
+            await reported(daemon, records[at])
+        send_copies(daemon)
+        # Of three, the oldest is forgotten: that copy comes, as one after a loss would.
+        assert [each.offset for each in await subscription.fetch(6, timeout=0.01)] == [0, 1, 3, 5]

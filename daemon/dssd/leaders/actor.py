@@ -160,9 +160,9 @@ class LeaderActor:
         self._lost_members.look(self._leader, self._clock.now_ms())
         self._look_in_time()
 
-    def close_session(self, session_id: bytes) -> None:
-        """The session's client is gone."""
-        self._put(SessionClosed(session_id, self._clock.now_ms()))
+    def close_session(self, session_id: bytes, silent_ms: int | None) -> None:
+        """The session's client is gone; where it may live, it has been silent for so long."""
+        self._put(SessionClosed(session_id, self._clock.now_ms(), silent_ms))
 
     def instruct(self, instruction: Instruction) -> None:
         """An operation asks for something; what it asked is stored already."""

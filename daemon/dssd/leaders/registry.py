@@ -143,15 +143,18 @@ class Registry:
             if actor is not None:
                 actor.miss_session(session_id)
 
-    def session_closed(self, session_id: bytes, group_ids: Collection[int]) -> None:
+    def session_closed(
+        self, session_id: bytes, group_ids: Collection[int], silent_ms: int | None
+    ) -> None:
         """A client's connection closed: its borrowers end at once, in each of the groups.
 
-        Call it after each borrower's `Disconnect` was sent, so that final reports count.
+        Where the client may live and hand out what it has, it has been silent for so long. Call it
+        after each borrower's `Disconnect` was sent, so that final reports count.
         """
         for group_id in group_ids:
             actor = self._actors.get(group_id)
             if actor is not None:
-                actor.close_session(session_id)
+                actor.close_session(session_id, silent_ms)
 
     def note_sessions_ending(self) -> None:
         """The daemon stops. Call it before it ends its sessions."""

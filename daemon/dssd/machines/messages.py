@@ -138,6 +138,9 @@ class Disconnect:
     borrower_id: BorrowerId
     leader_epoch: int
     reports: tuple[StreamReport, ...]
+    silent_ms: int | None = None
+    """Its client was lost and may live: it may hand out what it has for a while, and has said
+    nothing for so long. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,14 +247,17 @@ class Scheduler:
         self._reads.end_turn()
         return bool(self._grown)
 
-    def close(self) -> None:
-        """Report the last state of every grant and end every borrower."""
+    def close(self, silent_ms: int | None) -> None:
+        """Report the last state of every grant and end every borrower.
+
+        Where the client may live and hand out what it has, it has been silent for so long.
+        """
         if self._closed:
             return
         self.feed(Closing())
         self._closed = True
         self._account.close()
-        self.handler.disconnect(self._clock.now_ms())
+        self.handler.disconnect(self._clock.now_ms(), silent_ms)
         for grant in self._grants.values():
             grant.unwatch()
         self._grants.clear()

@@ -92,6 +92,8 @@ class Session:
         self.left = False
         """The client has sent its last item: it goes of its own will."""
         self._services = services
+        self._said_ms = services.clock.now_ms()
+        """When the client said something last."""
         self._fence = fence
         """The precondition that no later connection of this client id has begun."""
         self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
@@ -169,6 +171,7 @@ class Session:
         """Take an item of the client; a wrong one is answered by an error."""
         if self.ended.is_set():
             return
+        self._said_ms = self._services.clock.now_ms()
         match item:
             case Settles(settles):
                 await self._settle(settles)
@@ -202,16 +205,21 @@ class Session:
                 for task in first:
                     task.cancel()
 
-    def end(self, error: DssError | None = None) -> None:
-        """End the connection; the client is told why. Does nothing the second time."""
+    def end(self, error: DssError | None = None, *, is_silent: bool = False) -> None:
+        """End the connection; the client is told why. Does nothing the second time.
+
+        Whether the client hands out nothing more, also where it does not hear of this.
+        """
         if self.ended.is_set():
             return
         self.ended.set()
         groups = self._scheduler.handler.group_ids()
         if error is None and not self.left:
             self._services.registry.session_missed(self.session_id, groups)
-        self._scheduler.close()
-        self._services.registry.session_closed(self.session_id, groups)
+        known = is_silent or self.left
+        silent_ms = None if known else self._services.clock.now_ms() - self._said_ms
+        self._scheduler.close(silent_ms)
+        self._services.registry.session_closed(self.session_id, groups, silent_ms)
         if error is not None:
             self.outgoing.put(Refused(error, final=True))
         self.outgoing.close()

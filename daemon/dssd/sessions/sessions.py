@@ -460,7 +460,7 @@ class Sessions:
             if connection is not None:
                 # It did not vanish: what it has not handed out is nobody's fault.
                 await connection.drain(CLOSE_DRAIN_S, charges=False)
-                connection.end(error)
+                connection.end(error, is_silent=True)
             self._closed.pop(client_id, None)
             self._expiries.clear(client_id)
             del self._known[client_id]
@@ -521,7 +521,7 @@ async def _end_older(older: Session | None, opening: Opening) -> None:
     if not opening.session_id:
         await older.drain(TAKEOVER_DRAIN_S, charges=True)
     # Else the same client is back, and has dropped what came on that connection.
-    older.end(SessionTakenOver(client_id=older.client_id))
+    older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
 
 
 def _stay_ms(row: SessionRow) -> int:

@@ -170,11 +170,14 @@ class Agent:
         for borrower_id in list(self._incarnations):
             self._feed(borrower_id, Unsubscribed(now_ms))
 
-    def disconnect(self, now_ms: int) -> None:
-        """The client is gone: end every borrower, with what was reported last."""
+    def disconnect(self, now_ms: int, silent_ms: int | None) -> None:
+        """The client is gone: end every borrower, with what was reported last.
+
+        Where it may live and hand out what it has, it has been silent for so long.
+        """
         self.leaving = True
         for borrower_id in list(self._incarnations):
-            self._feed(borrower_id, Disconnected(now_ms))
+            self._feed(borrower_id, Disconnected(now_ms, silent_ms))
         for incarnation in self._incarnations.values():
             incarnation.detach()
         self._incarnations.clear()

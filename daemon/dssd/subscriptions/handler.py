@@ -77,10 +77,10 @@ class Handler:
         for (agent, borrower_id), held in by_holder.items():
             agent.report(borrower_id, tuple(held), now_ms, final=final)
 
-    def disconnect(self, now_ms: int) -> None:
+    def disconnect(self, now_ms: int, silent_ms: int | None) -> None:
         """The client is gone: end every borrower."""
         for agent in list(self._agents.values()):
-            agent.disconnect(now_ms)
+            agent.disconnect(now_ms, silent_ms)
 
     def wake_at_ms(self) -> int | None:
         """When `tick` is wanted."""

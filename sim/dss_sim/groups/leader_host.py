@@ -38,6 +38,7 @@ from dssd.machines.leader.events import (
     Instruction,
     LeaderEffect,
     LeaderInput,
+    PauseGroup,
     Persist,
     PresentStream,
     Received,
@@ -131,14 +132,16 @@ class LeaderHost:
         if acting is not None:
             self._feed(acting, Received(message, self.host.now_ms()))
 
-    def close_session(self, session_id: SessionId, group_ids: Collection[int]) -> None:
+    def close_session(
+        self, session_id: SessionId, group_ids: Collection[int], silent_ms: int | None
+    ) -> None:
         """A client's connection closed; it has borrowers in these groups."""
         if not self.up:
             return
         for group_id in sorted(group_ids):
             acting = self.leading.get(group_id)
             if acting is not None:
-                self._feed(acting, SessionClosed(session_id, self.host.now_ms()))
+                self._feed(acting, SessionClosed(session_id, self.host.now_ms(), silent_ms))
 
     def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
         """A topic grew, was sealed, or lost streams."""
@@ -253,7 +256,9 @@ class LeaderHost:
         for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
-            self._feed(acting, given)
+            # What was asked of the pause as it began is older than how the group stands by now.
+            if not (isinstance(given, Instructed) and isinstance(given.instruction, PauseGroup)):
+                self._feed(acting, given)
 
     # Leading
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.late_answers import LATE_ANSWER_SHARE, with_late_answers
 from dss_sim.groups.member_plans import operations
 from dss_sim.groups.pause_operator import pauses
 from dss_sim.groups.randomness import Strike
@@ -212,9 +213,19 @@ def plan_of(seed: int) -> Plan:
     plan = _operated(_restless(plan, chance) if restless else plan)
     if restless:
         return plan
+    chance = Random(f"{seed}/late answers")
+    if chance.random() < LATE_ANSWER_SHARE:
+        return late_answers(plan, chance)
     chance = Random(f"{seed}/strict")
     strict = chance.random() < STRICT_SHARE
     return cut_to_strict(plan, chance, _death_of_leader(chance)) if strict else plan
+
+
+def late_answers(plan: Plan, chance: Random) -> Plan:
+    """The script of late answers, in a world like that of the plan."""
+    world, lines = with_late_answers(plan, chance)
+    timed = sorted((Timed(*line) for line in lines), key=lambda each: each.at_us)
+    return replace(world, timed=tuple(timed))
 
 
 def _operated(plan: Plan) -> Plan:

@@ -119,6 +119,7 @@ class SimulatedSession:
         self._pause_turns = count(1)
         self._wake_ms: int | None = None
         self._incarnation = host.incarnation
+        self._said_ms = host.now_ms()
 
     # What the client says
 
@@ -126,6 +127,7 @@ class SimulatedSession:
         """An item of the client came."""
         if self.closed or not self._alive():
             return
+        self._said_ms = self.host.now_ms()
         match item:
             case Settles(settles):
                 self.rules.settled(settles)
@@ -148,7 +150,7 @@ class SimulatedSession:
     def lost(self) -> None:
         """The client's connection is gone."""
         if not self.closed and self._alive():
-            self.close()
+            self.close(self.host.now_ms() - self._said_ms)
 
     def _subscribe(self, subscription: int, name: str) -> None:
         agent = self.handler.agent(subscription)
@@ -287,21 +289,21 @@ class SimulatedSession:
         self.handler.tick(now_ms)
         self._arm()
 
-    def close(self) -> None:
-        """The client is gone: say how all stands, end every borrower."""
+    def close(self, silent_ms: int | None) -> None:
+        """The client is gone, and may go on for a while: say how all stands, end every borrower."""
         self.borrower_rules.closing()
         self.feed(Closing())
         self.closed = True
-        self.handler.disconnect(self.host.now_ms())
+        self.handler.disconnect(self.host.now_ms(), silent_ms)
         for grant in self.grants.values():
             grant.unwatch()
         self.grants.clear()
-        self._world.session_closed(self)
+        self._world.session_closed(self, silent_ms)
 
     def end(self) -> None:
         """The daemon stops: the client is told by the end of its connection."""
         if not self.closed:
-            self.close()
+            self.close(self.host.now_ms() - self._said_ms)
             self._pipe.cut()
 
     def abandon(self) -> None:

@@ -311,8 +311,8 @@ class World:
             return None
         before = self.sessions.get(client.name)
         if before is not None and not before.closed:
-            # The host may die of it, and then this session with it.
-            before.close()
+            # The host may die of it, and then this session with it. Its client is back.
+            before.close(None)
         self.sessions.pop(client.name, None)
         pipe = Pipe(self.schedule, self._pipes, client.host, host, client)
         session = SimulatedSession(self, host, pipe, client.name, client.session_id)
@@ -320,7 +320,7 @@ class World:
         self.sessions[client.name] = session
         return pipe
 
-    def session_closed(self, session: SimulatedSession) -> None:
+    def session_closed(self, session: SimulatedSession, silent_ms: int | None) -> None:
         """A session's client is gone: its leaders hear of it in one process, by a call.
 
         That comes behind what its borrowers said last, as in the daemon, unless that is late.
@@ -328,7 +328,7 @@ class World:
         if self.sessions.get(session.client_id) is session:
             del self.sessions[session.client_id]
         groups = session.handler.group_ids()
-        close = partial(self.leaders.close_session, session.session_id, groups)
+        close = partial(self.leaders.close_session, session.session_id, groups, silent_ms)
         self.schedule.arrive(LATENCY_US[1], close, self.leaders.host)
 
     # The post

@@ -132,10 +132,10 @@ class LargeWorld(World):
         self.sent[type(message).__name__] += 1
         super().to_borrower(host, message)
 
-    def session_closed(self, session: SimulatedSession) -> None:
+    def session_closed(self, session: SimulatedSession, silent_ms: int | None) -> None:
         """Its leaders hear of it."""
         self.closes += len(session.handler.group_ids())
-        super().session_closed(session)
+        super().session_closed(session, silent_ms)
 
     def touch_leader(self, acting: Leading) -> None:
         """Look into one in so many."""

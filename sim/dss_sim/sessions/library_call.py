@@ -119,6 +119,7 @@ class LibraryCall:
         self._inbox: deque[Down] = deque()
         self._is_over = False
         self._reader: asyncio.Future[None] | None = None
+        self._heard_us = process.program.world.timeline.now_us
 
     def cancel(self) -> None:
         """The library wants it no more."""
@@ -142,6 +143,7 @@ class LibraryCall:
                 raise ConnectionLostError(OutcomeUnknown())
             self._reader = self._process.loop.create_future()
             await self._reader
+        self._heard_us = self._process.program.world.timeline.now_us
         return self._inbox.popleft()
 
     async def write(self, item: Up) -> None:
@@ -154,6 +156,8 @@ class LibraryCall:
             self.link = self._connected(item.open)
         if self._is_over:
             raise ConnectionLostError(OutcomeUnknown())
+        if item.WhichOneof("item") == "ping":
+            self._process.pinged(self._heard_us)
         self.link.says(item)
 
     def _connected(self, opening: sessions_pb2.Open) -> LibraryLink:

@@ -12,10 +12,11 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from dss_client._session_options import SessionOptions
-from dss_client.limits import HELD_AGAIN_S, LOOP_HELD_S
+from dss_client.limits import HELD_AGAIN_S, LOOP_HELD_S, PING_OF_LEASE, SILENCE_OF_LEASE
 from dss_client.session import Session
 from dss_client.subscription import Subscription
 from dss_core.errors import DssError, GroupDestroyed
+from dss_core.limits import LEASE_MS
 from dss_sim.sessions.handlers import Handler
 from dss_sim.sessions.library_call import LibraryCall, LibraryChannel, LibraryLink
 from dss_sim.sessions.run_turns import Turn
@@ -32,6 +33,9 @@ HELD_US = int(LOOP_HELD_S * 1e6)
 """Where its process stood still for so long the library asks before it hands out."""
 ASKED_US = int(HELD_AGAIN_S * 1e6) + 50_000
 """Unless it did so before that."""
+PINGED_AFTER_US = int(PING_OF_LEASE * LEASE_MS * 1e3)
+DOUBTS_AFTER_US = int(SILENCE_OF_LEASE * LEASE_MS * 1e3)
+"""A silence of the daemon in which the library pings, and one after which it asks."""
 
 
 class Process:
@@ -50,7 +54,7 @@ class Process:
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._retires = False
         self._stood_us = 0
-        self._went_on_us = -ASKED_US
+        self._went_on_us = self._asked_us = -ASKED_US
         self._is_parted = False
         """The way to the daemon broke, and the library has not heard of it."""
         self._root = self.loop.create_task(self._main(), name=program.name)
@@ -111,13 +115,23 @@ class Process:
             return
         timeline = self.program.world.timeline
         self.loop.thaw()
-        stood_us, asked_us = timeline.now_us - self._stood_us, self._stood_us - self._went_on_us
+        stood_us = timeline.now_us - self._stood_us
+        asked_us = min(self._stood_us - self._went_on_us, timeline.now_us - self._asked_us)
         self._went_on_us = timeline.now_us
         if self._is_parted and (stood_us <= HELD_US or asked_us < ASKED_US):
             # It does not ask, so it has to hear at once that its connection is lost.
             self._hear()
         else:
             timeline.after(self.program.chance.randint(*HEARD_US), self._hear)
+
+    def pinged(self, heard_us: int) -> None:
+        """The library pings; it heard the daemon last at that time.
+
+        Within a silence it does so by itself. Else it asks, for it is not sure.
+        """
+        now_us = self.program.world.timeline.now_us
+        if not PINGED_AFTER_US <= now_us - heard_us <= DOUBTS_AFTER_US:
+            self._asked_us = now_us
 
     def _hear(self) -> None:
         if self.loop.stands_still:

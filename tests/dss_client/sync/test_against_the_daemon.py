@@ -4,12 +4,15 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, islice
 from typing import cast
 
 import pytest
 
 import dss_client
+from dss_client._grant import HeldGrant
+from dss_client._handout import Handout
 from dss_client.changes import PauseGroup
 from dss_client.sync import Client, DeliveredRecord
 from dss_client.testing import until
@@ -177,6 +180,34 @@ def test_a_copy_whose_ack_became_durable_while_it_waited_is_not_handed_out(
         assert [record.offset for record in again] == [2, 4]
         for record in again:
             record.ack(sync=True)
+
+
+def test_a_copy_that_crossed_the_report_of_an_ack_is_not_handed_out(
+    client: Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[tuple[HeldGrant, bytes]] = []
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        pieces = subscription._pieces
+        deliver = pieces.deliver
+
+        def look(handout: Handout) -> None:
+            came.append((handout.grant, handout._frames))
+            deliver(handout)
+
+        monkeypatch.setattr(pieces, "deliver", look)
+        with client.producer(topic) as producer:
+            producer.send_columns([b"x"] * 5, keys=[b"k"] * 5)
+        first = subscription.fetch(5)
+        for at in (0, 1, 3):
+            first[at].ack()
+        [(grant, frames)] = came
+        reported = ((0, 2), (3, 4))
+        pieces.portal.run(until(lambda: grant.acked_before(((0, 5),)) == reported))
+        # As a daemon sends them that has not heard of it.
+        copies = Handout(grant, frames, (), redelivered=True, attempt=2)
+        pieces.portal.call(partial(deliver, copies))
+        assert [record.offset for record in islice(subscription, 2)] == [2, 4]
+        assert subscription.fetch(1, timeout=0.01) == []
 
 
 def test_batches_and_fetches_hand_out_the_same_records(client: Client, topic: str) -> None:

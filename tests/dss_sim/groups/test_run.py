@@ -50,6 +50,7 @@ ONCE_FAILED = {
     22538: "the world's client handed out again what crossed its acknowledgement on the way",
     14717: "the judge took a move that was cancelled before its holder was asked for a rebalance",
     23709: "the judge knew nobody who became a member and was evicted in one step",
+    34988: "the world asked a leader that began of a pause which was resumed by then",
     102973: "the world's log stopped with a batch that it had begun as it stopped",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""

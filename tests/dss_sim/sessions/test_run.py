@@ -48,6 +48,7 @@ ONCE_FAILED_WITH_PROGRAMS = {
     13: "`run` handed out what came again though the ack of before was durable by then",
     20: "a handler that refused what it had acknowledged left its key waiting for ever",
     2194: "what cancelled handlers had waited for the ack wait, and their key did not",
+    11449: "the world did not know that a client had asked after a silence, and does not so soon",
     7741: "who left was told so before that was durable, and a full disk then kept the rest",
     4120: "the judge of turns took only killed processes for clients that vanished with a record",
     4533: "a handler of the session before ended the chain of a grant of the same number",

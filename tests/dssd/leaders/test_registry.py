@@ -118,7 +118,7 @@ async def test_a_closed_session_loses_its_streams_to_others_at_once(plant: Plant
     bob.want()
     await ann.granted(1)
     await bob.granted(1)
-    plant.registry.session_closed(b"ann", {group.group_id})
+    plant.registry.session_closed(b"ann", {group.group_id}, None)
     [granted] = await bob.granted(1)
     assert granted.grant_epoch == 2
 
@@ -135,11 +135,12 @@ async def test_only_the_leaders_of_a_closed_session_hear_of_it(
         await member.granted(1)
     told: list[int] = []
 
-    def hear(actor: LeaderActor, session_id: bytes) -> None:
+    def hear(actor: LeaderActor, session_id: bytes, silent_ms: int | None) -> None:
+        assert silent_ms == 3
         told.append(actor.group.group_id)
 
     monkeypatch.setattr(LeaderActor, "close_session", hear)
-    plant.registry.session_closed(b"ann", {mine.group_id, led_by_nobody.group_id})
+    plant.registry.session_closed(b"ann", {mine.group_id, led_by_nobody.group_id}, 3)
     assert told == [mine.group_id]
 
 

@@ -2,22 +2,29 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 
 import pytest
 
+from dss_client.limits import SILENCE_OF_LEASE
+from dss_core.limits import LEASE_MS
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
+from dssd.limits import SILENT_HOLDER_MS
 from dssd.machines.leader.events import PauseGroup
 from dssd.sessions.client_items import (
     Granted,
     PauseSet,
     PauseTaken,
+    Revoke,
     Subscribed,
     Unsubscribe,
     UnsubscribedItem,
 )
 
 GROUP = "$share/g/orders/#"
+AT_ONCE_S = SILENT_HOLDER_MS / 2_000
+"""Far above what a pause takes that waits for nobody, and below what a lost client holds it."""
 
 
 class Paused:
@@ -41,8 +48,8 @@ class Paused:
         """The client has done it."""
         await self.client.session.take(PauseTaken(item.subscription, item.turn))
 
-    async def has_concluded(self, number: int) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+    async def has_concluded(self, number: int, within_s: float = PATIENCE_S) -> None:
+        async with asyncio.timeout(within_s):
             while number not in self.concluded:  # noqa: ASYNC110 - nobody rings when it has
                 await asyncio.sleep(0)
 
@@ -124,3 +131,76 @@ async def test_a_daemon_that_stops_concludes_no_pause_that_a_client_has_not_obey
     await hall.sessions.stop()
     await hall.plant.stop()
     assert paused.concluded == []
+
+
+async def test_a_client_whose_connection_is_lost_may_go_on_and_holds_a_pause(
+    paused: Paused, hall: Hall
+) -> None:
+    await paused.change(paused=True)
+    hall.sessions.detach(paused.client.session)
+    with pytest.raises(TimeoutError):
+        await paused.has_concluded(1, AT_ONCE_S)
+    await paused.has_concluded(1)
+
+
+async def test_a_client_that_left_holds_no_pause(paused: Paused, hall: Hall) -> None:
+    await paused.change(paused=True)
+    paused.client.session.left = True
+    hall.sessions.detach(paused.client.session)
+    await paused.has_concluded(1, AT_ONCE_S)
+
+
+async def test_a_client_that_gives_all_back_as_its_session_is_closed_holds_no_pause(
+    paused: Paused, hall: Hall
+) -> None:
+    await paused.change(paused=True)
+    await hall.sessions.close("c", paused.client.opened.session_id)
+    await paused.has_concluded(1, AT_ONCE_S)
+
+
+async def test_a_client_that_says_nothing_as_its_session_is_closed_holds_a_pause_for_its_time(
+    paused: Paused, hall: Hall
+) -> None:
+    paused.client.answers_revokes = False
+    await paused.change(paused=True)
+    began_s = monotonic()
+    closing = asyncio.create_task(hall.sessions.close("c", paused.client.opened.session_id))
+    await paused.has_concluded(1)
+    assert monotonic() - began_s > SILENCE_OF_LEASE * LEASE_MS / 1_000
+    await closing
+
+
+async def test_a_client_that_is_lost_as_its_session_is_closed_may_go_on_and_holds_a_pause(
+    paused: Paused, hall: Hall
+) -> None:
+    paused.client.answers_revokes = False
+    await paused.change(paused=True)
+    closing = asyncio.create_task(hall.sessions.close("c", paused.client.opened.session_id))
+    await paused.client.next(Revoke)
+    hall.sessions.detach(paused.client.session)
+    await closing
+    with pytest.raises(TimeoutError):
+        await paused.has_concluded(1, AT_ONCE_S)
+    await paused.has_concluded(1)
+
+
+async def test_a_client_that_is_back_under_its_session_holds_a_pause_only_until_it_confirms(
+    paused: Paused, hall: Hall
+) -> None:
+    await paused.change(paused=True)
+    async with hall.attached(session_id=paused.client.opened.session_id) as back:
+        await back.subscribe(GROUP)
+        told = await back.next(PauseSet)
+        await back.session.take(PauseTaken(told.subscription, told.turn))
+        await paused.has_concluded(1, AT_ONCE_S)
+
+
+async def test_a_newer_client_of_the_same_id_does_not_end_the_pause_of_a_silent_one_too_soon(
+    paused: Paused, hall: Hall
+) -> None:
+    paused.client.answers_revokes = False
+    await paused.change(paused=True)
+    began_s = monotonic()
+    async with hall.attached():
+        await paused.has_concluded(1)
+    assert monotonic() - began_s > SILENCE_OF_LEASE * LEASE_MS / 1_000

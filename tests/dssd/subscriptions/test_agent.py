@@ -191,7 +191,7 @@ def test_leaving_waits_for_the_final_report_and_is_not_undone() -> None:
 def test_a_lost_connection_ends_every_borrower_with_its_last_report() -> None:
     session = granted_session()
     session.handler.report(((1, report(5)),), 10, final=False)
-    session.handler.disconnect(20)
+    session.handler.disconnect(20, None)
     [goodbye] = session.messages(Disconnect)
     assert isinstance(goodbye, Disconnect)
     assert [each.progress for each in goodbye.reports] == [Progress(5)]

@@ -31,10 +31,13 @@ def end(state: Holder, last: Ended | Recreate, effects: Effects) -> None:
     effects.append(last)
 
 
-def say_goodbye(state: Holder, effects: Effects) -> None:
-    """Tell the leader how everything stands, and that this borrower ends."""
+def say_goodbye(state: Holder, effects: Effects, silent_ms: int | None = None) -> None:
+    """Tell the leader how everything stands, that this borrower ends, and, where its client may
+    hand out more for a while, how long that one has been silent.
+    """
     reports = tuple(held.report for held in state.streams.values())
-    effects.append(SendToLeader(Disconnect(state.borrower_id, state.leader_epoch, reports)))
+    goodbye = Disconnect(state.borrower_id, state.leader_epoch, reports, silent_ms)
+    effects.append(SendToLeader(goodbye))
 
 
 # Leaving
@@ -57,7 +60,7 @@ def leave(
     state: Holder, given: Unsubscribed | Disconnected, effects: Effects, *, reason: str = ""
 ) -> None:
     """Say how everything stands, and end as the session asked."""
-    say_goodbye(state, effects)
+    say_goodbye(state, effects, given.silent_ms if isinstance(given, Disconnected) else None)
     left = "unsubscribed" if isinstance(given, Unsubscribed) else "disconnected"
     end(state, Ended(reason or left), effects)
 

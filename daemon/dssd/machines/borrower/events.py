@@ -63,6 +63,9 @@ class Disconnected:
     """The client is gone: report what is known, end."""
 
     now_ms: int
+    silent_ms: int | None = None
+    """It was lost and may live: it may hand out what it has for a while, and has said
+    nothing for so long. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

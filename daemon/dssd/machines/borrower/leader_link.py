@@ -60,7 +60,7 @@ class LeaderLink(Generic[H]):
     def start_anew(self, state: H, given: Started, effects: Effects) -> None:
         """Started while it runs: impossible, so this incarnation is not to be trusted."""
         if self.says_goodbye:
-            ending.say_goodbye(state, effects)
+            ending.say_goodbye(state, effects, silent_ms=0)
         ending.end(state, Recreate("inconsistent"), effects)
 
     def receive(self, state: H, given: Received, effects: Effects) -> None:
@@ -109,7 +109,8 @@ class LeaderLink(Generic[H]):
     def _lose_lease(self, state: H, effects: Effects) -> None:
         leaving = state.state is BorrowerState.UNSUBSCRIBING
         if leaving or self.says_goodbye:
-            ending.say_goodbye(state, effects)
+            # The client is told next, behind all that it was sent before.
+            ending.say_goodbye(state, effects, None if leaving else 0)
         ending.end(state, Ended("lease ended") if leaving else Recreate("lease ended"), effects)
 
 

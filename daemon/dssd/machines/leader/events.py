@@ -150,6 +150,9 @@ class SessionClosed:
 
     session_id: SessionId
     now_ms: int
+    silent_ms: int | None = None
+    """The client was lost and may live: it may hand out what it has for a while, and has said
+    nothing for so long. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     for ban in given.bans:
         keep_out(turn, ban)
     state.pause = Pause(paused=given.paused)
+    state.paused_ms = given.now_ms
     take_pending_moves(turn, given.moves)
 
 
@@ -262,8 +263,8 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
             begin_moves(turn)
         case Alarm.HAND_OVER:
             begin_hand_overs(turn)
-        case Alarm.COMMIT:
-            # Taken out, it is due: the step ends with the commit.
+        case Alarm.COMMIT | Alarm.SILENCE:
+            # Taken out, it is due: the step ends with the commit, or with a pause that is done.
             pass
         case _:
             assert_never(alarm)

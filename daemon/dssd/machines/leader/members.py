@@ -77,10 +77,14 @@ def close_session(turn: LeaderTurn, given: SessionClosed) -> None:
     """The session's borrowers are dead."""
     state = turn.state
     for borrower_id in list(state.sessions.get(given.session_id, ())):
+        if given.silent_ms is not None:
+            pausing.note_lost(turn, borrower_id, given.silent_ms)
         remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
     if given.session_id in state.leaving:
         rebalance_by(turn, turn.now_ms)
     if state.reserve is Reserve.FOR_HOLDERS:
         for lent in state.streams.values():
             if lent.reserved and lent.session_id == given.session_id:
+                if given.silent_ms is not None and lent.holder is not None:
+                    pausing.note_lost(turn, lent.holder, given.silent_ms)
                 turn_stream(turn, lent, HolderLost())

@@ -5,13 +5,14 @@ it once its client hands out nothing more, or hands out again. Grants say it too
 joins later is paused from the start. Invariants: a member that has not confirmed the pause as it is
 stands in `Leader.telling`, and is told again until it confirms or is gone. An operation concludes
 when nobody stands there, and no stream is reserved for somebody who may still hand out its records;
-one that a later operation has taken back concludes at once. While the daemon ends its sessions none
-concludes otherwise: their clients are alive, and the next daemon asks them. This module does not
-know what a pause means to a stream.
+one that a later operation has taken back concludes at once. A client that was lost without having
+confirmed may live and hand out what it has, so a pause waits for as long as one that hears nothing
+is sure of itself. While the daemon ends its sessions none concludes otherwise: their clients are
+alive, and the next daemon asks them. This module does not know what a pause means to a stream.
 """
 
 from dssd.machines.leader.events import CancelPause, Concluded, PauseGroup
-from dssd.machines.leader.state import Reserve, TellPause
+from dssd.machines.leader.state import Alarm, TellPause, is_pause_obeyed
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId, LeaderWanted, Pause, PauseChanged, PauseObeyed
 
@@ -22,6 +23,7 @@ def change_pause(turn: LeaderTurn, asked: PauseGroup) -> None:
     if asked.paused != state.pause.paused:
         _conclude(turn)
         state.pause = Pause(state.pause.change + 1, asked.paused)
+        state.paused_ms = turn.now_ms
         for borrower_id in state.members:
             _tell(turn, borrower_id)
     state.pausing.add(asked.number)
@@ -58,11 +60,29 @@ def forget(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
         turn.state.timers.clear(TellPause(borrower_id))
 
 
+def note_lost(turn: LeaderTurn, borrower_id: BorrowerId, silent_ms: int) -> None:
+    """A client is lost and may still hand out, unless it has confirmed; it said nothing for so
+    long. Call it before the member is removed. It counts for a pause that comes later, too.
+    """
+    state = turn.state
+    member = state.members.get(borrower_id)
+    heard_ms = turn.now_ms
+    if state.pause.paused and member is not None:
+        if borrower_id not in state.telling:
+            return
+        # It has not even heard of the pause: what it heard last was sent before.
+        told_ms = max(state.paused_ms, member.joined_ms)
+        heard_ms = min(max(told_ms, turn.now_ms - silent_ms), turn.now_ms)
+    until_ms = heard_ms + state.timing.silent_holder_ms
+    known_ms = state.timers.at_ms(Alarm.SILENCE)
+    if until_ms > turn.now_ms and (known_ms is None or until_ms > known_ms):
+        state.timers.set(Alarm.SILENCE, until_ms)
+
+
 def conclude_if_obeyed(turn: LeaderTurn) -> None:
     """At the end of a step: say so where every member has confirmed the pause as it is."""
     state = turn.state
-    obeyed = not state.telling and state.reserve is Reserve.NOTHING
-    if state.pausing and obeyed and not state.sessions_ending:
+    if state.pausing and is_pause_obeyed(state) and not state.sessions_ending:
         _conclude(turn)
 
 

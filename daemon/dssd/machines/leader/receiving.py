@@ -162,6 +162,8 @@ def _take_release(turn: LeaderTurn, message: RevokeFinished) -> None:
 
 def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
     state = turn.state
+    if message.silent_ms is not None:
+        pausing.note_lost(turn, message.borrower_id, message.silent_ms)
     for report in message.reports:
         lent = state.streams.get(report.stream)
         if lent is None or lent.holder != message.borrower_id:

@@ -52,6 +52,8 @@ class Alarm(Enum):
     HAND_OVER = "hand_over"
     """More of an operation's hand-overs than one step may begin."""
     RESERVE = "reserve"
+    SILENCE = "silence"
+    """A client that is lost may hand out what it has until then."""
     IDLE = "idle"
 
 
@@ -158,6 +160,7 @@ class Leader:
         "order",
         "owner_session",
         "pause",
+        "paused_ms",
         "pausing",
         "rebalanced_ms",
         "resend_ms",
@@ -223,6 +226,8 @@ class Leader:
         self.hand_overs = HandOvers()
         self.evictions = Evictions()
         self.pause: Pause = NO_PAUSE
+        self.paused_ms = 0
+        """Since when the pause is as it is, as far as this leader knows."""
         self.telling: dict[BorrowerId, int] = {}
         """Members that have not confirmed the pause as it is, and after how long each is told
         again."""
@@ -237,6 +242,12 @@ class Leader:
         return bool(self.in_flight) or (
             self.stream_sets is not None and bool(self.stream_sets.in_flight)
         )
+
+
+def is_pause_obeyed(state: Leader) -> bool:
+    """Whether all who may hand out records know of the pause as it is."""
+    silent = not state.pause.paused or state.timers.at_ms(Alarm.SILENCE) is None
+    return not state.telling and state.reserve is Reserve.NOTHING and silent
 
 
 class Reserve(Enum):
@@ -264,7 +275,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
         for member in state.members.values()
     )
     streams = tuple(_stream_view(state, stream, now_ms) for stream in state.order)
-    obeyed = not state.telling and state.reserve is Reserve.NOTHING
+    obeyed = is_pause_obeyed(state)
     return LeaderView(state.leader_epoch, _is_rebalancing(state), members, streams, obeyed)
 
 

@@ -40,10 +40,14 @@ class LeaderTiming:
         return self.lease_ms * self.reserve_percent // 100
 
     @property
+    def silent_holder_ms(self) -> int:
+        """After so long a client that heard nothing of the daemon hands out nothing more."""
+        return self.lease_ms * SILENT_HOLDER_PERCENT // 100
+
+    @property
     def eviction_answer_ms(self) -> int:
         """What an evicted member has at least, even without a grace."""
-        answer_ms = self.lease_ms * SILENT_HOLDER_PERCENT // 100
-        return min(answer_ms, self.revoke_deadline_ms)
+        return min(self.silent_holder_ms, self.revoke_deadline_ms)
 
     @property
     def resend_max_ms(self) -> int:

@@ -157,7 +157,7 @@ EXPECTED: dict[tuple[BorrowerState, str], tuple[BorrowerState, list[object]]] = 
     (S.CONNECTED, "Started"): (
         S.GONE,
         [
-            Disconnect(ME, LEADER, (report(),)),
+            Disconnect(ME, LEADER, (report(),), silent_ms=0),
             DropStream(A, 2, "inconsistent"),
             Recreate("inconsistent"),
         ],

@@ -52,14 +52,19 @@ def test_a_borrower_that_has_ended_holds_nothing_and_waits_for_nothing(holder: H
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"), [(Unsubscribed(0), "unsubscribed"), (Disconnected(0), "disconnected")]
+    ("given", "reason", "silent_ms"),
+    [
+        (Unsubscribed(0), "unsubscribed", None),
+        (Disconnected(0), "disconnected", None),
+        (Disconnected(0, silent_ms=40), "disconnected", 40),
+    ],
 )
-def test_a_borrower_that_leaves_first_says_how_everything_stands(
-    holder: Holder, given: Unsubscribed | Disconnected, reason: str
+def test_a_borrower_that_leaves_first_says_how_everything_stands_and_whether_its_client_is_silent(
+    holder: Holder, given: Unsubscribed | Disconnected, reason: str, silent_ms: int | None
 ) -> None:
     effects: Effects = []
     ending.leave(holder, given, effects)
-    goodbye = Disconnect(ME, 0, (report(A), report(B)))
+    goodbye = Disconnect(ME, 0, (report(A), report(B)), silent_ms)
     assert bare(effects) == [goodbye, *dropped(reason), Ended(reason)]
 
 

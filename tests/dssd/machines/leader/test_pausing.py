@@ -1,5 +1,7 @@
 import pytest
 
+from dss_core.limits import LEASE_MS
+from dss_core.progress import Progress
 from dssd.machines.leader.events import (
     Concluded,
     Instructed,
@@ -14,7 +16,7 @@ from dssd.machines.leader.events import (
     TookOver,
 )
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import Leader
+from dssd.machines.leader.state import Leader, Reserve
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import (
@@ -26,11 +28,14 @@ from dssd.machines.messages import (
     PauseChanged,
     PauseObeyed,
     Ping,
+    StreamReport,
     ToBorrower,
 )
 from support.played_leader import LEADER, LeaderRun, fresh, of_kind, session_of, stream
 
 ANN, BOB = b"ann", b"bob"
+SURE_MS = LEASE_MS * 4 // 10
+"""How long a client that hears nothing hands out."""
 PAUSED, RESUMED = Pause(1, True), Pause(1, False)
 
 
@@ -126,11 +131,141 @@ def test_a_member_that_is_frozen_holds_a_pause_until_its_lease_ends() -> None:
     assert run.concluded == [7]
 
 
-def test_a_member_whose_client_is_gone_does_not_hold_a_pause() -> None:
+def test_a_member_whose_client_is_gone_and_silent_does_not_hold_a_pause() -> None:
     run = Run()
     run.join(ANN)
     run.instruct(7, paused=True)
     run.feed(SessionClosed(session_of(ANN), run.now_ms))
+    assert run.concluded == [7]
+
+
+LOSSES = pytest.mark.parametrize("says_goodbye", [True, False])
+
+
+def lose(run: Run, name: bytes, *, says_goodbye: bool, silent_ms: int = 0) -> None:
+    """The connection of a client breaks; it may live. The goodbye of its borrower may be lost."""
+    if says_goodbye:
+        run.tell(Disconnect(name, LEADER, (), silent_ms))
+    run.feed(SessionClosed(session_of(name), run.now_ms, silent_ms))
+
+
+@LOSSES
+def test_a_client_that_is_lost_before_it_confirms_holds_a_pause_for_as_long_as_it_is_sure(
+    says_goodbye: bool,
+) -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    lose(run, ANN, says_goodbye=says_goodbye)
+    assert not run.leader.members
+    run.pass_ms(SURE_MS)
+    assert run.concluded == []
+    run.pass_ms(run.leader.timing.silent_holder_ms - SURE_MS)
+    assert run.concluded == [7]
+
+
+@LOSSES
+@pytest.mark.parametrize(
+    ("silent_ms", "left_ms"),
+    [
+        pytest.param(9_000, 1_000, id="it had nothing to say before the pause either"),
+        pytest.param(1_500, 1_500, id="it spoke last in the pause"),
+    ],
+)
+def test_a_client_that_said_nothing_for_a_while_before_its_loss_holds_a_pause_for_the_rest(
+    says_goodbye: bool, silent_ms: int, left_ms: int
+) -> None:
+    run = Run()
+    run.pass_ms(10_000)
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.pass_ms(run.leader.timing.silent_holder_ms - 1_000)
+    lose(run, ANN, says_goodbye=says_goodbye, silent_ms=silent_ms)
+    run.pass_ms(left_ms - 1)
+    assert run.concluded == []
+    run.pass_ms(1)
+    assert run.concluded == [7]
+
+
+@LOSSES
+def test_a_frozen_client_that_is_cut_off_after_its_time_does_not_hold_a_pause(
+    says_goodbye: bool,
+) -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    run.pass_ms(5_000)
+    lose(run, ANN, says_goodbye=says_goodbye, silent_ms=5_000)
+    assert run.concluded == [7]
+
+
+@LOSSES
+def test_who_joins_a_paused_group_and_is_lost_has_its_time_from_then_on(says_goodbye: bool) -> None:
+    run = Run(paused=True)
+    run.pass_ms(10_000)
+    run.instruct(7, paused=True)
+    run.join(ANN)
+    run.pass_ms(1_000)
+    run.instruct(8, paused=True)
+    lose(run, ANN, says_goodbye=says_goodbye, silent_ms=9_000)
+    run.pass_ms(run.leader.timing.silent_holder_ms - 1_001)
+    assert run.concluded == [7]
+    run.pass_ms(1)
+    assert run.concluded == [7, 8]
+
+
+@LOSSES
+def test_a_client_that_was_lost_shortly_before_a_pause_holds_it_too(says_goodbye: bool) -> None:
+    run = Run()
+    run.join(ANN)
+    lose(run, ANN, says_goodbye=says_goodbye)
+    run.pass_ms(1_000)
+    run.instruct(7, paused=True)
+    run.pass_ms(SURE_MS - 1_000)
+    assert run.concluded == []
+    run.pass_ms(run.leader.timing.silent_holder_ms - SURE_MS)
+    assert run.concluded == [7]
+
+
+@LOSSES
+def test_a_client_that_is_lost_after_it_confirmed_does_not_hold_a_pause(says_goodbye: bool) -> None:
+    run = Run()
+    run.join(ANN)
+    run.join(BOB)
+    run.instruct(7, paused=True)
+    run.obey(ANN, 1)
+    lose(run, ANN, says_goodbye=says_goodbye)
+    run.obey(BOB, 1)
+    assert run.concluded == [7]
+
+
+def test_a_client_that_is_lost_does_not_hold_the_end_of_a_pause() -> None:
+    run = Run()
+    run.join(ANN)
+    run.instruct(7, paused=True)
+    lose(run, ANN, says_goodbye=True)
+    run.instruct(8, paused=False)
+    assert run.concluded == [7, 8]
+
+
+@pytest.mark.parametrize("goodbye", [True, False])
+def test_who_held_a_stream_of_a_leader_before_and_is_lost_holds_a_pause(goodbye: bool) -> None:
+    run = Run(held_before(0), paused=True)
+    run.join(BOB)
+    run.instruct(7, paused=True)
+    run.obey(BOB, 0)
+    if goodbye:
+        run.tell(Disconnect(b"ann before", LEADER - 1, (report_of(0),), silent_ms=0))
+    else:
+        run.feed(SessionClosed(session_of(ANN), run.now_ms, silent_ms=0))
+    for _ in range(SURE_MS // 100):
+        run.pass_ms(100)
+        run.tell(Ping(BOB, LEADER, run.now_ms))
+        run.commit_all()
+    # Nothing is kept any more, as others joined; only the time of its client counts.
+    assert run.leader.reserve is Reserve.NOTHING
+    assert run.concluded == []
+    run.pass_ms(run.leader.timing.silent_holder_ms - SURE_MS)
     assert run.concluded == [7]
 
 
@@ -218,6 +353,10 @@ def held_before(at: int) -> StoredStream:
     return StoredStream(
         before.stream, before.progress, 10, 100, None, 3, session_of(ANN), b"ann before"
     )
+
+
+def report_of(at: int) -> StreamReport:
+    return StreamReport(stream(at), 3, Progress(0), 0, sent=0)
 
 
 def test_a_pause_waits_for_those_who_may_hold_streams_of_a_leader_before() -> None:
