@@ -63,7 +63,8 @@ def taken_wrongly(
     gone = [file for file in before if file.segment not in stays]
     # One that holds nothing may go at any time, and counted as long as it was there.
     left = sum(file.bytes for file in (*after, *(one for one in gone if not one.held)))
-    if gone and act.age_ms is None and act.bytes is not None and left < act.bytes:
+    took_frames = any(one.held for one in gone)
+    if took_frames and act.age_ms is None and act.bytes is not None and left < act.bytes:
         yield f"retention left {left} bytes, of {act.bytes} that are kept"
     copies = {(one.partition, one.base) for file in after for one in file.held}
     for one in (one for file in gone for one in file.held):

@@ -47,6 +47,10 @@ def test_a_file_without_frames_may_go_along() -> None:
     assert list(taken_wrongly(before, FILES[2:], by_bytes(BYTES + HEADER_BYTES + 1), 0))
 
 
+def test_where_only_files_without_frames_go_there_was_less_before() -> None:
+    assert not list(taken_wrongly([file(1), file(2)], [file(2)], by_bytes(9 * BYTES), 0))
+
+
 def test_by_bytes_it_leaves_no_file_that_is_over() -> None:
     assert not list(left_wrongly(FILES, FILES[1:], by_bytes(BYTES + 1), 0))
     assert list(left_wrongly(FILES, FILES[1:], by_bytes(BYTES), 0))
