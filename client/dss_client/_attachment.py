@@ -21,7 +21,7 @@ from dss_client._doubt import Doubt
 from dss_client._grant import GrantReport, HeldGrant
 from dss_client._handout import Handout
 from dss_client._listeners import Listener
-from dss_client._settle_on_wire import settle_of
+from dss_client._reports_on_wire import settle_of
 from dss_client.limits import (
     ACKED_RANGES_KEPT,
     CREDIT_PARTS,

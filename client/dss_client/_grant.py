@@ -1,6 +1,7 @@
 """One grant that this client holds: the acks and naks of its records until they are reported.
 
-User code leaves acks here one by one; the session collects them, as ranges, every few milliseconds.
+User code leaves acks here one by one; `_attachment` collects them, as ranges, every few
+milliseconds.
 Invariants: once `over`, a grant reports nothing and takes nothing: late acks are counted. Every
 hand-out is reported once: by the frontier, which passes a record only when it and all before it
 were handed out, or by name where it came out of turn. Out of turn is what was handed out before,

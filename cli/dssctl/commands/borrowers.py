@@ -9,9 +9,9 @@ from dss_core.errors import BorrowerNotFound
 from dss_core.times import parse_span_ms
 from dssctl.arguments import GroupName, GroupToo, OfGroup, of_one_group
 from dssctl.changing import Changing, carry_out
-from dssctl.commands.grants import GROUP_GRANT_KIND, grant_item
-from dssctl.commands.groups import BORROWER_KIND, borrower_item
 from dssctl.connection import ask
+from dssctl.grant_items import GROUP_GRANT_KIND, grant_item
+from dssctl.group_items import BORROWER_KIND, borrower_item
 from dssctl.limits import GROUPS_DESCRIBED_AT_ONCE
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Item, Kind, Section, show_one

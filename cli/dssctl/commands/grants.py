@@ -4,93 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.times import text_of_span
 from dssctl.arguments import GroupName, GroupToo, OfGroup, StreamName, of_one_group
 from dssctl.changing import Changing, carry_out
+from dssctl.grant_items import GRANT_KIND, ONE_GROUPS_GRANT_KIND, grant_item
 from dssctl.listing import list_items, listing
-from dssctl.output import Cell, Column, Instant, Item, Kind
+from dssctl.output import Item
 from dssctl.selection import Wanted
 from dssctl.tree import noun
 
 if TYPE_CHECKING:
-    from dss_client import Client, Grant
+    from dss_client import Client
 
 app = noun("grants")
-
-STREAM_STATE_STYLES = {"granted": "green", "granting": "yellow", "revoking": "yellow"}
-
-
-def _for_so_long(item: Item, _now_us: int) -> str:
-    age_ms = item["state_age_ms"]
-    assert isinstance(age_ms, int)
-    return text_of_span(age_ms)
-
-
-def shown_lag(item: Item, _now_us: int) -> str:
-    """The lag, of a group or in a stream; marked where it is an upper bound."""
-    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
-
-
-def _ranges(item: Item, _now_us: int) -> str:
-    ranges = item["damaged_ranges"]
-    assert isinstance(ranges, list)
-    return " ".join(f"{start}-{end - 1}" for start, end in ranges)
-
-
-def rate(field: str) -> Cell:
-    """A cell for records a second."""
-
-    def cell(item: Item, _now_us: int) -> str:
-        value = item[field]
-        assert isinstance(value, float)
-        return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
-
-    return cell
-
-
-def rounded(rate: float) -> float:
-    """A rate without digits that mean nothing: 4.6e-05 records a second are none."""
-    return round(rate, 3)
-
-
-IN_A_GROUP = (
-    Column("stream", "STREAM"),
-    Column("state", "STATE", styles=STREAM_STATE_STYLES),
-    Column("client_id", "CLIENT"),
-    Column("grant_epoch", "EPOCH", right=True),
-    Column("floor", "FLOOR", right=True),
-    Column("end", "END", right=True),
-    Column("lag", "LAG", right=True, cell=shown_lag),
-    Column("oldest_unacked_at", "OLDEST", right=True),
-    Column("state_age_ms", "FOR", cell=_for_so_long),
-    Column("stall", "STALLED"),
-    Column("damaged", "DAMAGED", right=True, wide=True),
-    Column("arrivals_1m", "IN/S", right=True, cell=rate("arrivals_1m"), wide=True),
-    Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
-    Column("acked_above_floor", "ACKED-ABOVE", right=True, wide=True),
-    Column("acked", "ACKED", right=True, wide=True),
-    Column("filtered", "FILTERED", right=True, wide=True),
-    Column("lost", "LOST", right=True, wide=True),
-    Column("moved", "MOVED", right=True, wide=True),
-    Column("pinned_to", "PINNED-TO", wide=True),
-    Column("damaged_ranges", "DAMAGED-AT", cell=_ranges, wide=True),
-)
-
-GRANT_KIND = Kind(
-    "Grant",
-    (Column("group", "GROUP"), *IN_A_GROUP, Column("filter", "FILTER", wide=True)),
-    lambda item: str(item["stream"]),
-)
-ONE_GROUPS_GRANT_KIND = Kind(
-    "Grant",
-    (
-        Column("group", "GROUP", only_csv=True),
-        *IN_A_GROUP,
-        Column("filter", "FILTER", only_csv=True),
-    ),
-    lambda item: str(item["stream"]),
-)
-GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
 
 
 @app.command("ls", cls=listing(GRANT_KIND))
@@ -125,36 +50,3 @@ def revoke(context: typer.Context, group: GroupName, stream: StreamName) -> None
     from dss_client.changes import RevokeGrant
 
     carry_out(context, RevokeGrant(group, stream))
-
-
-def grant_item(grant: "Grant") -> Item:
-    """A grant as the renderer takes it."""
-    oldest_us = grant.oldest_unacked_us
-    return {
-        "group": grant.group,
-        "filter": grant.filter,
-        "stream": grant.stream,
-        "state": grant.state,
-        "client_id": grant.client_id or None,
-        "grant_epoch": grant.grant_epoch,
-        "floor": grant.progress.floor,
-        "acked_ranges": [list(each) for each in grant.progress.ranges],
-        "acked_above_floor": grant.progress.acked_above_floor(),
-        "end": grant.end,
-        "lag": grant.lag,
-        "lag_exact": grant.lag_exact,
-        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
-        "state_age_ms": grant.state_age_ms,
-        "stall": grant.stall or None,
-        "acked": grant.fates.acked,
-        "filtered": grant.fates.filtered,
-        "lost": grant.fates.lost,
-        "damaged": grant.fates.damaged,
-        "moved": grant.fates.moved,
-        "pinned_to": grant.pinned_to or None,
-        "arrivals_1m": rounded(grant.arrivals.minute),
-        "arrivals_5m": rounded(grant.arrivals.five_minutes),
-        "acks_1m": rounded(grant.acks.minute),
-        "acks_5m": rounded(grant.acks.five_minutes),
-        "damaged_ranges": [list(each) for each in grant.damaged],
-    }

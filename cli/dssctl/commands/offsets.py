@@ -8,7 +8,7 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, carry_out
-from dssctl.commands.grants import GRANT_KIND, list_grants
+from dssctl.commands.grants import list_grants
 from dssctl.connection import ask
 from dssctl.documents import (
     Fields,
@@ -19,6 +19,7 @@ from dssctl.documents import (
     read_document,
     text_of,
 )
+from dssctl.grant_items import GRANT_KIND
 from dssctl.listing import listing
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.quantities import distance

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from dssctl.commands.daemon import status_item
 from dssctl.commands.events import EVENT_KIND, event_item
-from dssctl.commands.groups import GROUP_KIND, group_item
 from dssctl.connection import ask
+from dssctl.group_items import GROUP_KIND, group_item
 from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
 from dssctl.operation_items import OPERATION_KIND, operation_item
 from dssctl.output import Item, Kind, Section, show_one

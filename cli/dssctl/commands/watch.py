@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dssctl.commands.events import event_item
-from dssctl.commands.groups import group_item
 from dssctl.commands.sessions import session_item
+from dssctl.group_items import group_item
 from dssctl.job_items import job_item
 from dssctl.limits import MOMENT_COLUMNS
 from dssctl.operation_items import operation_item

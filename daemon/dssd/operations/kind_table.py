@@ -1,4 +1,7 @@
-"""Every kind of operation that this daemon knows, in one table."""
+"""The kinds of operation that operators plan, in one table.
+
+Those of schedules come from `dssd.schedules`, and join it where the daemon is put together.
+"""
 
 from typing import Protocol
 

@@ -10,7 +10,7 @@ from dss_api.v1 import schedules_pb2, schedules_pb2_grpc
 from dss_core.errors import IllegalArgument
 from dssd.schedules.cron import fire_times
 from dssd.schedules.definitions import arguments_of, times_of
-from dssd.schedules.due import delay_ms
+from dssd.schedules.due_times import delay_ms
 from dssd.schedules.limits import PREVIEWED_MAX, TIMES_DESCRIBED
 from dssd.schedules.schedules import Schedules
 from dssd.schedules.tasks.model import Task, Tasks

@@ -23,7 +23,7 @@ from dssd.machines.scheduling.machine import (
 )
 from dssd.schedules.cron import FireTimes
 from dssd.schedules.definitions import rules_of, times_of
-from dssd.schedules.due import come, next_due
+from dssd.schedules.due_times import come, next_due
 from dssd.schedules.run_rows import QUEUED, RETRYING, RUNNING, RunRows
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dssctl.commands.groups import GROUP_KIND
 from dssctl.commands.topics import TOPIC_KIND
 from dssctl.completing import answering
 from dssctl.completing.names_kept import file_for, folder_for, keep, kept
 from dssctl.completing.remembering import remember
+from dssctl.group_items import GROUP_KIND
 from dssctl.limits import NAMES_FRESH_S, NAMES_OLD_S
 
 AWAY = ("--endpoint", "unix:/nowhere/s")

@@ -5,7 +5,7 @@ import pytest
 from dssd.machines.scheduling.machine import Due
 from dssd.operations.changes import CreateSchedule
 from dssd.schedules.definitions import made, times_of
-from dssd.schedules.due import come, delay_ms
+from dssd.schedules.due_times import come, delay_ms
 from dssd.schedules.limits import DUE_LISTED_MAX
 from dssd.store.schedule_rows import ScheduleRow
 from support.played_schedules import HOUR_MS, MINUTE_MS, SUNDAY_NOON_MS

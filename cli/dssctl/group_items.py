@@ -1,0 +1,145 @@
+"""Groups and their members as items: what is printed of one, for people and programs.
+
+No wire, no daemon.
+"""
+
+from typing import TYPE_CHECKING
+
+from dss_core.times import text_of_span
+from dssctl.grant_items import rate, rounded, shown_lag
+from dssctl.output import Column, Instant, Item, Kind
+
+if TYPE_CHECKING:
+    from dss_client import Borrower, Group
+
+
+def _ack_wait(item: Item, _now_us: int) -> str:
+    wait_ms = item["ack_wait_ms"]
+    assert isinstance(wait_ms, int)
+    return text_of_span(wait_ms)
+
+
+def _drained(item: Item, _now_us: int) -> str:
+    drain_ms = item["drain_ms"]
+    return text_of_span(drain_ms) if isinstance(drain_ms, int) else "never"
+
+
+def _paused_until(item: Item, _now_us: int) -> str:
+    until = item["paused_until"]
+    if isinstance(until, Instant):
+        return until.rfc3339()
+    return "no end" if item["paused"] else "-"
+
+
+GROUP_KIND = Kind(
+    "Group",
+    (
+        Column("name", "NAME", width=12),
+        Column("filter", "FILTER", width=12),
+        Column(
+            "state",
+            "STATE",
+            width=11,
+            styles={
+                "active": "green",
+                "rebalancing": "yellow",
+                "paused": "yellow",
+                "stalled": "bold red",
+            },
+        ),
+        Column("borrowers", "BORROWERS", right=True, width=9),
+        Column("streams", "STREAMS", right=True, width=7),
+        Column("lag", "LAG", right=True, width=8, cell=shown_lag),
+        Column("oldest_unacked_at", "OLDEST", right=True, width=6),
+        Column("damaged", "DAMAGED", right=True, width=7),
+        Column("leader_epoch", "EPOCH", right=True, width=5),
+        Column("arrivals_1m", "IN/S", right=True, cell=rate("arrivals_1m"), wide=True),
+        Column("arrivals_5m", "IN/S-5M", right=True, cell=rate("arrivals_5m"), wide=True),
+        Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
+        Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
+        Column("drain_ms", "DRAINED-IN", right=True, cell=_drained, wide=True),
+        Column("kind", "KIND", wide=True),
+        Column("standby", "STANDBY", right=True, wide=True),
+        Column("start", "START", wide=True),
+        Column("ack_wait_ms", "ACK-WAIT", right=True, cell=_ack_wait, wide=True),
+        Column("protocol", "PROTOCOL", wide=True),
+        Column("on_damage", "ON-DAMAGE", wide=True),
+        Column("acked", "ACKED", right=True, wide=True),
+        Column("filtered", "FILTERED", right=True, wide=True),
+        Column("lost", "LOST", right=True, wide=True),
+        Column("moved", "MOVED", right=True, wide=True),
+        Column("revision", "REVISION", right=True, wide=True),
+        Column("paused_until", "PAUSED-UNTIL", cell=_paused_until, wide=True),
+        Column("created_at", "AGE", right=True, wide=True),
+        Column("state_reason", "REASON", wide=True),
+    ),
+    lambda item: f"{item['name']}@{item['filter']}",
+)
+BORROWER_KIND = Kind(
+    "Borrower",
+    (
+        Column("client_id", "CLIENT"),
+        Column("streams", "STREAMS", right=True),
+        Column("standby", "STANDBY"),
+        Column("connected_at", "CONNECTED"),
+        Column("lag", "LAG", right=True),
+        Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m")),
+        Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
+        Column("borrower_id", "BORROWER", wide=True),
+    ),
+    lambda item: str(item["borrower_id"]),
+)
+
+
+def group_item(group: "Group") -> Item:
+    """A group as the renderer takes it."""
+    oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
+    since_ms = group.leader_since_ms
+    return {
+        "group_id": group.group_id,
+        "name": group.name,
+        "filter": group.filter,
+        "kind": group.kind,
+        "state": group.state,
+        "state_reason": group.state_reason or None,
+        "borrowers": group.borrowers,
+        "standby": group.standby,
+        "streams": group.streams,
+        "lag": group.lag,
+        "lag_exact": group.lag_exact,
+        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
+        "leader_epoch": group.leader_epoch,
+        "start": group.start,
+        "ack_wait_ms": group.ack_wait_ms,
+        "protocol": group.protocol,
+        "on_damage": group.on_damage,
+        "acked": group.fates.acked,
+        "filtered": group.fates.filtered,
+        "lost": group.fates.lost,
+        "damaged": group.fates.damaged,
+        "moved": group.fates.moved,
+        "revision": group.revision,
+        "paused": group.paused,
+        "paused_until": Instant.of_ms(until_ms) if until_ms is not None else None,
+        "created_at": Instant.of_ms(group.created_at_ms),
+        "arrivals_1m": rounded(group.arrivals.minute),
+        "arrivals_5m": rounded(group.arrivals.five_minutes),
+        "acks_1m": rounded(group.acks.minute),
+        "acks_5m": rounded(group.acks.five_minutes),
+        "drain_ms": group.drain_ms,
+        "leader_since": Instant.of_ms(since_ms) if since_ms is not None else None,
+    }
+
+
+def borrower_item(borrower: "Borrower") -> Item:
+    """A member as the renderer takes it."""
+    return {
+        "borrower_id": borrower.borrower_id,
+        "client_id": borrower.client_id,
+        "streams": borrower.streams,
+        "standby": borrower.standby,
+        "connected_at": Instant.of_ms(borrower.connected_at_ms),
+        "lag": borrower.lag,
+        "acks_1m": rounded(borrower.acks.minute),
+        "acks_5m": rounded(borrower.acks.five_minutes),
+    }
