@@ -28,11 +28,15 @@ NOBODY = ("--endpoint", "unix:/nowhere/s")
 @pytest.fixture
 def mute_daemon() -> Iterator[str]:
     """Something that takes connections and calls, and answers none."""
-    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
+    threads = ThreadPoolExecutor(1)
+    server = grpc.server(threads, options=[("grpc.so_reuseport", 0)])
     over = threading.Event()
-    handler: grpc.RpcMethodHandler[bytes, bool] = grpc.unary_unary_rpc_method_handler(
-        lambda _request, _context: over.wait()
-    )
+
+    def call(_request: bytes, _context: grpc.ServicerContext) -> bytes:
+        over.wait()
+        return b""
+
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(call)
     methods = dict.fromkeys(("Status", "List"), handler)
     for service in ("Daemon", "Groups"):
         name = f"dss_api.v1.{service}"
@@ -42,6 +46,8 @@ def mute_daemon() -> Iterator[str]:
     yield f"127.0.0.1:{port}"
     over.set()
     server.stop(grace=None).wait()
+    # What its threads say last must not be in what the next test reads.
+    threads.shutdown()
 
 
 def leaf_commands() -> Iterator[tuple[str, ...]]:
