@@ -22,7 +22,7 @@ readers before an append is taken, whoever is cancelled. This module must not kn
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -90,18 +90,18 @@ class Adopter:
         """The port's adopt, for a storage topic that exists."""
         # A caller that goes away must not leave frames committed and not shown.
         return await finished(
-            self._adopt(state, self._copied(frames, rest), topic_epoch, publish),
+            self._adopt(state, partial(self._copied, frames, rest), topic_epoch, publish),
             name=f"adopt frames of {state.storage_topic_id}",
         )
 
     async def _adopt(
         self,
         state: StorageTopicState,
-        copied: Coroutine[None, None, Copy],
+        copy: Callable[[], Awaitable[Copy]],
         topic_epoch: int,
         publish: Publish,
     ) -> Adopted:
-        adoption = _Adoption(state, topic_epoch, publish, await copied)
+        adoption = _Adoption(state, topic_epoch, publish, await copy())
         try:
             if adoption.copy.frames:
                 adopted = await self._housekeeper.in_turn(partial(self._run, adoption))
