@@ -50,6 +50,7 @@ ONCE_FAILED = {
     5: "a start forgot what producers had sent with a file of which all was moved on",
     38: "append times began anew after a start, where retention had taken all records",
     388: "the judge held a file that held nothing against a retention that took nothing",
+    475: "append times fell after a start, where retention had taken what was adopted last",
     1109: "a start did not learn what a producer had stored again after it was forgotten",
     1389: "the judge took a torn copy of a forgotten frame for damage without a cause",
     1580: "the judge wanted a file gone by age that a roll under way had just begun",

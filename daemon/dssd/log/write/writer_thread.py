@@ -244,6 +244,8 @@ class WriterThread:
         left = self._leave(topic)
         topic.file = file
         topic.frames = 0
+        # What is adopted next to it is of this time: the snapshot has it when that is gone.
+        topic.last_us = max(topic.last_us, self._wall_us())
         return Switched(left, _snapshot(topic, SnapshotPosition(*file.segment, file.size)))
 
     def _stand(self, storage_topic_id: int) -> tuple[list[int], int] | DssError:
@@ -252,7 +254,6 @@ class WriterThread:
             return StreamNotFound(stream=f"{storage_topic_id}:0")
         if topic.sealed:
             return StorageTopicSealed(topic=f"id {storage_topic_id}", ordinal="?")
-        topic.last_us = max(topic.last_us, self._wall_us())
         return list(topic.ends), topic.last_us
 
     def _advance(self, storage_topic_id: int, ends: Mapping[int, int]) -> None:

@@ -200,6 +200,18 @@ async def test_append_times_never_fall_from_adopted_frames_to_those_behind(bench
     assert await bench.log.time_at(StreamId(TOPIC, 0), 0) == 9_000_000
 
 
+async def test_append_times_do_not_fall_once_retention_took_the_adopted_frames(
+    bench: Bench,
+) -> None:
+    bench.now_us = 9_000_000
+    await adopt(bench, staged(b"a0"))
+    await bench.settle()
+    assert await bench.log.enforce_retention(TOPIC, None, 0, bench.now_us) == 1
+    bench.now_us = 1_000_000
+    await bench.reopen(crash=True)
+    assert (await bench.put(b"a1")).append_time_us == 9_000_000
+
+
 async def test_readers_are_told_once_and_read_across_all_files(bench: Bench) -> None:
     stream = StreamId(TOPIC, 0)
     told: list[int] = []
