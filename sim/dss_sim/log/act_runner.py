@@ -301,6 +301,8 @@ class ActRunner:
                 self._answered(frame, result)
             elif not self._may_be_refused(frame, result):
                 self._broken("repeats", f"{frame}, sent again: {result!r}")
+            elif isinstance(result, StorageTopicSealed):
+                self._cycle.tell(FrameRefused(frame.number, GONE))
 
     def _may_be_refused(self, frame: Frame, error: BaseException) -> bool:
         """Whether one that is sent again may be."""
@@ -312,6 +314,10 @@ class ActRunner:
                 allowed = frame.number in ledger.lapsed
             case StreamNotFound():
                 allowed = True
+            case StorageTopicSealed():
+                # The power took it, and nothing new comes there any more.
+                is_sealed = frame.stream.storage_topic_id in ledger.sealing
+                allowed = is_sealed and frame.number in ledger.at_risk
             case _:
                 allowed = self._is_full() and isinstance(error, NO_ROOM)
         return allowed or bool(ledger.rotten)

@@ -51,6 +51,7 @@ ONCE_FAILED = {
     38: "append times began anew after a start, where retention had taken all records",
     388: "the judge held a file that held nothing against a retention that took nothing",
     475: "append times fell after a start, where retention had taken what was adopted last",
+    517: "the judge wanted an answer for a frame that the power took before its topic was sealed",
     1109: "a start did not learn what a producer had stored again after it was forgotten",
     1389: "the judge took a torn copy of a forgotten frame for damage without a cause",
     1580: "the judge wanted a file gone by age that a roll under way had just begun",
