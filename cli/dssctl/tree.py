@@ -8,6 +8,7 @@ global option, so each may stand anywhere; the last one counts.
 from collections.abc import Callable, Collection
 from copy import copy
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
@@ -17,7 +18,7 @@ from dssctl.config import configure
 from dssctl.config import put as put_key
 from dssctl.config.keys import OUTPUTS
 from dssctl.impact import Impact, require_may_change
-from dssctl.limits import CALL_TIMEOUT_S, OPERATION_WAIT_S, VERBS_NAMED_MAX
+from dssctl.limits import CALL_TIMEOUT_S, NEAR_NAMES_MAX, OPERATION_WAIT_S, VERBS_NAMED_MAX
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
@@ -287,11 +288,20 @@ class Root(TyperGroup):
             return super().resolve_command(ctx, [name, *rest])
         return name, _loaded(name, rest[0] if rest else ""), rest
 
+    def _say_whose_verb(self, ctx: Any, name: str) -> None:  # noqa: ANN401 -- Typer's private types
+        """Fail with the nouns that have a verb of that name, if there are any."""
+        nouns = (noun for noun in COMMANDS if name in getattr(_loaded(noun, ""), "commands", ()))
+        near = " or ".join(f"'{noun} {name}'" for noun in islice(nouns, NEAR_NAMES_MAX))
+        if near:
+            ctx.fail(f"No such command '{name}'. Did you mean {near}?")
+
     def _of_ones_own(self, ctx: Any, args: list[str]) -> tuple[str, list[str]]:  # noqa: ANN401 -- Typer's private types
         """What a word of the user's own stands for, with what is written behind it."""
         from dssctl.config.document import config_path, read_configuration
 
         aliases = read_configuration(config_path()).aliases
+        if args[0] not in aliases:
+            self._say_whose_verb(ctx, args[0])
         _require_known(args[0], [*COMMANDS, *aliases], ctx)
         first, *rest = aliases[args[0]]
         name = COMMAND_ALIASES.get(first, first)

@@ -37,6 +37,15 @@ def test_a_verb_before_the_noun_is_told_where_it_belongs(dssctl: Run) -> None:
     assert b"A noun comes first: dssctl groups describe." in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("verb", "meant"), [("status", b"'daemon status'"), ("stuck", b"'groups stuck'")]
+)
+def test_a_verb_without_its_noun_is_told_whose_it_is(verb: str, meant: bytes, dssctl: Run) -> None:
+    done = dssctl(verb)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Did you mean " + meant in done.stderr
+
+
 @pytest.mark.parametrize("words", [(), ("groups",), ("group", "list")])
 def test_help_is_a_word_too(words: tuple[str, ...], dssctl: Run) -> None:
     done = dssctl("help", *words)
