@@ -8,7 +8,7 @@ Whether records are taken one by one, by `fetch` or by the batch may change at a
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -98,7 +98,7 @@ class Subscription:
     """So long records are handed out before the loop runs, and the session is looked at again."""
 
     def __init__(
-        self, session: Callable[[], Awaitable[Keeper]], options: SubscriptionOptions
+        self, session: "Callable[[], Awaitable[Keeper]]", options: SubscriptionOptions
     ) -> None:
         self.options = options
         self.number = 0
@@ -241,20 +241,27 @@ class Subscription:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
         """
-        try:
+        from dss_client._made_records import MadeRecords
+
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._wait_for(n)
-        except TimeoutError:
-            pass
         self._count(n)
-        while monotonic() >= self._resume_at:
-            await self._breathe()
-            # Counting decodes, before the clock is looked at: this process may stand still.
-            self._count(n)
-        records: list[DeliveredRecord] = []
-        while len(records) < n and (handout := self._at_hand()) is not None:
-            self._take(handout, n, records)
-        return records
+        while True:
+            while monotonic() >= self._resume_at:
+                await self._breathe()
+                # Counting decodes, before the clock is looked at: this process may stand still.
+                self._count(n)
+            made = MadeRecords()
+            while made.count < n and (handout := self._at_hand()) is not None:
+                if made.make(handout, n) < n:
+                    self._current = None
+            # Looked at last, for the same reason: no record is made behind it.
+            if self._session.is_sure() or not made.count:
+                return made.handed_out(n, self._finish)
+            self._current, *others = made.put_back()
+            self._inbox.extendleft(reversed(others))
+            self._resume_at = 0.0
 
     async def run(
         self,
@@ -338,14 +345,6 @@ class Subscription:
             self._current.grant.touch()
             self._current.stopped = True
             self._current = None
-
-    def _take(self, handout: "Handout", n: int, records: "list[DeliveredRecord]") -> None:
-        if not handout.stopped:
-            for record in islice(handout.records(), n - len(records)):
-                handout.last_offset = record.offset
-                records.append(record)
-        if len(records) < n:
-            self._finish(handout)
 
     async def _next(self) -> "Handout | None":
         """The piece to hand out from; None after `drain`."""

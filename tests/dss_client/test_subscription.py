@@ -8,6 +8,8 @@ import pytest
 import dss_client
 from dss_api.v1 import sessions_pb2
 from dss_client import DeliveredRecord, GrantNotice, Subscription
+from dss_client._handout import Handout
+from dss_client._made_records import MadeRecords
 from dss_client.limits import YIELD_EVERY_S
 from dss_client.session import Session
 from dss_client.testing import MemoryDaemon, until
@@ -423,6 +425,37 @@ async def test_what_arrives_after_a_silence_waits_for_a_ping(daemon: MemoryDaemo
         daemon.deliver_new(0, 0)
         assert (await asyncio.wait_for(waiting, 60)).offset == 0
         assert daemon.pings == before + 1
+
+
+@pytest.mark.parametrize("lent_to_another", [False, True])
+async def test_fetch_hands_out_nothing_that_was_made_before_its_process_stood_still(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch, lent_to_another: bool
+) -> None:
+    for _ in range(2):
+        fill(daemon, 0, 5)
+    async with subscribed(daemon) as subscription:
+        assert [record.offset for record in await subscription.fetch(1)] == [0]
+        await until(lambda: subscription._count(9) == 9)
+        session = subscription._session
+        assert isinstance(session, Session)
+        attachment = session._attachment
+        assert attachment is not None
+        before, plain = daemon.pings, MadeRecords.make
+
+        def stand_still_once(made: MadeRecords, handout: Handout, n: int) -> int:
+            count = plain(made, handout, n)
+            if daemon.pings == before:
+                attachment._doubt._heard_at -= 10
+                if lent_to_another:
+                    daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="lost"))
+            return count
+
+        monkeypatch.setattr(MadeRecords, "make", stand_still_once)
+        records = await subscription.fetch(7, timeout=60)
+        assert daemon.pings == before + 1
+        assert [each.offset for each in records] == ([] if lent_to_another else [*range(1, 8)])
+        if not lent_to_another:
+            assert [each.offset for each in await subscription.fetch(2)] == [8, 9]
 
 
 async def test_an_answer_that_lay_there_while_the_process_stood_still_proves_nothing(

@@ -140,10 +140,6 @@ class Pieces(AsyncSubscription):
         self._recall()
         return super()._count(enough)
 
-    def _take(self, handout: "Handout", n: int, records: list[AsyncRecord]) -> None:
-        self._recall()
-        super()._take(handout, n, records)
-
     def _finish(self, handout: "Handout") -> None:
         self._recall()
         super()._finish(handout)

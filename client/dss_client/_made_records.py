@@ -1,0 +1,46 @@
+"""Records that `Subscription.fetch` has made of several pieces, and not handed out yet.
+
+To make many takes a while, and the process may stand still meanwhile. Invariant: what was made is
+either handed out all at once, or put back all at once, and then it comes first again.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+
+from dss_client._handout import Handout
+from dss_client.record import DeliveredRecord, row_of
+
+
+class MadeRecords:
+    """In the order of their pieces."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._pieces: list[tuple[Handout, list[DeliveredRecord]]] = []
+
+    def make(self, handout: Handout, wanted: int) -> int:
+        """Make the next records of a piece, none of one that was stopped; how many are made now,
+        of all pieces.
+        """
+        left = 0 if handout.stopped else wanted - self.count
+        records = list(islice(handout.records(), left)) if left else []
+        self._pieces.append((handout, records))
+        self.count += len(records)
+        return self.count
+
+    def handed_out(self, wanted: int, finish: Callable[[Handout], None]) -> list[DeliveredRecord]:
+        """All of them; ``finish`` is called with each piece that had no more than it gave."""
+        handed_out: list[DeliveredRecord] = []
+        for handout, records in self._pieces:
+            if records:
+                handout.last_offset = records[-1].offset
+            handed_out += records
+            if len(handed_out) < wanted:
+                finish(handout)
+        return handed_out
+
+    def put_back(self) -> list[Handout]:
+        """Hand out nothing; returns the pieces, which have their records again."""
+        for handout, records in self._pieces:
+            handout.put_back(*map(row_of, records))
+        return [handout for handout, _ in self._pieces]
