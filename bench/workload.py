@@ -7,6 +7,7 @@ import os
 
 from dss_core.build import build_frame
 from dss_core.columns import Columns
+from dss_core.frame import HEADER_BYTES, stamped
 from dss_core.routing import Router, key_hash, partition_of
 
 TOPIC = "bench"
@@ -29,6 +30,18 @@ def frames_by_partition(
         ]
         for partition, columns in _columns_by_partition(records_per_frame).items()
     }
+
+
+def stored(frame: bytes, base_offset: int) -> bytes:
+    """A frame as the daemon stores and sends it."""
+    head = stamped(
+        frame,
+        base_offset=base_offset,
+        append_time_us=TIMESTAMP_US,
+        topic_epoch=1,
+        storage_topic_id=1,
+    )
+    return head + frame[HEADER_BYTES:]
 
 
 def key_of_each_partition() -> list[bytes]:

@@ -10,14 +10,12 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 
-from workload import frames_by_partition
+from workload import frames_by_partition, stored
 
 from dss_client._grant import HeldGrant
 from dss_client._handout import Handout
 from dss_client.record import DeliveredRecord
-from dss_core.frame import HEADER_BYTES, stamped
 
-HEADER_STAMP = {"append_time_us": 1_795_000_000_000_000, "topic_epoch": 1, "storage_topic_id": 1}
 HANDOUT_RECORDS = 1_000
 
 
@@ -25,11 +23,7 @@ def deliveries(records_per_frame: int) -> list[bytes]:
     """One of each partition."""
     frames = max(1, HANDOUT_RECORDS // records_per_frame)
     return [
-        b"".join(
-            stamped(frame, base_offset=at * records_per_frame, **HEADER_STAMP)
-            + frame[HEADER_BYTES:]
-            for at, frame in enumerate(own)
-        )
+        b"".join(stored(frame, at * records_per_frame) for at, frame in enumerate(own))
         for own in frames_by_partition(records_per_frame, frames).values()
     ]
 

@@ -4,13 +4,10 @@ import json
 import sys
 import time
 
-from workload import frames_by_partition
+from workload import frames_by_partition, stored
 
 from dss_client.record import DeliveredRecord, rows_of
 from dss_core.decode import decode
-from dss_core.frame import stamped
-
-HEADER_STAMP = {"append_time_us": 1_795_000_000_000_000, "topic_epoch": 1, "storage_topic_id": 1}
 
 
 class _Source:
@@ -21,8 +18,7 @@ def main(records: int, records_per_frame: int) -> None:
     frames = []
     for own in frames_by_partition(records_per_frame, 4).values():
         for number, frame in enumerate(own):
-            head = stamped(frame, base_offset=number * records_per_frame, **HEADER_STAMP)
-            frames.append(head + frame[len(head) :])
+            frames.append(stored(frame, number * records_per_frame))
     rounds = records // (len(frames) * records_per_frame) or 1
     source = _Source()
     made = 0
