@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.errors import ExitCode
 from dssd.data_directory import STORE_NAME
+from dssd.lock import LOCK_NAME
 from dssd.rpc.principal import METHOD_ROLES
 from support.daemon_process import DaemonProcess, running, short_directory
 from support.file_locks import locks_on
@@ -76,7 +77,7 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
 TASKS: dict[str, dict[str, str]] = {
     "checkpoint": {},
     "export": {"topic": "orders"},
-    "lag-check": {"max-lag": "0", "hook": "tell", "attempts": "1"},
+    "lag-check": {"max-lag": "0"},
     "rebalance": {},
     "retention": {},
     "scrub": {},
@@ -148,7 +149,7 @@ class Calls:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
 
-    async def replies(self, method: str, fields: dict[str, Any]) -> AsyncIterator[Any]:
+    async def replies(self, method: str, fields: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Its replies, until the daemon or the reader ends them."""
         service, name = method.strip("/").split("/")
         known = descriptor_pool.Default().FindServiceByName(service).methods_by_name[name]
@@ -184,31 +185,33 @@ class Calls:
         applied = await self.first_reply(APPLY, change={kind: fields})
         if isinstance(applied, grpc.StatusCode):
             return
-        async with aclosing(self.replies(WATCH, {"number": applied.number})) as seen:
-            async for _ in seen:
+        watched = self.replies(WATCH, {"number": applied.number})
+        async with asyncio.timeout(PATIENCE_S), aclosing(watched):
+            async for _ in watched:
                 pass
 
 
-class Lock:
-    """That of the store, as it was when the daemon began to serve."""
+class Locks:
+    """Those of the store and of its directory, as they were when the daemon began to serve."""
 
     def __init__(self, daemon: DaemonProcess, data: Path) -> None:
-        self._store = data / STORE_NAME
-        self._began = locks_on(self._store)
-        assert self._began
-        assert all(f" WRITE {daemon.process.pid} " in lock for lock in self._began)
+        self._paths = (data / STORE_NAME, data, data / LOCK_NAME)
+        self._began = [locks_on(path) for path in self._paths]
+        for locks in self._began:
+            assert locks
+            assert all(f" WRITE {daemon.process.pid} " in lock for lock in locks)
 
     def check(self, what: str) -> None:
-        assert locks_on(self._store) == self._began, f"the lock is gone after {what}"
+        assert [locks_on(path) for path in self._paths] == self._began, f"after {what}"
 
 
 @asynccontextmanager
-async def serving(data: Path) -> AsyncIterator[tuple[DaemonProcess, Calls, Lock]]:
+async def serving(data: Path) -> AsyncIterator[tuple[DaemonProcess, Calls, Locks]]:
     options = ("--reflection", "--metrics", "127.0.0.1:0")
     async with running("--data-dir", str(data), *options) as daemon:
         agent = [("grpc.primary_user_agent", OUR_CLIENT), ("grpc.use_local_subchannel_pool", 1)]
         async with grpc.aio.insecure_channel(daemon.endpoint, options=agent) as channel:
-            yield daemon, Calls(channel), Lock(daemon, data)
+            yield daemon, Calls(channel), Locks(daemon, data)
 
 
 def test_every_method_kind_of_change_and_task_is_tried_here() -> None:
@@ -220,38 +223,38 @@ def test_every_method_kind_of_change_and_task_is_tried_here() -> None:
 
 async def test_no_call_change_task_or_scrape_costs_the_store_its_lock() -> None:
     with short_directory() as data:
-        async with serving(data) as (daemon, calls, lock):
+        async with serving(data) as (daemon, calls, locks):
             made = [each for each in CHANGES if each[0].startswith("create_")]
-            await call_each(calls, lock, BEGINNINGS)
-            await apply_each(calls, lock, made)
-            await call_each(calls, lock, CALLS)
-            await apply_each(calls, lock, [each for each in CHANGES if each not in made])
+            await call_each(calls, locks, BEGINNINGS)
+            await apply_each(calls, locks, made)
+            await call_each(calls, locks, CALLS)
+            await apply_each(calls, locks, [each for each in CHANGES if each not in made])
             tasks = (await calls.first_reply("/dss_api.v1.Schedules/Tasks")).tasks
             assert {task.name for task in tasks} == set(TASKS)
             runs = [{"task": task, "arguments": given} for task, given in TASKS.items()]
-            await apply_each(calls, lock, [("run_task", run) for run in runs])
+            await apply_each(calls, locks, [("run_task", run) for run in runs])
             await asyncio.to_thread(scrape, daemon)
-            lock.check("a scrape")
+            locks.check("a scrape")
             await asyncio.to_thread(refused_check, data)
-            lock.check("a check that was refused")
+            locks.check("a check that was refused")
             assert await daemon.stop() == 0
 
 
 async def call_each(
-    calls: Calls, lock: Lock, methods: Sequence[tuple[str, dict[str, Any]]]
+    calls: Calls, locks: Locks, methods: Sequence[tuple[str, dict[str, Any]]]
 ) -> None:
     for method, fields in methods:
         answer = await calls.first_reply(method, **fields)
         assert answer not in UNANSWERED, method
-        lock.check(method)
+        locks.check(method)
 
 
 async def apply_each(
-    calls: Calls, lock: Lock, changes: Sequence[tuple[str, dict[str, Any]]]
+    calls: Calls, locks: Locks, changes: Sequence[tuple[str, dict[str, Any]]]
 ) -> None:
     for kind, fields in changes:
         await calls.change(kind, fields)
-        lock.check(f"{kind} {fields}")
+        locks.check(f"{kind} {fields}")
 
 
 def scrape(daemon: DaemonProcess) -> None:

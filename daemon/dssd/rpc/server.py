@@ -16,7 +16,7 @@ from grpc_health.v1.health import aio as health_aio
 from dss_core.errors import AddressInUse
 from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
-from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.addresses import Address, TcpAddress
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
@@ -73,7 +73,7 @@ class Capacity:
     calls_max: int = limits.CONCURRENT_CALLS_MAX
 
 
-class _Health(health_aio.HealthServicer):
+class _Health(health_aio.HealthServicer):  # type: ignore[misc] # the library has no types
     """The library's, with the method that it lacks: its `NotImplementedError` is no refusal, but
     a programmer's error, and would stop the daemon.
     """
@@ -141,8 +141,7 @@ class RpcServer:
         await self._server.stop(grace_s)
 
     def _bind(self, address: Address) -> Address:
-        if isinstance(address, UnixAddress):
-            address.clear_stale()
+        address.clear_stale()
         try:
             port = self._server.add_insecure_port(address.target)
         except RuntimeError as error:
