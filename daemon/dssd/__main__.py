@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from dss_core.errors import DssError, ExitCode
-from dssd.exception_groups import EXIT_SOFTWARE, condition_in
+from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
 from dssd.loading import loading
 
 
@@ -37,8 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: DssError) -> int:
-    hint = f"\n  {error.hint_text}" if error.hint_text else ""
-    sys.stderr.write(f"dssd: {error.message} [{error.code}]{hint}\n")
+    sys.stderr.write(explained(error))
     return error.exit_code
 
 

@@ -4,6 +4,7 @@ Invariant: an address that was parsed may be bound without further thought: a un
 the kernel's bound, a TCP host is loopback.
 """
 
+import errno
 import ipaddress
 import socket
 from dataclasses import dataclass
@@ -60,6 +61,23 @@ class TcpAddress:
     def target(self) -> str:
         """How gRPC names it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def clear_stale(self) -> None:
+        """Nothing is left of a dead process.
+
+        Raises:
+            AddressInUse: a living process listens there.
+        """
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.socket(family) as probe:
+            # As servers do: else the end of an older connection would count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+            except OSError as error:
+                # What else there may be is told by the server that listens there.
+                if error.errno == errno.EADDRINUSE:
+                    raise AddressInUse(address=self, reason=error.strerror) from error
 
     def __str__(self) -> str:
         """As people write it."""

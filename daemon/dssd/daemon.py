@@ -2,8 +2,8 @@
 
 ::
 
-    lock ▸ format ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ operations
-         ▸ schedules ▸ server ▸ health serving
+    lock ▸ format ▸ addresses are free ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry
+         ▸ sessions ▸ operations ▸ schedules ▸ server ▸ health serving
          stop: health not serving ▸ calls end with exact reports ▸ server ▸ schedules ▸ operations
                ▸ sessions ▸ registry ▸ events ▸ log ▸ store ▸ lock
 
@@ -18,8 +18,8 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
@@ -37,8 +37,7 @@ from dss_api.v1 import (
     watch_pb2_grpc,
 )
 from dss_core import arrow_layout
-from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart, StreamNotFound
-from dss_core.ids import StreamId
+from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -58,19 +57,19 @@ from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.segment_log import SegmentLog
-from dssd.loop_yield import LoopTurn
 from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.collection import Watched, collected
 from dssd.metrics.server import MetricsServer
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.operations.pause_ends import PauseEnds
+from dssd.ownership.watch import DirectoryWatch
 from dssd.questions.questions import Questions
 from dssd.questions.watched import Looks
 from dssd.questions.watches import Watches
 from dssd.rpc.audit import Audit
-from dssd.rpc.daemon import DaemonFacts, DaemonServicer
-from dssd.rpc.doors import Doors, operators_address
+from dssd.rpc.daemon import DaemonFacts, DaemonServicer, bytes_of
+from dssd.rpc.doors import Doors, check_free, operators_address
 from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.greediest_peers import greediest
@@ -118,8 +117,9 @@ class Hooks:
     ending: Callable[[], None]
     """It serves no longer, and closes its parts."""
     failed: Callable[[BaseException], None]
-    """The disk failed (`DiskFailed`), or a thread of a part did (anything else): nothing more can
-    be promised. May be called on any thread; must end the process."""
+    """The disk failed or the files are another's (a condition), or a thread of a part failed
+    (anything else): nothing more can be promised. May be called on any thread; must end the
+    process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,7 @@ class _Steering:
 class _Parts:
     """All that was opened, below the server."""
 
+    watch: DirectoryWatch
     store: SqliteStore
     log: SegmentLog
     catalogue: Catalogue
@@ -201,9 +202,11 @@ class Daemon:
         Raises:
             DataDirectoryLocked, DataDirectoryNewer, IllegalConfig, AddressInUse, StoreDamaged,
             DiskFailed, NoRoomToStart: it cannot start.
+            DataDirectoryReplaced, StoreUnguarded: its files are another's, or may become so.
             BaseExceptionGroup: a part of it failed, or a programmer's error came up.
         """
         with DataDirectory(self._config.data_dir) as directory:
+            check_free(self._config.listen, self._config.metrics)
             async with AsyncExitStack() as stack:
                 try:
                     parts = await self._open(directory, stack)
@@ -217,8 +220,11 @@ class Daemon:
 
     async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
         directory.refuse_lost_store()
+        watch = stack.enter_context(DirectoryWatch(directory, self._hooks.failed))
         store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.failed)
         stack.push_async_callback(store.close)
+        watch.begin()
+        stack.callback(watch.look)  # a close would write into what is at its paths by then
         log = await self._open_log(directory, store)
         stack.push_async_callback(log.close)
         catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
@@ -247,7 +253,9 @@ class Daemon:
         watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
         looks = Looks(*watched, self._clock, steering.schedules.views, jobs.all)
         gone = GoneStreams(store, catalogue, groups)
+        stack.callback(watch.look)
         return _Parts(
+            watch,
             store,
             log,
             catalogue,
@@ -391,6 +399,7 @@ class Daemon:
         return [
             *watches,
             tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+            tasks.create_task(parts.watch.run(parts.events.note), name="data directory"),
             tasks.create_task(HeapUpkeep().run(), name="heap"),
             tasks.create_task(parts.steering.retention.run(), name="retention"),
             tasks.create_task(ahead.run(), name="retention ahead"),
@@ -484,7 +493,7 @@ class Daemon:
             groups=len(parts.groups.groups()),
             sessions=counts.connected,
             sessions_waiting=counts.detached,
-            log_bytes=await _bytes_of(parts.log, streams),
+            log_bytes=await bytes_of(parts.log, streams),
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
@@ -515,13 +524,3 @@ class Daemon:
         if parts.log.is_read_only():
             return "read-only", "the disk is full: publishing is refused"
         return "serving", ""
-
-
-async def _bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:
-    size_bytes = 0
-    turn = LoopTurn()
-    for stream in streams:
-        await turn.give_way()
-        with suppress(StreamNotFound):  # its topic was removed meanwhile
-            size_bytes += log.bounds(stream).bytes
-    return size_bytes

@@ -3,7 +3,7 @@
 ::
 
     DIR/            mode 0700
-    ├── LOCK        held while a daemon runs
+    ├── LOCK        held while a daemon runs, and DIR itself
     ├── FORMAT      the version of everything beside it, one line
     ├── dssd.sock   where it listens by default
     ├── ops.sock    where it listens for operators
@@ -53,6 +53,7 @@ class DataDirectory:
 
     Raises:
         DataDirectoryLocked: another daemon holds it.
+        DataDirectoryReplaced: it was moved or replaced at this very moment.
         DataDirectoryNewer: a newer version wrote it.
         IllegalConfig: it cannot be created or used, or it holds other files.
         NoRoomToStart, DiskFailed: the disk did not allow it.
@@ -83,6 +84,7 @@ class DataDirectory:
 
         Raises:
             DataDirectoryLocked: a daemon holds it.
+            DataDirectoryReplaced: it was moved or replaced at this very moment.
             DataDirectoryNewer: a newer version wrote it.
             IllegalConfig: no daemon has used it, or it cannot be read.
         """
@@ -111,6 +113,11 @@ class DataDirectory:
         return self.path / STORE_NAME
 
     @property
+    def wal_path(self) -> Path:
+        """The write-ahead log of the database, while that is open."""
+        return self.path / f"{STORE_NAME}-wal"
+
+    @property
     def log_path(self) -> Path:
         """The directory of segment files."""
         return self.path / LOG_NAME
@@ -126,11 +133,28 @@ class DataDirectory:
         Raises:
             StoreDamaged: the store is gone.
         """
-        files = (self.store_path, self.store_path.with_name(f"{STORE_NAME}-wal"))
+        files = (self.store_path, self.wal_path)
         if any(path.exists() and path.stat().st_size for path in files):
             return
         if any(self.log_path.glob(f"*{SEGMENT_SUFFIX}")):
             raise StoreDamaged(path=self.store_path, reason=_LOST)
+
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to this directory.
+
+        Raises:
+            OSError: that cannot be told now.
+        """
+        return self._lock.is_in_place()
+
+    def restore_lock(self) -> bool:
+        """Make the lock file anew if somebody removed or replaced it; whether that was so.
+
+        Raises:
+            DataDirectoryLocked: another process holds the new one.
+            OSError: it cannot be made.
+        """
+        return self._lock.restore()
 
     def __enter__(self) -> Self:
         """The directory; its lock is held already."""

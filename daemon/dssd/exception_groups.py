@@ -14,3 +14,9 @@ def condition_in(error: BaseException) -> DssError | None:
         return None
     conditions = [condition_in(part) for part in error.exceptions]
     return None if None in conditions else conditions[0]
+
+
+def explained(error: DssError) -> str:
+    """What whoever started the daemon reads of the condition that ended it."""
+    hint = f"\n  {error.hint_text}" if error.hint_text else ""
+    return f"dssd: {error.message} [{error.code}]{hint}\n"

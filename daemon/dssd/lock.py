@@ -1,19 +1,26 @@
 """The lock of a data directory: at most one daemon holds it.
 
-Invariant: it is taken before any other file in the directory is opened, and the kernel drops it
+Two things are locked: the directory itself, which no clean-up by name takes away while anything is
+in it, and the file ``LOCK``, the only one that older versions know.
+
+Invariant: both are held before any other file in the directory is opened, and the kernel drops them
 when the process ends, however it ends. So every file that is there at a start was left by a process
 that has ended.
 """
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dss_core.errors import DataDirectoryLocked
+from dss_core.errors import DataDirectoryLocked, DataDirectoryReplaced
 
 LOCK_NAME = "LOCK"
+
+_LOCKS_NO_DIRECTORY = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP})
+"""What NFS and its like say, which lock only what is open for writing. There LOCK alone counts."""
 
 
 class DirectoryLock:
@@ -21,21 +28,48 @@ class DirectoryLock:
 
     Raises:
         DataDirectoryLocked: another process holds it.
+        DataDirectoryReplaced: it was moved, or its lock file removed, at this very moment.
+        OSError: it cannot be opened.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._descriptor = os.open(
-            directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        self._path = directory
+        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(self._descriptor)
-            raise DataDirectoryLocked(path=directory) from error
+            self._hold(self._directory)
+            self._file = self._held_file()
+        except BaseException:
+            os.close(self._directory)
+            raise
+        if not (self.is_in_place() and leads_to(directory / LOCK_NAME, self._file)):
+            self.release()
+            raise DataDirectoryReplaced(path=directory)
+
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to the directory that is locked.
+
+        Raises:
+            OSError: that cannot be told now.
+        """
+        return leads_to(self._path, self._directory)
+
+    def restore(self) -> bool:
+        """Make the lock file anew if somebody removed or replaced it; whether that was so.
+
+        Raises:
+            DataDirectoryLocked: a process holds the new one: a daemon of an older version.
+            OSError: it cannot be made.
+        """
+        if leads_to(self._path / LOCK_NAME, self._file):
+            return False
+        removed, self._file = self._file, self._held_file()
+        os.close(removed)
+        return True
 
     def release(self) -> None:
         """Release the lock. The file stays: removing it would be a race."""
-        os.close(self._descriptor)
+        os.close(self._file)
+        os.close(self._directory)
 
     def __enter__(self) -> Self:
         """The lock; it is held already."""
@@ -49,3 +83,34 @@ class DirectoryLock:
     ) -> None:
         """Release the lock."""
         self.release()
+
+    def _held_file(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(self._path / LOCK_NAME, flags, 0o600)
+        try:
+            self._hold(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _hold(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DataDirectoryLocked(path=self._path) from error
+        except OSError as error:
+            if descriptor != self._directory or error.errno not in _LOCKS_NO_DIRECTORY:
+                raise
+
+
+def leads_to(path: Path, descriptor: int) -> bool:
+    """Whether a path leads to the file that is open.
+
+    Raises:
+        OSError: that cannot be told now.
+    """
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except (FileNotFoundError, NotADirectoryError):
+        return False

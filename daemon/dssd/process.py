@@ -20,13 +20,19 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from dss_core.errors import DiskFailed, DssError, ExitCode, StoreDamaged
+from dss_core.errors import (
+    DataDirectoryReplaced,
+    DiskFailed,
+    DssError,
+    StoreDamaged,
+    StoreUnguarded,
+)
 from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.daemon import Daemon, Hooks
 from dssd.descriptors import raise_limit
-from dssd.exception_groups import EXIT_SOFTWARE, condition_in
+from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
 from dssd.limits import (
     COLLECT_AFTER_OBJECTS,
     COLLECT_ALL_AFTER,
@@ -155,8 +161,8 @@ def _fail_stop(form: LogFormat, temporary: Path | None, error: BaseException) ->
     """End the process before what failed can be acknowledged. Runs on any thread."""
     if form is LogFormat.JSON:
         _end_at_once(_log_failure(error), temporary)
-    if isinstance(error, DiskFailed | StoreDamaged):
-        said, exit_code = f"dssd: {error.message} [{error.code}]\n", int(ExitCode.IO_ERROR)
+    if isinstance(error, DiskFailed | StoreDamaged | DataDirectoryReplaced | StoreUnguarded):
+        said, exit_code = explained(error), int(error.exit_code)
     else:
         said, exit_code = "".join(traceback.format_exception(error)), EXIT_SOFTWARE
     os.write(sys.stderr.fileno(), said.encode(errors="backslashreplace"))

@@ -87,3 +87,13 @@ def test_a_file_in_the_place_of_a_socket_is_left(short_path: Path) -> None:
 
 def test_where_nothing_is_nothing_is_cleared(short_path: Path) -> None:
     UnixAddress(short_path / "s").clear_stale()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_at_which_another_process_listens_is_refused(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as living:
+        address = TcpAddress(host, living.getsockname()[1])
+        with pytest.raises(AddressInUse):
+            address.clear_stale()
+    address.clear_stale()
+    TcpAddress(host, 0).clear_stale()

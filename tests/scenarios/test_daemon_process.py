@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
 from dss_core.decode import decode
 from dss_core.errors import ExitCode
+from dssd.data_directory import STORE_NAME
 from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, condition_of, connected
 
@@ -104,6 +105,7 @@ async def test_a_second_daemon_on_the_same_socket_is_refused(
     other = await refused("--data-dir", str(directory / "other"), "--listen", daemon.endpoint)
     assert other.exit_code == 78
     assert "DSS5008" in other.said
+    assert STORE_NAME not in names_in(directory / "other")
     assert await health(daemon.endpoint) == SERVING
 
 
@@ -111,6 +113,7 @@ async def test_a_second_daemon_on_the_same_port_is_refused(directory: Path) -> N
     async with running("--data-dir", str(directory / "1"), "--listen", "127.0.0.1:0") as first:
         other = await refused("--data-dir", str(directory / "2"), "--listen", first.endpoint)
         assert other.exit_code == ExitCode.CONFIG
+        assert STORE_NAME not in names_in(directory / "2")
         assert await health(first.endpoint) == SERVING
 
 

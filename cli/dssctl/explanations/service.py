@@ -70,6 +70,16 @@ SERVICE = {
     "DSS5012": """A read of the log failed for a reason that may pass. Nothing is skipped: the
         daemon tries again, and the stream stalls meanwhile. If it stays so, check the disk;
         dssctl events says since when.""",
+    "DSS5020": """Once a second the daemon looks whether the files at its paths are those that it
+        has open. Somebody moved the directory away, put a backup or another directory in its place,
+        or removed it. What is acknowledged now would be found by nobody, so the daemon ends as
+        if it was killed, and leaves what is there alone. A directory that was moved has all
+        that was acknowledged: start the daemon on it. What was removed is lost; restore a
+        backup.""",
+    "DSS5021": """The daemon alone may open its store, and SQLite's lock on store.sqlite keeps other
+        programs out. That lock is gone, or store.sqlite-wal was removed, by something that
+        tidies up, a backup or a copy of a tool. The daemon stops, with all that it
+        acknowledged in the store. Find what did it before the next start.""",
     "DSS6001": """The stream of this grant was lent to somebody else or taken back before the
         acknowledgement came, so it does not count and the record comes again there, marked.
         Where that is not certain, the condition is DSS5003. It is ordinary when members come

@@ -138,3 +138,31 @@ class LogUnreadable(DssError):
     hint = "Nothing is skipped; the daemon tries again. Check the disk: dssctl events."
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.IO_ERROR
+
+
+@registered
+class DataDirectoryReplaced(DssError):
+    """Fields: path."""
+
+    code = "DSS5020"
+    sentence = "{path} was moved, removed or replaced while the daemon had it open."
+    hint = (
+        "The daemon stops, and writes nothing to what is there now. What it acknowledged is in the "
+        "files that it had open: put those back, all of them, then start it again."
+    )
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.IO_ERROR
+
+
+@registered
+class StoreUnguarded(DssError):
+    """Another program could change the store beside the daemon. Fields: path, what."""
+
+    code = "DSS5021"
+    sentence = "Another program may write to {path}: {what}."
+    hint = (
+        "The daemon stops before that does harm. Find what opens or removes files in the data "
+        "directory, run dssd check, then start the daemon again."
+    )
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.IO_ERROR

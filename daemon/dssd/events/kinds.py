@@ -68,6 +68,11 @@ FILE_QUARANTINED = EventKind(
     Severity.WARNING,
     "A start found a file of the log damaged, missing or unknown, and went on without it.",
 )
+LOCK_REMOVED = EventKind(
+    "lock.removed",
+    Severity.WARNING,
+    "The file LOCK of the data directory was removed or replaced; the daemon made it anew.",
+)
 OPERATION_APPLIED = EventKind(
     "operation.applied",
     Severity.INFO,
@@ -158,6 +163,7 @@ KINDS = (
     MEMBER_LOST,
     STREAM_STALLED,
     FILE_QUARANTINED,
+    LOCK_REMOVED,
     OPERATION_APPLIED,
     OPERATION_ENDED,
     LAG_HIGH,

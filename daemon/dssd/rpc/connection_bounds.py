@@ -10,9 +10,7 @@ connections are for.
 """
 
 import asyncio
-import os
 import socket
-import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +27,8 @@ from dssd.rpc.limits import (
     CONNECTIONS_LOOK_SHARE,
     PEER_CONNECTIONS_MIN,
 )
-from dssd.rpc.unix_peers import Process, credentials_of, descriptors, duplicate, process_of
+from dssd.rpc.sockets import borrowed, descriptors, pinned, socket_inode
+from dssd.rpc.unix_peers import Process, credentials_of, process_of
 
 Peer = Process | str
 """A process of this machine, or an address."""
@@ -90,7 +89,7 @@ class Connections:
         seen: dict[int, int] = {}
         for descriptor in numbers:
             await turn.give_way()
-            inode = _socket_inode(descriptor)
+            inode = socket_inode(descriptor)
             if inode is None:
                 continue
             seen[inode] = descriptor
@@ -117,8 +116,7 @@ class Connections:
         return True
 
     def _peer_at(self, descriptor: int) -> Peer | None:
-        # gRPC may close the descriptor at any time; a duplicate stays ours.
-        with suppress(OSError), duplicate(descriptor) as connection:
+        with suppress(OSError), borrowed(descriptor) as connection:
             if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 return None
             name = connection.getsockname()
@@ -136,19 +134,9 @@ class Connections:
         return known
 
 
-def _socket_inode(descriptor: int) -> int | None:
-    try:
-        file = os.fstat(descriptor)
-    except OSError:  # closed meanwhile
-        return None
-    return file.st_ino if stat.S_ISSOCK(file.st_mode) else None
-
-
 def _cut(descriptor: int, inode: int) -> None:
-    # Its number may stand for another socket by now; a duplicate stays what it is.
-    with suppress(OSError), duplicate(descriptor) as connection:
-        if _socket_inode(connection.fileno()) == inode:
-            connection.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError), pinned(descriptor, inode) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _refused(peer: Peer, count: int, level: int) -> Event:

@@ -1,15 +1,20 @@
 """The servicer of `Daemon`: what this process is and how it stands."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
+from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId
 from dssd.descriptors import open_files, open_files_max
 from dssd.leaders.retention_losses import UnreadLoss
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
+from dssd.log.segment_log import SegmentLog
+from dssd.loop_yield import LoopTurn
 from dssd.rpc.greediest_peers import Held, PeerHeld
 from dssd.sessions.limits import SESSIONS_MAX
 
@@ -113,3 +118,14 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
             producers=facts.producers,
             producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
         )
+
+
+async def bytes_of(log: SegmentLog, streams: Sequence[StreamId]) -> int:
+    """How much of the log these streams have."""
+    size_bytes = 0
+    turn = LoopTurn()
+    for stream in streams:
+        await turn.give_way()
+        with suppress(StreamNotFound):  # its topic was removed meanwhile
+            size_bytes += log.bounds(stream).bytes
+    return size_bytes

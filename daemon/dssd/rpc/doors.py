@@ -47,6 +47,18 @@ def operators_address(directory: DataDirectory) -> UnixAddress | None:
         return None
 
 
+def check_free(addresses: Sequence[Address], metrics: Address | None) -> None:
+    """Refuse addresses at which another process listens, before anything else is opened.
+
+    They are taken last, so that clients of a daemon that starts are not left waiting.
+
+    Raises:
+        AddressInUse: another process listens there.
+    """
+    for address in (*addresses, *([] if metrics is None else [metrics])):
+        address.clear_stale()
+
+
 class Doors:
     """Both servers. `crash` is told of every programmer's error in a call.
 

@@ -6,6 +6,7 @@ listens there. gRPC itself would silently bind a unix socket over that of a runn
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -15,7 +16,7 @@ from grpc_health.v1.health import aio as health_aio
 from dss_core.errors import AddressInUse
 from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
-from dssd.addresses import Address, TcpAddress, UnixAddress
+from dssd.addresses import Address, TcpAddress
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
@@ -72,6 +73,21 @@ class Capacity:
     calls_max: int = limits.CONCURRENT_CALLS_MAX
 
 
+class _Health(health_aio.HealthServicer):  # type: ignore[misc] # the library has no types
+    """The library's, with the method that it lacks: its `NotImplementedError` is no refusal, but
+    a programmer's error, and would stop the daemon.
+    """
+
+    async def List(
+        self, request: health_pb2.HealthListRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> health_pb2.HealthListResponse:
+        """The health of every service."""
+        names = ("", *SERVICES)
+        asked = {name: health_pb2.HealthCheckRequest(service=name) for name in names}
+        statuses = {name: await self.Check(each, context) for name, each in asked.items()}
+        return health_pb2.HealthListResponse(statuses=statuses)
+
+
 class RpcServer:
     """One gRPC server on all addresses. `crash` is told of every programmer's error in a call.
 
@@ -94,7 +110,7 @@ class RpcServer:
             options=(*OPTIONS, (CONNECTIONS_OPTION, capacity.connections_max)),
             maximum_concurrent_rpcs=capacity.calls_max,
         )
-        self._health = health_aio.HealthServicer()
+        self._health = _Health()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         for register in registers:
             register(self._server)
@@ -125,8 +141,7 @@ class RpcServer:
         await self._server.stop(grace_s)
 
     def _bind(self, address: Address) -> Address:
-        if isinstance(address, UnixAddress):
-            address.clear_stale()
+        address.clear_stale()
         try:
             port = self._server.add_insecure_port(address.target)
         except RuntimeError as error:

@@ -15,9 +15,7 @@ on a connection that was cut finds it lost.
 import asyncio
 import fcntl
 import logging
-import os
 import socket
-import stat
 import termios
 from array import array
 from collections.abc import Sequence
@@ -29,7 +27,8 @@ from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, Note
 from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.unix_peers import credentials_of, descriptors
+from dssd.rpc.sockets import descriptors, pinned, socket_inode
+from dssd.rpc.unix_peers import credentials_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,17 +77,9 @@ class SlowConsumerWatch:
         self._looks = looks
 
     def _cut(self, descriptor: int, state: _SocketState) -> None:
-        # gRPC may close the descriptor at any time, and the kernel may reuse its number. A
-        # duplicate stays ours, so the state is checked again on the duplicate.
-        try:
-            own = os.dup(descriptor)
-        except OSError:  # gRPC has closed it, or none is left: the next look tries again
-            return
-        if _socket_state(own) != state:
-            os.close(own)
-            return
-        with socket.socket(fileno=own) as connection, suppress(OSError):  # the peer has left
-            if self._is_of_this_daemon(connection):
+        # Else gRPC has closed it, none is left (the next look tries again), or the peer has left.
+        with suppress(OSError), pinned(descriptor, state[0]) as connection:
+            if _socket_state(connection.fileno()) == state and self._is_of_this_daemon(connection):
                 peer = _peer_of(connection)
                 connection.shutdown(socket.SHUT_RDWR)
                 self._note(_cut_event(peer, state))
@@ -128,7 +119,7 @@ def _socket_state(descriptor: int) -> _SocketState | None:
         fcntl.ioctl(descriptor, termios.TIOCOUTQ, unread_bytes)
         if not unread_bytes[0]:
             return None
-        file = os.fstat(descriptor)
     except OSError:
         return None
-    return (file.st_ino, unread_bytes[0]) if stat.S_ISSOCK(file.st_mode) else None
+    inode = socket_inode(descriptor)
+    return None if inode is None else (inode, unread_bytes[0])

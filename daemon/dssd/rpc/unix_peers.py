@@ -6,7 +6,6 @@ as the peer of a connection. Invariant: user and program are told only of a proc
 connected; what a caller says of itself alone is never passed on as known.
 """
 
-import os
 import pwd
 import socket
 import struct
@@ -17,8 +16,7 @@ from pathlib import Path
 
 from dssd.addresses import Address, UnixAddress
 from dssd.loop_yield import LoopTurn
-
-DESCRIPTORS = "/proc/self/fd"
+from dssd.rpc.sockets import borrowed, descriptors
 
 _CREDENTIALS = struct.Struct("3i")
 """What the kernel says of a peer: its process, user and group."""
@@ -58,8 +56,7 @@ class UnixPeers:
 
     def _peer_at(self, descriptor: int) -> tuple[int, int] | None:
         """Process and user at the other end; None where it is no connection of ours."""
-        # gRPC may close the descriptor at any time; a duplicate stays ours.
-        with suppress(OSError), duplicate(descriptor) as connection:
+        with suppress(OSError), borrowed(descriptor) as connection:
             listens = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if connection.family == socket.AF_UNIX and not listens:
                 return credentials_of(connection) if self._is_ours(connection) else None
@@ -67,30 +64,6 @@ class UnixPeers:
 
     def _is_ours(self, connection: socket.socket) -> bool:
         return connection.getsockname() in self._paths
-
-
-def descriptors() -> list[int]:
-    """The numbers of all open descriptors.
-
-    Raises:
-        OSError: none is left to look with.
-    """
-    # Of 4,096 connections, paths would take three times as long, twice a second.
-    return [int(name) for name in os.listdir(DESCRIPTORS)]  # noqa: PTH208 - see above
-
-
-def duplicate(descriptor: int) -> socket.socket:
-    """A socket of one's own for the same connection.
-
-    Raises:
-        OSError: it is no socket, it was closed, or no descriptor is left.
-    """
-    own = os.dup(descriptor)
-    try:
-        return socket.socket(fileno=own)
-    except OSError:
-        os.close(own)
-        raise
 
 
 def credentials_of(connection: socket.socket) -> tuple[int, int]:

@@ -61,6 +61,17 @@ async def test_a_second_server_cannot_take_the_socket_of_the_first(path: Path) -
     await first.stop(None)
 
 
+async def test_the_health_of_all_services_is_listed(path: Path) -> None:
+    own = server()
+    own.bind([UnixAddress(path)])
+    await own.start()
+    async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+        listed = await health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest())
+    statuses = {name: each.status for name, each in listed.statuses.items()}
+    assert statuses == dict.fromkeys(("", *SERVICES), Status.NOT_SERVING)
+    await own.stop(None)
+
+
 async def test_health_follows_the_life_of_the_daemon(path: Path) -> None:
     own = server()
     own.bind([UnixAddress(path)])

@@ -163,7 +163,7 @@ async def test_without_a_free_descriptor_it_looks_again_later(
         for _ in range(CLOG_LOOKS_MAX - 1):
             await watch.look()
         with monkeypatch.context() as short:
-            short.setattr("dssd.rpc.unix_peers.DESCRIPTORS", Path("/nowhere"))
+            short.setattr("dssd.rpc.sockets.DESCRIPTORS", Path("/nowhere"))
             await watch.look()
         assert not is_cut(own)
         await watch.look()

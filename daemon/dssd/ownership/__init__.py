@@ -1,0 +1,1 @@
+"""Whether the data directory is still this daemon's, while it serves."""
