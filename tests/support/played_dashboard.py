@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from dss_client import DssError, Operation, OperationPlan
 from dss_client.changes import Change
+from dss_client.schedules import ScheduleRun
 from dssctl.top.feed.source import Tell
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Picture, Told
@@ -30,6 +31,7 @@ class Played:
         self.items = items
         self.planned: list[Change] = []
         self.applied: list[tuple[Change, str]] = []
+        self.triggered: list[tuple[str, str]] = []
         self.answers: dict[Question, Answer] = {}
         self.refusal: DssError | None = None
         self.nothing_to_do = False
@@ -52,8 +54,17 @@ class Played:
 
     async def apply(self, plan: OperationPlan, *, reason: str, operation_id: str) -> Operation:
         """It is under way."""
+        if self.refusal is not None:
+            raise self.refusal
         self.applied.append((plan.change, reason))
         return operation(9, plan.subject, state="running", reason=reason)
+
+    async def trigger(self, schedule: str, *, reason: str) -> ScheduleRun:
+        """Its run is begun."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.triggered.append((schedule, reason))
+        return ScheduleRun(4, 0, "operator", "running", 1, 0, None, None, 12, "", "", 1)
 
 
 class Seen(Dashboard):

@@ -33,6 +33,7 @@ from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stood, Tic
 if TYPE_CHECKING:
     from dss_client import Client, Operation, OperationPlan, WatchUpdate
     from dss_client.changes import Change
+    from dss_client.schedules import ScheduleRun
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
@@ -95,6 +96,14 @@ class Live:
         # It has a bound of its own, and outlives a lost connection within it.
         operations = self._connected().operations
         return await operations.apply(plan, reason=reason, operation_id=operation_id)
+
+    async def trigger(self, schedule: str, *, reason: str) -> "ScheduleRun":
+        """Run a schedule's task now.
+
+        Raises:
+            DssError: what stands against it.
+        """
+        return await in_time(self._connected().schedules.trigger(schedule, reason=reason))
 
     def _connected(self) -> "Client":
         assert self._client is not None, "asked before it ran"
