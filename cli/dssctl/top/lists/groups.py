@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from dss_core.times import text_of_span
+from dssctl.forecast import forecast_ms, forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
@@ -25,13 +26,15 @@ class GroupRow(NamedTuple):
     key: str
     group: "Group"
     trend: Trend
+    drained_ms: float | None = None
+    """Until it has all; infinite: never, None: nobody can say."""
 
 
 def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
     """All groups."""
-    trends = scene.picture.trends
+    trends, now_us = scene.picture.trends, scene.pen.now_ms * 1_000
     return {
-        key: GroupRow(key, group, trends.get(key, ()))
+        key: GroupRow(key, group, trends.get(key, ()), forecast_ms(group, now_us))
         for key, group in scene.picture.items.groups.items()
     }
 
@@ -60,13 +63,6 @@ def lag_text(group: "Group", trend: Trend, pen: Pen) -> str:
     glyphs = pen.glyphs
     sign = {1: glyphs.up, 0: glyphs.level, -1: glyphs.down}[direction(trend)]
     return amounts.bounded(group.lag, exact=group.lag_exact) + sign
-
-
-def drain_text(group: "Group") -> str:
-    """Until it has all."""
-    if not group.lag:
-        return "-"
-    return "never" if group.drain_ms is None else amounts.span(group.drain_ms)
 
 
 def lags_of(trend: Trend) -> list[float]:
@@ -107,7 +103,7 @@ def _facts(row: GroupRow, pen: Pen) -> Sequence[tuple[str, str]]:
         ("oldest", amounts.age(_oldest_ms(group), pen.now_ms)),
         ("arriving", _both(group.arrivals)),
         ("acked", _both(group.acks)),
-        ("drained in", drain_text(group)),
+        ("drained in", forecast_text(row.drained_ms)),
         ("done with", ", ".join(f"{count} {fate}" for fate, count in done if count) or "nothing"),
         ("kind", f"{group.kind}, {group.protocol}, on damage {group.on_damage}"),
         ("start", escaped(group.start)),
@@ -163,10 +159,8 @@ GROUPS: Listing[GroupRow] = Listing(
         ),
         Column(
             "drain", "DRAIN", 7,
-            lambda row: None if not row.group.lag else (
-                float("inf") if row.group.drain_ms is None else row.group.drain_ms
-            ),
-            lambda row, _pen: drain_text(row.group), right=True, rank=5,
+            lambda row: row.drained_ms or None,
+            lambda row, _pen: forecast_text(row.drained_ms), right=True, rank=5,
         ),
         Column(
             "trend", "TREND 2m", TREND_WIDTH, lambda row: direction(row.trend),

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
+from dssctl.forecast import forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.limits import LARGE_COLUMNS
 from dssctl.top.lists.catalogue import TOPICS
 from dssctl.top.lists.groups import (
     GROUPS,
     GroupRow,
-    drain_text,
     group_rows,
     lag_text,
     state_look,
@@ -167,7 +167,8 @@ def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
             Span("  members ", "dim"), str(group.borrowers), Span("  streams ", "dim"),
             str(group.streams), Span("  epoch ", "dim"), str(group.leader_epoch)),
         line(Span("lag ", "dim"), lag_text(group, row.trend, pen), Span(" oldest ", "dim"),
-            amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"), drain_text(group)),
+            amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"),
+            forecast_text(row.drained_ms)),
     ]  # fmt: skip
 
 

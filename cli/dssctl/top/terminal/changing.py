@@ -77,7 +77,10 @@ class Changing:
             return None
         field = Asked("target", action.asks, action.suggests, needed=True)
         lines = tuple(line(said(each)) for each in wrapped(action.accepts(spot), self._width))
-        return await self._ask(Question(title, lines, (field,), "Plan", planned, enters=True))
+        plan: OperationPlan | None = await self._ask(
+            Question(title, lines, (field,), "Plan", planned, enters=True)
+        )
+        return plan
 
     async def _agreed(self, title: str, plan: "OperationPlan", must_be: str) -> Made | None:
         # One for all attempts: what arrived although its answer was lost is not made again.
@@ -122,7 +125,10 @@ class Changing:
         fields = [Asked("reason", "Reason, kept with the operation", needed=needed)]
         if must_be:
             fields.append(Asked("typed", f"Type {escaped(must_be)} to agree", must_be=must_be))
-        return await self._ask(Question(title, tuple(lines), tuple(fields), "Run", done, command))
+        made: Made | None = await self._ask(
+            Question(title, tuple(lines), tuple(fields), "Run", done, command)
+        )
+        return made
 
     @property
     def _width(self) -> int:
