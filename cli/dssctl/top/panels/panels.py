@@ -17,7 +17,6 @@ from dssctl.top.lists.groups import (
     group_rows,
     lag_text,
     state_look,
-    state_of,
 )
 from dssctl.top.lists.history import EVENTS, OPERATIONS
 from dssctl.top.lists.jobs import (
@@ -161,9 +160,9 @@ def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
     """The facts that a small terminal has room for."""
     group = row.group
     oldest_ms = None if group.oldest_unacked_us is None else group.oldest_unacked_us // 1_000
-    reason = f" {escaped(group.state_reason)}" if group.state_reason else ""
+    reason = f" {escaped(row.reason)}" if row.reason else ""
     return [
-        line(Span(state_of(group), state_look(group)), reason,
+        line(Span(row.state, state_look(row)), reason,
             Span("  members ", "dim"), str(group.borrowers), Span("  streams ", "dim"),
             str(group.streams), Span("  epoch ", "dim"), str(group.leader_epoch)),
         line(Span("lag ", "dim"), lag_text(group, row.trend, pen), Span(" oldest ", "dim"),
