@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Button, Input
 
 from dss_client.changes import MoveCursors, PauseGroup, RemoveGroup, Undo
@@ -203,6 +204,17 @@ async def test_a_dialog_has_its_own_keys_at_the_foot_and_the_first_is_what_enter
         await pilot.press("W")
         assert said_in(dashboard, "#keys").startswith(" enter Plan")
         assert dashboard.screen.query_one("#keys").region.bottom == 24
+
+
+async def test_what_is_typed_before_a_field_has_the_focus_is_for_the_field(source: Played) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("P")
+        cancel, reason = dashboard.focused, dashboard.screen.query_one("#reason", Input)
+        assert isinstance(cancel, Button)
+        reason.focus()
+        cancel.post_message(events.Key("x", "x"))
+        await pilot.pause()
+        assert reason.value == "x"
 
 
 async def test_a_schedule_is_triggered_once_a_person_agrees(source: Played) -> None:

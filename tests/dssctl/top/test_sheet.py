@@ -115,6 +115,14 @@ def test_a_stream_that_does_not_move_is_told_at_the_top_of_its_group_and_in_a_li
     assert MOVES["open"](listed).here.place == Place("stream", ORDERS, "orders/0/3")
 
 
+def test_groups_without_members_are_counted_in_words(viewed: Viewed) -> None:
+    alone = group("ledger", lag=3, borrowers=0)
+    one = after([Stood(status()), update(alone, anew=True)])
+    assert "1 group lags with no member" in texts(viewed(picture=one))[2]
+    two = step(one, update(replace(alone, name="more")))
+    assert "2 groups lag with no member" in texts(viewed(picture=two))[2]
+
+
 def test_what_does_not_move_of_a_group_that_is_not_shown_is_not_told(viewed: Viewed) -> None:
     well = after([Stood(status()), update(group("orders-index"), anew=True)])
     private = step(well, stuck(of="exclusive@orders/#"))

@@ -122,19 +122,21 @@ def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
 
 
 def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
-    counts = {"stalled": 0, "rebalancing": 0, "paused": 0, "lags with no member": 0}
+    counts = {"stalled": 0, "rebalancing": 0, "paused": 0}
+    alone = sum(not each.borrowers and each.lag > 0 for each in picture.items.groups.values())
     for group in picture.items.groups.values():
         state = "paused" if group.paused else group.state
         if state in counts:
             counts[state] += 1
-        if group.lag and not group.borrowers:
-            counts["lags with no member"] += 1
     looks: dict[str, Look] = {"stalled": "bad"}
+    lagging: list[tuple[str, Look]] = [
+        (f"{counted(alone, 'group lags', 'groups lag')} with no member", "warn")
+    ]
     return [
         (f"{counted(number, 'group')} {state}", looks.get(state, "warn"))
         for state, number in counts.items()
         if number
-    ]
+    ] + lagging[: bool(alone)]
 
 
 def _alerts_of_stuck(picture: Picture) -> list[tuple[str, Look]]:

@@ -160,14 +160,15 @@ def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
     """The facts that a small terminal has room for."""
     group = row.group
     oldest_ms = None if group.oldest_unacked_us is None else group.oldest_unacked_us // 1_000
-    reason = f" {escaped(row.reason)}" if row.reason else ""
+    reason = [line(said(row.reason, state_look(row)))] if row.reason else []
     return [
-        line(Span(row.state, state_look(row)), reason,
+        line(Span(row.state, state_look(row)),
             Span("  members ", "dim"), str(group.borrowers), Span("  streams ", "dim"),
             str(group.streams), Span("  epoch ", "dim"), str(group.leader_epoch)),
         line(Span("lag ", "dim"), lag_text(group, row.trend, pen), Span(" oldest ", "dim"),
             amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"),
             forecast_text(row.drained_ms)),
+        *reason,
     ]  # fmt: skip
 
 

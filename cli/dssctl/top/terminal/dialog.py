@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
@@ -134,6 +135,13 @@ class Dialog(ModalScreen[Any]):
     def on_resize(self) -> None:
         """In the new width."""
         self.on_descendant_focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """What was typed before the field took the focus."""
+        field = self.focused
+        if isinstance(field, Input) and event.character is not None and event.is_printable:
+            event.stop()
+            field.insert_text_at_cursor(event.character)
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         """The command line says what is typed; the button can be pressed once all is right."""
