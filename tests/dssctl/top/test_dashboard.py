@@ -217,6 +217,19 @@ async def test_what_is_typed_before_a_field_has_the_focus_is_for_the_field(sourc
         assert reason.value == "x"
 
 
+async def test_the_buttons_of_a_question_stay_on_a_terminal_that_becomes_small(
+    source: Played,
+) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("P")
+        for size in ((40, 12), (80, 24), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            buttons = dashboard.screen.query_one("#buttons").region
+            assert buttons.height == 1
+            assert buttons.bottom < size[1] - 2
+
+
 async def test_a_schedule_is_triggered_once_a_person_agrees(source: Played) -> None:
     async with played(source) as (dashboard, pilot):
         await pilot.press("colon", *"schedules", "enter", "T")

@@ -112,6 +112,9 @@ def test_a_stream_that_does_not_move_is_told_at_the_top_of_its_group_and_in_a_li
     assert MOVES["faults"](view).found.keys == (ORDERS,)
     listed = viewed(Place("stuck"), picture=stands)
     assert any("The record at 2 failed 6 times" in line for line in texts(listed))
+    spot = listed.chosen
+    assert spot is not None
+    assert (spot.group, spot.stream) == (ORDERS, "orders/0/3"), "it can be changed from here"
     assert MOVES["open"](listed).here.place == Place("stream", ORDERS, "orders/0/3")
 
 

@@ -32,13 +32,15 @@ class Spot(NamedTuple):
     @property
     def group(self) -> str:
         """The group that it is, or belongs to."""
-        return self.row.key if isinstance(self.row, GroupRow) else self.place.group
+        if isinstance(self.row, GroupRow):
+            return self.row.key
+        return str(self.row.group) if _is(self.row, "Stuck") else self.place.group
 
     @property
     def stream(self) -> str:
         """The stream that it is, or belongs to."""
-        if isinstance(self.row, StreamRow | BoundsRow):
-            return self.row.stream
+        if isinstance(self.row, StreamRow | BoundsRow) or _is(self.row, "Stuck"):
+            return str(self.row.stream)
         return self.place.stream
 
     @property

@@ -133,8 +133,10 @@ class Dialog(ModalScreen[Any]):
         self._fill("#keys", (hints(self._keys(), self.size.width, self._glyphs), EMPTY))
 
     def on_resize(self) -> None:
-        """In the new width."""
+        """In the new size, with the buttons on the terminal."""
         self.on_descendant_focus()
+        self.query_one("#text").styles.height = max(1, len(self._question.lines))
+        self.call_after_refresh(self._make_room)
 
     def on_key(self, event: events.Key) -> None:
         """What was typed before the field took the focus."""
