@@ -10,7 +10,7 @@ from dataclasses import replace
 from textual.pilot import Pilot
 
 from dss_client import DssError, Operation, OperationPlan
-from dss_client.changes import Change
+from dss_client.changes import Change, MoveCursors, StreamTarget
 from dss_client.schedules import ScheduleRun
 from dssctl.top.feed.source import Tell
 from dssctl.top.model.answers import Answer, Question
@@ -50,13 +50,18 @@ class Played:
         if self.refusal is not None:
             raise self.refusal
         self.planned.append(change)
-        return plan(change, nothing_to_do=self.nothing_to_do)
+        made = plan(change, nothing_to_do=self.nothing_to_do)
+        if not isinstance(change, MoveCursors):
+            return made
+        # As the daemon plans it: from where it is to the offsets that this means now.
+        targets = (StreamTarget("payments/0/0", 1, 600),)
+        return replace(made, change=replace(change, to=None, by=None, targets=targets))
 
     async def apply(self, plan: OperationPlan, *, reason: str, operation_id: str) -> Operation:
         """It is under way."""
         if self.refusal is not None:
             raise self.refusal
-        self.applied.append((plan.change, reason))
+        self.applied.append((self.planned[-1], reason))
         return operation(9, plan.subject, state="running", reason=reason)
 
     async def trigger(self, schedule: str, *, reason: str) -> ScheduleRun:

@@ -22,6 +22,7 @@ from dssctl.top.terminal.dialog import Asked, Dialog, Question, failure_lines
 
 if TYPE_CHECKING:
     from dss_client import OperationPlan
+    from dss_client.changes import Change
 
 Ask: TypeAlias = Callable[[Dialog], Awaitable[Any]]
 Done: TypeAlias = Callable[[Mapping[str, str]], Awaitable[Any]]
@@ -54,20 +55,25 @@ class Changing:
         title = action.title(spot)
         if action.change is None:
             return await self._triggered(title, spot)
-        plan = await self._planned(title, action, spot)
-        if plan is None:
+        planned = await self._planned(title, action, spot)
+        if planned is None:
             return None
+        change, plan = planned
         if plan.nothing_to_do:
             await self._ask(Question(title, (line(said(f"nothing to do: {plan.summary}")),)))
             return None
-        return await self._agreed(title, plan, action.severe(spot) if action.severe else "")
+        must_be = action.severe(spot) if action.severe else ""
+        return await self._agreed(title, change, plan, must_be)
 
-    async def _planned(self, title: str, action: Action, spot: Spot) -> "OperationPlan | None":
-        """The daemon's plan, of what the action needs to know; None where nobody told."""
+    async def _planned(
+        self, title: str, action: Action, spot: Spot
+    ) -> "tuple[Change, OperationPlan] | None":
+        """A change and its plan, of what the action needs to know; None where nobody told."""
 
-        async def planned(typed: Mapping[str, str]) -> "OperationPlan":
+        async def planned(typed: Mapping[str, str]) -> "tuple[Change, OperationPlan]":
             assert action.change is not None
-            return await self._source.plan(action.change(spot, typed.get("target", "")))
+            change = action.change(spot, typed.get("target", ""))
+            return change, await self._source.plan(change)
 
         try:
             if not action.asks:
@@ -77,12 +83,15 @@ class Changing:
             return None
         field = Asked("target", action.asks, action.suggests, needed=True)
         lines = tuple(line(said(each)) for each in wrapped(action.accepts(spot), self._width))
-        plan: OperationPlan | None = await self._ask(
+        given: tuple[Change, OperationPlan] | None = await self._ask(
             Question(title, lines, (field,), "Plan", planned, enters=True)
         )
-        return plan
+        return given
 
-    async def _agreed(self, title: str, plan: "OperationPlan", must_be: str) -> Made | None:
+    async def _agreed(
+        self, title: str, change: "Change", plan: "OperationPlan", must_be: str
+    ) -> Made | None:
+        """Of the change as it was asked for: that of the plan says offsets, which no line does."""
         # One for all attempts: what arrived although its answer was lost is not made again.
         operation_id = str(uuid.uuid4())
 
@@ -92,10 +101,10 @@ class Changing:
             undo = f"; undo: dssctl ops undo {made.number}" if made.undoable else ""
             # Not its state: that is told by the watch, and has moved on when this is read.
             notice = f"operation {made.number}, {made.kind}, was applied{undo}"
-            return Made(change_line(plan.change, reason=reason), notice)
+            return Made(change_line(change, reason=reason), notice)
 
         def command(typed: Mapping[str, str]) -> str:
-            return change_line(plan.change, revision=plan.revision, reason=typed["reason"])
+            return change_line(change, revision=plan.revision, reason=typed["reason"])
 
         lines = plan_lines(plan, self._width, self._height, self._view.pen)
         must_be = must_be or (plan.subject if self._view.badge.protected else "")
