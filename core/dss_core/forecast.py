@@ -7,12 +7,7 @@ a record or two that are in flight are no backlog.
 from collections.abc import Sequence
 from math import inf
 
-FORECAST_AFTER_MS = 60_000
-"""How old the oldest record of a lag is before anything is forecast: the minute that the rates of
-the forecast are averaged over."""
-
-_STANDS_S = 1 / 60
-"""Records a second, less than which is none: one a minute."""
+from dss_core.limits import FORECAST_AFTER_MS, STANDS_RECORDS_S
 
 
 def drained_in_ms(
@@ -34,5 +29,5 @@ def drained_in_ms(
     if drain_ms is not None:
         return drain_ms
     growth = (came - done for came, done in zip(arrivals, acks, strict=True))
-    stands = acks[0] < _STANDS_S
-    return inf if stands or all(more >= _STANDS_S for more in growth) else None
+    stands = acks[0] < STANDS_RECORDS_S
+    return inf if stands or all(more >= STANDS_RECORDS_S for more in growth) else None

@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from dss_core.forecast import FORECAST_AFTER_MS, drained_in_ms
+from dss_core.forecast import drained_in_ms
+from dss_core.limits import FORECAST_AFTER_MS
 
 OLD_MS = FORECAST_AFTER_MS
 LEVEL = (10.0, 10.0)
