@@ -169,7 +169,8 @@ class Live:
         while True:
             began_s = loop.time()
             with suppress(DssError):
-                tell(Stands(await in_time(client.groups.stuck())))
+                # It has a bound of its own, and may take long where there is much to look at.
+                tell(Stands(await client.groups.stuck()))
             await asyncio.sleep(max(LISTS_S, STUCK_REST * (loop.time() - began_s)))
 
     @asynccontextmanager
