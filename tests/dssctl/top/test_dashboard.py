@@ -228,6 +228,11 @@ async def test_the_buttons_of_a_question_stay_on_a_terminal_that_becomes_small(
             buttons = dashboard.screen.query_one("#buttons").region
             assert buttons.height == 1
             assert buttons.bottom < size[1] - 2
+        await pilot.press("escape", "X")  # fields that leave no room for the text
+        dashboard.screen.query_one("#text").styles.height = 20
+        await pilot.resize_terminal(40, 13)
+        await pilot.pause()
+        assert dashboard.screen.query_one("#cancel").region.bottom < 11
 
 
 async def test_a_schedule_is_triggered_once_a_person_agrees(source: Played) -> None:

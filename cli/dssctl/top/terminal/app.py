@@ -64,6 +64,7 @@ class Dashboard(App[None]):
         offset: 0 -1; background: $boost;
     }
     #prompt.-open { display: block; }
+    Dialog Button, Dialog Button:disabled, Dialog Button.-active { border: none !important; }
     """
     BINDINGS: ClassVar = [
         Binding("ctrl+c", "interrupt", "Quit", priority=True),

@@ -19,7 +19,7 @@ from dss_core.errors import DssError
 from dssctl.output.escape import escaped
 from dssctl.top.paint.frame import hints
 from dssctl.top.paint.glyphs import ASCII, FULL
-from dssctl.top.paint.spans import EMPTY, Line, line, said, wrapped
+from dssctl.top.paint.spans import EMPTY, Line, Span, line, said, wrapped
 from dssctl.top.terminal.canvas import Canvas
 
 
@@ -72,6 +72,7 @@ class Dialog(ModalScreen[Any]):
     Dialog > Vertical {
         width: 90%; max-width: 110; height: auto; max-height: 100%;
         border: round $primary; padding: 0 1; background: $surface;
+        overflow-y: auto; scrollbar-size-vertical: 1;
     }
     Dialog Canvas { height: auto; background: $surface; }
     Dialog Input { background: $boost; }
@@ -158,7 +159,8 @@ class Dialog(ModalScreen[Any]):
         for field in self._question.fields:
             if not field.agrees(typed[field.name]):
                 self.query_one(f"#{field.name}").focus()
-                self._say([line(said(field.missing, "warn"))])
+                told = wrapped(escaped(field.missing), self.query_one("#frame").size.width)
+                self._say([line(Span(each, "warn")) for each in told])
                 return
         if self._question.enters:
             self._agree()
@@ -217,6 +219,8 @@ class Dialog(ModalScreen[Any]):
         over = frame.virtual_size.height - frame.size.height
         if over > 0:
             text.styles.height = max(1, text.size.height - over)
+        if self.focused is not None:
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     def _fill(self, name: str, lines: Sequence[Line]) -> None:
         canvas = self.query_one(name, Canvas)
