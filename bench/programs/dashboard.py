@@ -11,6 +11,7 @@ from dataclasses import replace
 from dss_api.v1 import groups_pb2, watch_pb2
 from dss_client import Operation, OperationPlan
 from dss_client.changes import Change
+from dss_client.schedules import ScheduleRun
 from dss_client.watch import updates_from_wire
 from dssctl.top.feed.clock import wall_ms
 from dssctl.top.feed.live import rest_s
@@ -99,6 +100,10 @@ class Fed:
 
     async def apply(self, plan: OperationPlan, *, reason: str, operation_id: str) -> Operation:
         """Nothing is changed here."""
+        raise NotImplementedError
+
+    async def trigger(self, schedule: str, *, reason: str) -> ScheduleRun:
+        """Nothing is run here."""
         raise NotImplementedError
 
 

@@ -5,7 +5,9 @@ No wire, no daemon.
 
 from typing import TYPE_CHECKING
 
+from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_span
+from dssctl.forecast import forecast_text
 from dssctl.grant_items import rate, rounded, shown_lag
 from dssctl.output import Column, Instant, Item, Kind
 
@@ -19,9 +21,23 @@ def _ack_wait(item: Item, _now_us: int) -> str:
     return text_of_span(wait_ms)
 
 
-def _drained(item: Item, _now_us: int) -> str:
-    drain_ms = item["drain_ms"]
-    return text_of_span(drain_ms) if isinstance(drain_ms, int) else "never"
+def drained(item: Item, now_us: int) -> str:
+    """The cell of the forecast."""
+    at, drain_ms = item["oldest_unacked_at"], item["drain_ms"]
+    drained_ms = drained_in_ms(
+        int(_number(item, "lag")),
+        drain_ms if isinstance(drain_ms, int) else None,
+        (now_us - at.us) / 1_000 if isinstance(at, Instant) else None,
+        [_number(item, name) for name in ("arrivals_1m", "arrivals_5m")],
+        [_number(item, name) for name in ("acks_1m", "acks_5m")],
+    )
+    return forecast_text(drained_ms)
+
+
+def _number(item: Item, field: str) -> float:
+    value = item[field]
+    assert isinstance(value, int | float)
+    return value
 
 
 def _paused_until(item: Item, _now_us: int) -> str:
@@ -57,7 +73,7 @@ GROUP_KIND = Kind(
         Column("arrivals_5m", "IN/S-5M", right=True, cell=rate("arrivals_5m"), wide=True),
         Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
         Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
-        Column("drain_ms", "DRAINED-IN", right=True, cell=_drained, wide=True),
+        Column("drain_ms", "DRAINED-IN", right=True, cell=drained, wide=True),
         Column("kind", "KIND", wide=True),
         Column("standby", "STANDBY", right=True, wide=True),
         Column("start", "START", wide=True),

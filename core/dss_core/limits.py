@@ -107,3 +107,10 @@ CHUNK_FRAMES_MAX = 65_536
 
 CHUNK_FILES_MAX = 4_096
 """Staged files of one chunk: one for each partition that a topic may have."""
+
+FORECAST_AFTER_MS = 60_000
+"""How old the oldest record of a lag is before anything is forecast: the minute that the rates of
+the forecast are averaged over."""
+
+STANDS_RECORDS_S = 1 / 60
+"""Records a second, less than which is standing still: one in that minute."""

@@ -18,8 +18,10 @@ from dss_client import (
     OperationPlan,
     PeerHeld,
     Rates,
+    Reason,
     SessionSummary,
     StorageTopic,
+    Stuck,
     Topic,
     TopicSummary,
     WatchedGrant,
@@ -38,6 +40,7 @@ from dssctl.top.model.picture import (
     Happened,
     Listed,
     Picture,
+    Stands,
     Stood,
     Ticked,
     Told,
@@ -271,6 +274,13 @@ def _standing() -> list[WatchedValue]:
     found += [lag(ORDERS, f"orders/0/{n}", n * 700) for n in range(8)]
     found += [member(PAYMENTS, "c-03", 1), member(PAYMENTS, "c-05"), member(ORDERS, "c-03", 8)]
     return found
+
+
+def stuck(stream: str = "orders/0/3", of: str = ORDERS) -> Stands:
+    """A stream whose record is refused again and again."""
+    told = "The record at 2 failed 6 times: it was refused, or its ack wait ran out."
+    reason = Reason("failing", told, "dssctl records skip", "c-03", None, None, 0, 2)
+    return Stands((Stuck(of, stream, reason, 22, 4_000),))
 
 
 def plan(change: Change, **fields: object) -> OperationPlan:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from textual.pilot import Pilot
 
 from dss_client import DssError, Operation, OperationPlan
-from dss_client.changes import Change
+from dss_client.changes import Change, MoveCursors, StreamTarget
+from dss_client.schedules import ScheduleRun
 from dssctl.top.feed.source import Tell
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Picture, Told
@@ -30,6 +31,7 @@ class Played:
         self.items = items
         self.planned: list[Change] = []
         self.applied: list[tuple[Change, str]] = []
+        self.triggered: list[tuple[str, str]] = []
         self.answers: dict[Question, Answer] = {}
         self.refusal: DssError | None = None
         self.nothing_to_do = False
@@ -48,12 +50,26 @@ class Played:
         if self.refusal is not None:
             raise self.refusal
         self.planned.append(change)
-        return plan(change, nothing_to_do=self.nothing_to_do)
+        made = plan(change, nothing_to_do=self.nothing_to_do)
+        if not isinstance(change, MoveCursors):
+            return made
+        # As the daemon plans it: from where it is to the offsets that this means now.
+        targets = (StreamTarget("payments/0/0", 1, 600),)
+        return replace(made, change=replace(change, to=None, by=None, targets=targets))
 
     async def apply(self, plan: OperationPlan, *, reason: str, operation_id: str) -> Operation:
         """It is under way."""
-        self.applied.append((plan.change, reason))
+        if self.refusal is not None:
+            raise self.refusal
+        self.applied.append((self.planned[-1], reason))
         return operation(9, plan.subject, state="running", reason=reason)
+
+    async def trigger(self, schedule: str, *, reason: str) -> ScheduleRun:
+        """Its run is begun."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.triggered.append((schedule, reason))
+        return ScheduleRun(4, 0, "operator", "running", 1, 0, None, None, 12, "", "", 1)
 
 
 class Seen(Dashboard):

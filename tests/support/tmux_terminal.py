@@ -3,7 +3,9 @@
 Invariant: its server is of its own and ends with the block; nothing is left behind.
 """
 
+import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,6 +76,16 @@ class TmuxTerminal:
                 return screen
             assert time.monotonic() < last_at, f"{texts} are not to be seen:\n{screen}"
             time.sleep(LOOK_AGAIN_S)
+
+    def wake(self) -> None:
+        """Let the program go on, once it has stopped itself, as `fg` of a shell does."""
+        shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
+        (program,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        last_at = time.monotonic() + SEEN_S_MAX
+        while (stat := Path(f"/proc/{program}/stat").read_text()).rpartition(") ")[2][0] != "T":
+            assert time.monotonic() < last_at, f"it goes on: {stat}"
+            time.sleep(LOOK_AGAIN_S)
+        os.kill(int(program), signal.SIGCONT)
 
     def ended(self) -> int:
         """The exit code of the program."""

@@ -1,5 +1,6 @@
 """``dssctl top``: the dashboard, and without a terminal one look at all of it."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -58,6 +59,7 @@ def top(
 
         print_look(settings, LOOK_KIND, private=every)
         return
+    _require_able(context)
     from dssctl.top.run import Options, show
 
     options = Options(" ".join(screen or ()), every, ascii_only, theme, record, replay)
@@ -70,6 +72,24 @@ def _at_terminal(settings: Settings) -> bool:
     """Whether a person looks; a program that wants a format is given one look."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return settings.format is Format.TABLE and all(stream.isatty() for stream in streams)
+
+
+def _require_able(context: typer.Context) -> None:
+    """A terminal that cannot be drawn on has no dashboard.
+
+    Raises:
+        typer.BadParameter: it says that it cannot.
+    """
+    kind = os.environ.get("TERM", "")
+    if kind in _UNABLE:
+        reason = (
+            f"the dashboard needs a terminal that can be drawn on, and TERM is '{kind}'; "
+            "for one look in text: dssctl top -o wide; for each change a line: dssctl watch."
+        )
+        raise typer.BadParameter(reason, ctx=context)
+
+
+_UNABLE = frozenset({"dumb", "unknown"})
 
 
 def _require_screen(context: typer.Context, words: list[str]) -> None:

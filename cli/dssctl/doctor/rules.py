@@ -5,12 +5,14 @@ Invariant: pure. Each rule has something to say, good or bad, unless it does not
 
 import shlex
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.times import text_of_span
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, fine, problem, warning
+from dssctl.forecast import forecast_ms
 from dssctl.limits import (
     BEHIND_MS,
     CLOCK_SKEW_MS_MAX,
@@ -229,7 +231,7 @@ def _behind(facts: Facts) -> Iterator[Finding]:
         group
         for group in facts.groups
         if group.state == "active"
-        and group.drain_ms is None
+        and forecast_ms(group, facts.now_us) == inf
         and group.oldest_unacked_us is not None
         and facts.now_us - group.oldest_unacked_us > BEHIND_MS * 1_000
     ]

@@ -53,7 +53,8 @@ GROUP: Fields = (
     *_RATES,
     span(
         "drain_ms",
-        "Until the lag is gone, as the last minute went; none where it does not shrink.",
+        "Until the lag is gone, as the last minute went; none where it does not shrink, "
+        "or a record of it fails again and again.",
         optional=True,
         fades=True,
     ),

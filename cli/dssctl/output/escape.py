@@ -1,13 +1,17 @@
 """Making untrusted text safe to print.
 
-A record's payload may hold escape sequences that repaint a terminal, or characters that reverse
-the reading order. Invariant: what leaves here holds neither. What `quoted` gives for one text it
-gives for no other.
+A record's payload may hold escape sequences that repaint a terminal, characters that reverse the
+reading order, or invisible ones: two names look alike then, and terminals disagree about how wide
+characters are that are joined by one. Invariant: what leaves here holds none of them. What `quoted`
+gives for one text it gives for no other.
 """
 
 import re
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_INVISIBLE = "\u00ad\u200b\u200d-\u200f\u2060-\u2064\ufeff"
+_UNSAFE = re.compile(
+    f"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff{_INVISIBLE}]"
+)
 _UNSAFE_OR_BACKSLASH = re.compile(_UNSAFE.pattern[:-1] + "\\\\]")
 _UNSAFE_OR_QUOTE = re.compile(_UNSAFE.pattern[:-1] + "\\\\']")
 _SHORT = {"'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}

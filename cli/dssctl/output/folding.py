@@ -6,6 +6,7 @@ out. Knows cells by their text and their place; not what they mean.
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import zip_longest
 
 from dssctl.limits import TABLE_INDENT, TABLE_TEXT_COLUMNS_MIN
@@ -53,8 +54,10 @@ def places(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_places_of, text))
 
 
+@lru_cache(maxsize=4_096)
 def _places_of(char: str) -> int:
-    if unicodedata.combining(char):
+    # A mark stands over the character before it; the one that makes that an emoji widens it.
+    if unicodedata.category(char) in ("Mn", "Me") and char != "\ufe0f":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.times import text_of_span
+from dssctl.forecast import forecast_ms, forecast_text
+from dssctl.group_items import drained
 from dssctl.group_questions import STUCK_KIND, stuck_item
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
 from dssctl.output import Column, Instant, Item, Kind, Section
@@ -21,6 +24,7 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
+    stuck_verdict,
 )
 from dssctl.settings import Settings
 
@@ -63,19 +67,13 @@ def group_verdict(look: GroupLook, now_us: int) -> Verdict:
     """How the group is, by the worst that is known of it."""
     group = look.description.group
     name = name_of(group)
-    given = (each.reason.command for each in look.stuck)
-    commands = tuple(dict.fromkeys(filter(None, given)))
     if group.paused:
         until = group.paused_until_ms
         end = f" until {Instant.of_ms(until).rfc3339()}" if until is not None else ""
         resume = (f"dssctl groups resume {named(name)}",)
         return Verdict("attention", f"An operator paused it{end}; {_waiting(group)}.", resume)
     if look.stuck:
-        first = look.stuck[0]
-        where = f"{first.stream}: " if first.stream else ""
-        more = len(look.stuck) - 1
-        others = f" So stand {more} more streams." if more else ""
-        return Verdict("problem", f"{where}{first.reason.sentence}{others}", commands)
+        return stuck_verdict(look.stuck)
     if group.state == "stalled":
         stuck = (f"dssctl groups stuck {named(name)}",)
         return Verdict("problem", f"It is stalled: {group.state_reason}", stuck)
@@ -98,12 +96,20 @@ def _moving(look: GroupLook, name: str, now_us: int) -> Verdict:
     if not group.borrowers:
         consume = (f"dssctl consume {named(group.filter)} --group {group.name}",)
         return Verdict("attention", f"Nobody is a member, and {_waiting(group)}.", consume)
-    if group.drain_ms is not None:
-        span = text_of_span(group.drain_ms)
+    return _behind(group, watch, now_us)
+
+
+def _behind(group: "Group", watch: tuple[str, ...], now_us: int) -> Verdict:
+    """Of a group at work that has records to go."""
+    drained_ms = forecast_ms(group, now_us)
+    if drained_ms is None:
+        return Verdict("healthy", f"It is at work: {_waiting(group)}.")
+    if drained_ms < inf:
+        span = forecast_text(drained_ms)
         return Verdict("healthy", f"It is at work: {_waiting(group)}, and none will in {span}.")
     old = group.oldest_unacked_us
     age = f", the oldest for {Instant(old).age(now_us)}" if old is not None else ""
-    commands = (f"dssctl groups stuck {named(name)} --for 10s", *watch)
+    commands = (f"dssctl groups stuck {named(name_of(group))} --for 10s", *watch)
     return Verdict("attention", f"It does not catch up: {_waiting(group)}{age}.", commands)
 
 
@@ -120,9 +126,9 @@ def _cell_doing(item: Item, _now_us: int) -> str:
 
 
 def _cell_lag(item: Item, now_us: int) -> str:
-    oldest, drain = item["oldest_unacked_at"], item["drain_ms"]
+    oldest, drain = item["oldest_unacked_at"], drained(item, now_us)
     age = f", the oldest {oldest.age(now_us)} old" if isinstance(oldest, Instant) else ""
-    done = f", drained in {text_of_span(drain)}" if isinstance(drain, int) and drain else ""
+    done = "" if drain in {"-", "never"} else f", drained in {drain}"
     bound = "" if item["lag_exact"] else "<="
     return f"{bound}{item['lag']}{age}{done}"
 

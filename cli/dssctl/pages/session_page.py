@@ -18,11 +18,12 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
+    stuck_verdict,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, Grant, Operation, SessionSummary, WatchedMember
+    from dss_client import Client, Grant, Operation, SessionSummary, Stuck, WatchedMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class SessionLook:
     members: "tuple[WatchedMember, ...]"
     grants: "tuple[Grant, ...]"
     operations: "tuple[Operation, ...]"
+    stuck: "tuple[Stuck, ...]" = ()
+    """Streams that it holds, and that do not move."""
 
 
 async def session_look(client: "Client", client_id: str) -> SessionLook:
@@ -41,17 +44,20 @@ async def session_look(client: "Client", client_id: str) -> SessionLook:
     Raises:
         SessionNotFound: the client has none.
     """
-    sessions, members, grants, operations = await asyncio.gather(
+    sessions, members, grants, operations, stuck = await asyncio.gather(
         client.sessions.list(),
         _members(client, client_id),
         client.grants.list(),
         client.operations.list(subject=client_id, latest=PAGE_OPERATIONS),
+        client.groups.stuck(),
     )
     session = next((each for each in sessions if each.client_id == client_id), None)
     if session is None:
         raise SessionNotFound(client_id=client_id)
     held = tuple(grant for grant in grants if grant.client_id == client_id)
-    return SessionLook(session, members, held, operations)
+    places = {(f"{grant.group}@{grant.filter}", grant.stream) for grant in held}
+    stands = tuple(each for each in stuck if (each.group, each.stream) in places)
+    return SessionLook(session, members, held, operations, stands)
 
 
 async def _members(client: "Client", client_id: str) -> "tuple[WatchedMember, ...]":
@@ -84,6 +90,8 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
         name = f"{stalled[0].group}@{stalled[0].filter}"
         told = f"{stalled[0].stream} of {name} is stalled: {stalled[0].stall}"
         return Verdict("problem", told, (f"dssctl groups stuck {named(name)}",))
+    if look.stuck:
+        return stuck_verdict(look.stuck, with_group=True)
     if not look.members:
         return Verdict("healthy", "It is connected and subscribes to nothing.")
     streams = counted(len(look.grants), "stream")

@@ -23,11 +23,12 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
+    stuck_verdict,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, DaemonStatus, Event, Group, Operation, Topic
+    from dss_client import Client, DaemonStatus, Event, Group, Operation, Stuck, Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class TopicLook:
     status: "DaemonStatus"
     events: "tuple[Event, ...]"
     operations: "tuple[Operation, ...]"
+    stuck: "tuple[Stuck, ...]" = ()
+    """Streams of it in which a group does not move."""
 
 
 async def topic_look(client: "Client", name: str) -> TopicLook:
@@ -49,19 +52,26 @@ async def topic_look(client: "Client", name: str) -> TopicLook:
         TopicNotFound: there is none.
     """
     topic = await client.topics.describe(name)
-    groups, status, events, operations = await asyncio.gather(
+    groups, status, events, operations, stuck = await asyncio.gather(
         client.groups.list(sort="lag"),
         client.daemon.status(),
         client.events.list(subject=f"{name}/", severity="warning", latest=PAGE_EVENTS),
         client.operations.list(subject=name, latest=PAGE_OPERATIONS),
+        client.groups.stuck(),
     )
+    of_it = tuple(each for each in stuck if topic_of(each.stream) == name)
     patterns = [TopicFilter.parse(pattern) for pattern in topic.patterns]
     readers = tuple(
         group
         for group in groups
         if any(TopicFilter.parse(group.filter).overlaps(pattern) for pattern in patterns)
     )
-    return TopicLook(topic, readers, status, events.events, operations)
+    return TopicLook(topic, readers, status, events.events, operations, of_it)
+
+
+def topic_of(stream: str) -> str:
+    """The topic of TOPIC/ORDINAL/PARTITION; none of what is no stream."""
+    return "/".join(stream.split("/")[:-2])
 
 
 def topic_verdict(look: TopicLook, now_us: int) -> Verdict:
@@ -78,6 +88,11 @@ def topic_verdict(look: TopicLook, now_us: int) -> Verdict:
     bad = last_error(look.events, now_us)
     if bad is not None:
         return Verdict("attention", f"Today: {bad.sentence}", (f"dssctl events --subject {name}/",))
+    return stuck_verdict(look.stuck, with_group=True) if look.stuck else _read_by(look, name)
+
+
+def _read_by(look: TopicLook, name: str) -> Verdict:
+    """Of a topic that nothing is wrong with."""
     peek = f"dssctl records peek {name}"
     if not look.groups:
         return Verdict("healthy", "No group reads it.", (peek,))

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_core.counted import counted
 from dssctl.limits import PAGE_ROWS, RECENT_ERROR_MS
 from dssctl.output import Column, Instant, Item, Kind, Section, Value, note, show_one
 from dssctl.settings import Format, Settings
 
 if TYPE_CHECKING:
-    from dss_client import Event, Operation
+    from dss_client import Event, Operation, Stuck
 
 HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
 
@@ -94,6 +95,17 @@ def last_error(events: "Sequence[Event]", now_us: int) -> "Event | None":
     since_ms = now_us // 1_000 - RECENT_ERROR_MS
     bad = (each for each in reversed(events) if each.severity == "error")
     return next((each for each in bad if each.last_at_ms >= since_ms), None)
+
+
+def stuck_verdict(stuck: "Sequence[Stuck]", *, with_group: bool = False) -> Verdict:
+    """Of what does not move, as it is asked of the daemon."""
+    first = stuck[0]
+    where = " ".join(filter(None, (first.group if with_group else "", first.stream)))
+    more = len(stuck) - 1
+    others = f" So {'stands' if more == 1 else 'stand'} {counted(more, 'more stream')}."
+    told = f"{where}: {first.reason.sentence}" if where else first.reason.sentence
+    commands = dict.fromkeys(filter(None, (each.reason.command for each in stuck)))
+    return Verdict("problem", told + (others if more else ""), tuple(commands))
 
 
 def show_page(

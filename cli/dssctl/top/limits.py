@@ -25,7 +25,11 @@ STATUS_S = 1.0
 """Between two questions after the daemon itself: a loss is noticed within this."""
 
 LISTS_S = 5.0
-"""Between two lists of topics and schedules, which no watch tells of."""
+"""Between two lists of topics and schedules, and of what does not move: no watch tells of them."""
+
+STUCK_REST = 20
+"""After what does not move was asked, it is not asked for so many times as long as that took: each
+stream of each group is looked at."""
 
 LOOK_S = 2.0
 """Between two looks at what is open and no watch tells of: what is out, why the floor stands."""
@@ -51,6 +55,9 @@ EVENTS_KEPT = 500
 
 EVENTS_BEFORE = 50
 """Of those that happened before the dashboard began: a screen full."""
+
+ERRORS_SINCE = "-1d"
+"""The errors that the daemon counts are told from here on, however many events came since."""
 
 RECORDS_PAGE = 100
 """Of a stream, looked at at once; two large screens."""

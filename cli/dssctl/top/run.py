@@ -155,5 +155,6 @@ def _quiet(settings: Settings) -> None:
     os.environ["GRPC_VERBOSITY"] = "NONE"
     if settings.colour is Colour.NEVER:
         os.environ["NO_COLOR"] = "1"
-    elif settings.colour is Colour.ALWAYS:
+    elif settings.colour is Colour.ALWAYS or not os.environ.get("NO_COLOR"):
+        # Textual takes one that is empty for one that is set.
         os.environ.pop("NO_COLOR", None)

@@ -33,7 +33,7 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, Counts, Fate
 from dssd.machines.leader.events import LeaderGlance, StreamGlance
-from dssd.questions.limits import OLDEST_LOOKUPS_MAX
+from dssd.questions.limits import OLDEST_LOOKUPS_MAX, STUCK_FAILURES
 from dssd.questions.rates import Rates
 from dssd.questions.samples import Sampler
 from dssd.store.rows import GroupRow
@@ -61,6 +61,8 @@ class Overview:
     """What it is done with."""
     leader_since_ms: int | None
     """By the wall clock; None: nobody leads it."""
+    failing: bool = False
+    """A record of it fails again and again: its lag is not gone before that is acknowledged."""
 
     @classmethod
     def of_survey(
@@ -88,6 +90,7 @@ class Overview:
             arrivals,
             acks,
             leader_since_ms,
+            any(fails(stream.view.fate) for stream in survey.streams),
         )
 
     @property
@@ -95,8 +98,15 @@ class Overview:
         """How long until it has all, as the last minute went; None: it does not catch up."""
         if not self.lag:
             return 0
+        if self.failing:
+            return None
         faster = self.acks.minute - self.arrivals.minute
         return int(self.lag / faster * 1_000) if faster > 0 else None
+
+
+def fails(fate: Fate) -> bool:
+    """Whether a record of the stream fails again and again."""
+    return any(count >= STUCK_FAILURES for _, _, count in fate.failures)
 
 
 @dataclass(slots=True)
@@ -136,6 +146,7 @@ class _Totals(NamedTuple):
     stalled: str = ""
     """Which stream is, and why."""
     oldest_us: int | None = None
+    failing: bool = False
 
 
 NOTHING = _Totals()
@@ -291,7 +302,7 @@ class Overviews:
         if open_ or glance is not seen.glance or not seen.streams.keys().isdisjoint(look.grown):
             seen.totals = await self._totals(seen, glance, look)
             seen.glance = glance
-        lag, exact, stalled, oldest_us = seen.totals
+        lag, exact, stalled, oldest_us, failing = seen.totals
         state, reason = state_of(
             group, stalled, has_members=glance.borrowers > 0, rebalancing=glance.rebalancing
         )
@@ -309,10 +320,12 @@ class Overviews:
             seen.counts,
             *self._sampler.rates_of(group.group_id, seen.wanted),
             self._registry.leader_since_ms(group.group_id),
+            failing,
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:
         lag, exact, stalled, oldest_us, changed = 0, True, "", None, False
+        failing = False
         seen.undated = seen.uncounted = False
         for stream in glance.streams:
             stream_id, progress, fate, stall = stream
@@ -328,6 +341,7 @@ class Overviews:
                 known = await self._look_again(seen, stream, span, look)
             if not stalled and is_stalled(progress, stall):
                 stalled = self._stalled(stream)
+            failing = failing or fails(known.fate)
             if known.lag:
                 seen.undated = seen.undated or known.floor < 0
                 seen.uncounted = seen.uncounted or not (known.whole or known.exact)
@@ -339,7 +353,7 @@ class Overviews:
         if changed:
             each = (known.fate.counts for known in seen.streams.values())
             seen.counts = Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
-        return _Totals(lag, exact, stalled, oldest_us)
+        return _Totals(lag, exact, stalled, oldest_us, failing)
 
     async def _stored(self, group: GroupRow, seen: _SeenGroup) -> LeaderGlance:
         changes = self._registry.leader_changes(group.group_id)

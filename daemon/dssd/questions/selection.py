@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
+from dss_core.forecast import drained_in_ms
 from dssd.questions.overviews import Overview
 
 Read = Callable[[Overview, int], Own]
@@ -19,9 +20,11 @@ def _age_ms(overview: Overview, now_us: int) -> float:
     return 0 if at_us is None else max(0, now_us - at_us) / 1_000
 
 
-def _drain_ms(overview: Overview, _now_us: int) -> float:
-    drain_ms = overview.drain_ms
-    return float("inf") if drain_ms is None else drain_ms
+def _drain_ms(overview: Overview, now_us: int) -> float | None:
+    at_us = overview.oldest_unacked_us
+    age_ms = None if at_us is None else (now_us - at_us) / 1_000
+    arrivals, acks = overview.arrivals, overview.acks
+    return drained_in_ms(overview.lag, overview.drain_ms, age_ms, arrivals, acks)
 
 
 def _paused_until_us(overview: Overview) -> int | None:

@@ -142,7 +142,7 @@ class Group(_message.Message):
     paused: _builtins.bool
     paused_until_ms: _builtins.int
     drain_ms: _builtins.int
-    """until it has all, as the last minute went; absent: never"""
+    """until it has all, as the last minute went; absent: it does not shrink, or cannot"""
     leader_since_ms: _builtins.int
     """wall clock; absent: nobody leads it now"""
     @_builtins.property

@@ -26,5 +26,11 @@ def test_quoted_texts_look_alike_only_where_they_are_the_same(one: str, other: s
     assert "\n" not in quoted(one)
 
 
+def test_characters_that_nobody_sees_are_shown() -> None:
+    assert escaped("a\u200bb\u00adc") == "a\\u200bb\\u00adc"
+    assert escaped("\U0001f469\u200d\U0001f467") == "\U0001f469\\u200d\U0001f467"
+    assert escaped("\u0645\u200c\u062e ❤\ufe0f") == "\u0645\u200c\u062e ❤\ufe0f"
+
+
 def test_harmless_text_stays_as_it_is() -> None:
     assert escaped(r'C:\flights {"ä": 1}') == r'C:\flights {"ä": 1}'

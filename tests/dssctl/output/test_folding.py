@@ -118,3 +118,7 @@ def test_where_no_terminal_is_a_row_is_one_line(
     item: Item = {"name": "n", "count": 1, "note": "word " * 30}
     show_list(Settings(format=Format.TABLE), WORDY, [item])
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_marks_take_no_place_of_their_own() -> None:
+    assert [places(text) for text in ("e\u0301", "ที่", "कि", "日本", "❤\ufe0f")] == [1, 1, 2, 4, 2]

@@ -39,6 +39,7 @@ GROUP = Group(
     leader_since_ms=0,
 )
 BEHIND = replace(GROUP, lag=7, drain_ms=None, oldest_unacked_us=NOW_US - 90_000_000)
+IN_FLIGHT = replace(BEHIND, lag=1, oldest_unacked_us=NOW_US - 900_000, arrivals=Rates(9.1, 9.0))
 REASON = Reason("capped", "Too many ranges.", "dssctl records skip x", "c", None, None, 0, None)
 
 
@@ -66,6 +67,8 @@ def error(at_ms: int) -> Event:
         (GROUP, "healthy", "acknowledged all"),
         (replace(GROUP, borrowers=0), "healthy", "Nobody is a member"),
         (replace(BEHIND, drain_ms=60_000), "healthy", "7 records wait, and none will in 1m00s"),
+        (IN_FLIGHT, "healthy", "It is at work: 1 record waits."),
+        (replace(IN_FLIGHT, drain_ms=900_000), "healthy", "It is at work: 1 record waits."),
         (BEHIND, "attention", "does not catch up: 7 records wait, the oldest for 1m30s"),
         (replace(BEHIND, borrowers=0), "attention", "Nobody is a member, and 7 records wait"),
         (replace(GROUP, state="rebalancing"), "attention", "change hands"),
@@ -85,7 +88,7 @@ def test_a_stream_that_does_not_move_is_named_with_what_helps() -> None:
     stuck = Stuck("billing@orders/#", "orders/0/1", REASON, 7, 60_000)
     verdict = group_verdict(look(BEHIND, stuck, stuck), NOW_US)
     assert verdict.health == "problem"
-    assert verdict.sentence == "orders/0/1: Too many ranges. So stand 1 more streams."
+    assert verdict.sentence == "orders/0/1: Too many ranges. So stands 1 more stream."
     assert verdict.next == ("dssctl records skip x",)
 
 

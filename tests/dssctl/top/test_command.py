@@ -5,9 +5,11 @@ import subprocess
 import sys
 from typing import Protocol
 
+import pexpect
 import pytest
 
 from support.dssctl_call import Completed, call_dssctl, environment
+from support.terminal import AtTerminal
 
 
 class Daemon(Protocol):
@@ -37,6 +39,18 @@ def test_what_does_not_go_is_refused_as_wrong_usage(arguments: tuple[str, ...]) 
     done = call_dssctl("top", *arguments)
     assert done.returncode == 2
     assert done.stdout == b""
+
+
+def test_a_terminal_that_cannot_be_drawn_on_is_told_what_to_use_instead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    child = AtTerminal("top", "groups")
+    child.expect_exact("TERM is 'dumb'")
+    child.expect_exact("dssctl top -o wide")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2
 
 
 def test_only_a_dashboard_loads_textual() -> None:

@@ -49,6 +49,13 @@ def test_colours_are_for_terminals_that_have_them(monkeypatch: pytest.MonkeyPatc
     assert "48;2" not in drawn(VIEW, "dark")
 
 
+def test_without_colours_nothing_is_dim(monkeypatch: pytest.MonkeyPatch) -> None:
+    dim = "\x1b[2m"
+    assert dim in drawn(VIEW, "dark")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert dim not in drawn(VIEW, "dark")
+
+
 def test_what_ends_it_early_leaves_the_terminal_as_it_was(terminal: io.StringIO) -> None:
     with pytest.raises(KeyboardInterrupt), curtain(VIEW, "dark"):
         raise KeyboardInterrupt

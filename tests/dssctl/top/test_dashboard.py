@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Button, Input
 
 from dss_client.changes import MoveCursors, PauseGroup, RemoveGroup, Undo
@@ -15,7 +16,7 @@ from dssctl.top.feed.source import Tell
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
-from dssctl.top.paint.spans import Span
+from dssctl.top.paint.spans import Span, text_of
 from dssctl.top.stage.view import View
 from dssctl.top.terminal.app import Dashboard
 from dssctl.top.terminal.canvas import Canvas, changed
@@ -88,6 +89,7 @@ async def test_a_change_that_is_agreed_to_is_applied_with_its_reason_and_its_lin
         assert isinstance(dashboard.screen, Dialog), "the enter key in a field agrees to nothing"
         await pilot.press("right", "enter")
         assert "operation 9" in dashboard.view.notice
+        assert "running" not in dashboard.view.notice, "the watch tells its state, and newer ones"
     change = MoveCursors(PAYMENTS, "rewind", to="earliest")
     assert source.applied == [(change, "TKT 7")]
     line = f"dssctl offsets rewind --to earliest --reason 'TKT 7' '{PAYMENTS}'"
@@ -104,6 +106,7 @@ async def test_what_nothing_brings_back_wants_its_name_typed(source: Played) -> 
         await pilot.press("e")
         assert not agree.disabled
         await pilot.click("#agree")
+        await pilot.pause()
     assert source.applied == [(RemoveGroup(PAYMENTS), "")]
 
 
@@ -139,6 +142,114 @@ async def test_the_menu_of_actions_leads_to_the_same_question(source: Played) ->
         await pilot.press("colon", *"operations", "enter", "a", "enter")
         assert isinstance(dashboard.screen, Dialog)
     assert source.planned == [Undo(2)]
+
+
+async def test_what_is_typed_replaces_what_a_field_begins_with_and_has_room(
+    source: Played,
+) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("W", *"=2000")
+        field = dashboard.screen.query_one("#target", Input)
+        assert field.value == "=2000"
+        assert field.size.width >= 40
+
+
+async def test_what_stands_against_an_answer_is_told_beside_it_and_the_answer_stays(
+    source: Played,
+) -> None:
+    source.refusal = refusal = GroupNotFound(group="payments-settle")
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("W", *"=20", "enter")
+        assert refusal.code in said_in(dashboard, "#failure")
+        assert isinstance(dashboard.focused, Input)
+        assert dashboard.focused.value == "=20"
+        source.refusal = None
+        await pilot.press("enter")
+        source.refusal = refusal
+        await pilot.press("shift+tab", "7", "enter", "enter")
+        assert refusal.code in said_in(dashboard, "#failure")
+        assert dashboard.screen.query_one("#reason", Input).value == "7"
+        source.refusal = None
+        agree = dashboard.screen.query_one("#agree", Button)
+        while agree.has_class("-active"):  # a button takes no second press at once
+            await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not isinstance(dashboard.screen, Dialog)
+    assert source.applied == [(MoveCursors(PAYMENTS, "rewind", to="=20"), "7")]
+
+
+async def test_enter_in_a_field_says_what_is_missing(source: Played) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("W", "backspace", "enter")
+        assert "nothing is typed: Back to" in said_in(dashboard, "#failure")
+        await pilot.press("escape", "X", "shift+tab", "shift+tab", "enter")
+        assert isinstance(dashboard.focused, Input)
+        assert dashboard.focused.id == "typed"
+        assert "Type payments-settle to agree" in said_in(dashboard, "#failure")
+
+
+async def test_a_dialog_has_its_own_keys_at_the_foot_and_the_first_is_what_enter_does(
+    source: Played,
+) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("P")
+        assert said_in(dashboard, "#keys").startswith(" enter cancel")
+        await pilot.press("right")
+        assert said_in(dashboard, "#keys").startswith(" enter Run")
+        await pilot.press("right", "right", "left")
+        assert said_in(dashboard, "#keys").startswith(" enter cancel")
+        await pilot.press("enter")
+        assert dashboard.view.notice == "cancelled"
+        await pilot.press("W")
+        assert said_in(dashboard, "#keys").startswith(" enter Plan")
+        assert dashboard.screen.query_one("#keys").region.bottom == 24
+
+
+async def test_what_is_typed_before_a_field_has_the_focus_is_for_the_field(source: Played) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("P")
+        cancel, reason = dashboard.focused, dashboard.screen.query_one("#reason", Input)
+        assert isinstance(cancel, Button)
+        reason.focus()
+        cancel._forward_event(events.Key("x", "x"))
+        await pilot.pause()
+        assert reason.value == "x"
+
+
+async def test_the_buttons_of_a_question_stay_on_a_terminal_that_becomes_small(
+    source: Played,
+) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("P")
+        for size in ((40, 12), (80, 24), (40, 12)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            buttons = dashboard.screen.query_one("#buttons").region
+            assert buttons.height == 1
+            assert buttons.bottom < size[1] - 2
+        await pilot.press("escape", "X")  # fields that leave no room for the text
+        dashboard.screen.query_one("#text").styles.height = 20
+        await pilot.resize_terminal(40, 13)
+        await pilot.pause()
+        assert dashboard.screen.query_one("#cancel").region.bottom < 11
+
+
+async def test_a_schedule_is_triggered_once_a_person_agrees(source: Played) -> None:
+    async with played(source) as (dashboard, pilot):
+        await pilot.press("colon", *"cron", "enter", "T")
+        assert "lag" in said_in(dashboard, "#text")
+        assert source.triggered == []
+        await pilot.press("shift+tab", "7", "enter", "enter")
+        assert "run 4 of lag" in dashboard.view.notice
+    assert source.triggered == [("lag", "7")]
+    assert dashboard.lines_noted == ["dssctl schedules trigger --reason 7 lag"]
+
+
+def said_in(dashboard: Dashboard, part: str) -> str:
+    """What a part of the dialog says."""
+    lines = dashboard.screen.query_one(part, Canvas)._lines
+    return "\n".join(text_of(each) for each in lines)
 
 
 async def test_a_read_only_dashboard_changes_nothing(source: Played) -> None:

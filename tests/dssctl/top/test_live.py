@@ -88,6 +88,9 @@ async def test_a_daemon_is_pictured_asked_and_changed(daemon: Daemon) -> None:
         assert "orders" in known.topics
         assert any(each.code == "call.done" for each in known.events)
 
+        stands = await seen.until(lambda picture: bool(picture.stuck))
+        assert [(each.group, each.reason.code) for each in stands.stuck] == [(GROUP, "no-members")]
+
         out = await seen.asked("out", group=GROUP)
         assert [(each.stream, each.waiting) for each in out.sums] == [("orders/0/0", 3)]
         assert [each.offset for each in out.standings] == [0]

@@ -11,7 +11,7 @@ from dssctl.top.feed import recording
 from dssctl.top.feed.recording import Recorder, recorded
 from dssctl.top.feed.replay import Replayed
 from dssctl.top.model.picture import Lost, Picture, step
-from support.dashboard_items import busy
+from support.dashboard_items import busy, stuck
 
 
 def written(path: Path, *items: object) -> Path:
@@ -25,7 +25,7 @@ def written(path: Path, *items: object) -> Path:
 
 
 def test_items_come_back_equal_and_in_order(tmp_path: Path) -> None:
-    items = [*busy(5), Lost(7, "gone")]
+    items = [*busy(5), stuck(), Lost(7, "gone")]
     path = written(tmp_path / "r", *items)
     assert [told for _, told in recorded(str(path))] == items
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

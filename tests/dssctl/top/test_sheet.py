@@ -6,17 +6,28 @@ from typing import Any
 
 import pytest
 
-from dssctl.top.model.picture import Lost, Picture, step
+from dssctl.top.model.picture import Happened, Lost, Picture, Stood, step
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import ASCII
 from dssctl.top.paint.spans import text_of, width_of
 from dssctl.top.stage.help import HELP
-from dssctl.top.stage.moves import filtered, gone_to, tab_chosen
+from dssctl.top.stage.moves import MOVES, filtered, gone_to, tab_chosen
 from dssctl.top.stage.screens import SCREENS
 from dssctl.top.stage.sheet import sheet
 from dssctl.top.stage.view import Size, View, looked
-from support.dashboard_items import NOW_MS, ORDERS, PAYMENTS, event, group, session, update
+from support.dashboard_items import (
+    NOW_MS,
+    ORDERS,
+    PAYMENTS,
+    after,
+    event,
+    group,
+    session,
+    status,
+    stuck,
+    update,
+)
 
 Viewed = Callable[..., View]
 SIZES = ((80, 24), (160, 45), (40, 12), (100, 30), (250, 70), (10, 3))
@@ -86,6 +97,48 @@ def test_a_frozen_view_still_tells_that_the_daemon_is_away(
     frozen = replace(viewed(), held=picture, picture=lost, badge=Badge("x", frozen=True))
     assert "FROZEN" in texts(looked(frozen))[0]
     assert "away since" in texts(looked(frozen))[2]
+
+
+def test_a_stream_that_does_not_move_is_told_at_the_top_of_its_group_and_in_a_list(
+    viewed: Viewed,
+) -> None:
+    well = after([Stood(status()), update(group("orders-index", lag=22), anew=True)])
+    assert "nothing is wrong" in texts(viewed(picture=well))[2]
+    stands = step(well, stuck())
+    view = viewed(Place("groups"), (160, 45), picture=stands)
+    assert "1 stream stuck: see :stuck" in texts(view)[2]
+    assert any("orders-index" in line and " stuck " in line for line in texts(view))
+    assert any("state        stuck: orders/0/3: The record" in line for line in texts(view))
+    assert MOVES["faults"](view).found.keys == (ORDERS,)
+    listed = viewed(Place("stuck"), picture=stands)
+    assert any("The record at 2 failed 6 times" in line for line in texts(listed))
+    spot = listed.chosen
+    assert spot is not None
+    assert (spot.group, spot.stream) == (ORDERS, "orders/0/3"), "it can be changed from here"
+    assert MOVES["open"](listed).here.place == Place("stream", ORDERS, "orders/0/3")
+
+
+def test_groups_without_members_are_counted_in_words(viewed: Viewed) -> None:
+    alone = group("ledger", lag=3, borrowers=0)
+    one = after([Stood(status()), update(alone, anew=True)])
+    assert "1 group lags with no member" in texts(viewed(picture=one))[2]
+    two = step(one, update(replace(alone, name="more")))
+    assert "2 groups lag with no member" in texts(viewed(picture=two))[2]
+
+
+def test_what_does_not_move_of_a_group_that_is_not_shown_is_not_told(viewed: Viewed) -> None:
+    well = after([Stood(status()), update(group("orders-index"), anew=True)])
+    private = step(well, stuck(of="exclusive@orders/#"))
+    assert "nothing is wrong" in texts(viewed(picture=private))[2]
+    assert "all that has records moves" in "".join(texts(viewed(Place("stuck"), picture=private)))
+
+
+def test_errors_are_told_with_the_last_of_them_and_where_they_are(viewed: Viewed) -> None:
+    failed = event(4, "its disk failed", severity="error", subject="orders/0/3")
+    told = after([Stood(status(errors_in_a_day=2)), Happened((failed, event(5, "went on")))])
+    seen = step(told, update(group("orders-index"), anew=True))
+    line = texts(viewed(picture=seen))[2]
+    assert "2 errors in a day, 04:05:47 orders/0/3: see :events, then z" in line
 
 
 def test_nothing_known_yet_is_said_so() -> None:

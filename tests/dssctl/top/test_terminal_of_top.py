@@ -108,5 +108,9 @@ def test_a_recording_is_shown_without_a_daemon(folder: Path) -> None:
         screen.until("RECORDING 1970-01-01T00:16:40Z", ">payments-settle", "the end")
         screen.typed("P")
         screen.until("this dashboard is read-only")
+        screen.keys("C-z")
+        screen.until(gone="payments-settle")
+        screen.wake()
+        screen.until("RECORDING", ">payments-settle", "the end", "? help")
         screen.keys("C-c")
         assert screen.ended() == 130

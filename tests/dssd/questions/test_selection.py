@@ -53,12 +53,13 @@ def test_without_a_filter_every_group_is_chosen() -> None:
         ("oldest<=1m30s,lag!=0", ["near"]),
         ("acks>=2.5", ["near"]),
         ("drains<1h", ["near", "none"]),
+        ("drains>1h", ["far"]),
         ("members=2,kind=shared,protocol=borrow,filter=orders/*", ["far", "near", "none"]),
     ],
 )
 def test_all_conditions_of_a_filter_hold(text: str, names: list[str]) -> None:
     far = overview("far", lag=5_000, oldest_unacked_us=NOW_US - 600_000_000)
-    near = overview("near", lag=1_000, oldest_unacked_us=NOW_US - 2_000_000, acks=Rates(2.5, 1.0))
+    near = overview("near", lag=1_000, oldest_unacked_us=NOW_US - 60_000_000, acks=Rates(2.5, 1.0))
     assert chosen(text, far, near, overview("none")) == names
 
 
@@ -90,3 +91,14 @@ def test_a_group_that_does_not_catch_up_drains_never() -> None:
     assert overview(lag=0).drain_ms == 0
     assert overview(lag=600, acks=Rates(30, 0), arrivals=Rates(20, 0)).drain_ms == 60_000
     assert overview(lag=600, acks=Rates(20, 0), arrivals=Rates(20, 0)).drain_ms is None
+
+
+def test_a_lag_with_a_record_that_fails_again_and_again_is_not_forecast() -> None:
+    failing = overview(lag=600, failing=True, acks=Rates(30, 0), arrivals=Rates(20, 0))
+    assert failing.drain_ms is None
+    assert replace(failing, lag=0).drain_ms == 0
+
+
+def test_a_lag_that_is_in_flight_drains_neither_soon_nor_never() -> None:
+    flying = overview(lag=1, oldest_unacked_us=NOW_US - 900_000)
+    assert chosen("drains>1h", flying) == chosen("drains<1h", flying) == []

@@ -127,6 +127,8 @@ async def test_a_record_that_fails_again_and_again_is_named_at_once(
             await client.records(1)
         found = await one_stuck(questions)
         assert found.reason.code == "failing"
+        (seen,) = await questions.overviews.all()
+        assert seen.failing, "and its drain is not forecast"
         assert f"The record at 0 failed {STUCK_FAILURES} times" in found.reason.sentence
         assert found.reason.command == "dssctl records skip 'g@orders/#' orders/0/0 0"
 

@@ -20,19 +20,22 @@ from dssctl.top.limits import (
     AWAY_FIRST_S,
     AWAY_MAX_S,
     CALL_S,
+    ERRORS_SINCE,
     EVENTS_BEFORE,
     FEED_REST_ITEM_S,
     FEED_REST_S,
     LISTS_S,
     STATUS_S,
+    STUCK_REST,
     TICK_S,
 )
 from dssctl.top.model.answers import Answer, Question
-from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stood, Ticked, Updated
+from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stands, Stood, Ticked, Updated
 
 if TYPE_CHECKING:
-    from dss_client import Client, Operation, OperationPlan, WatchUpdate
+    from dss_client import Client, Event, Operation, OperationPlan, WatchUpdate
     from dss_client.changes import Change
+    from dss_client.schedules import ScheduleRun
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
@@ -69,6 +72,7 @@ class Live:
             tasks.create_task(self._watch(client, tell), name="top watch")
             tasks.create_task(self._status(client, tell), name="top status")
             tasks.create_task(self._lists(client, tell), name="top lists")
+            tasks.create_task(self._stuck(client, tell), name="top stuck")
 
     async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
         """What no watch tells of a place."""
@@ -96,6 +100,14 @@ class Live:
         operations = self._connected().operations
         return await operations.apply(plan, reason=reason, operation_id=operation_id)
 
+    async def trigger(self, schedule: str, *, reason: str) -> "ScheduleRun":
+        """Run a schedule's task now.
+
+        Raises:
+            DssError: what stands against it.
+        """
+        return await in_time(self._connected().schedules.trigger(schedule, reason=reason))
+
     def _connected(self) -> "Client":
         assert self._client is not None, "asked before it ran"
         return self._client
@@ -109,7 +121,7 @@ class Live:
         pause_s = AWAY_FIRST_S
         while True:
             with suppress(DssError):
-                tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
+                tell(Happened(await self._happened(client)))
             try:
                 anew = False
                 async for update in client.watch(*WATCHED, all=self._private):
@@ -124,6 +136,13 @@ class Live:
             self._look.set()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, AWAY_MAX_S)
+
+    async def _happened(self, client: "Client") -> "tuple[Event, ...]":
+        """The last events, and the errors of a day, which are counted at the top."""
+        bad = await in_time(
+            client.events.list(since=ERRORS_SINCE, severity="error", latest=EVENTS_BEFORE)
+        )
+        return bad.events + (await in_time(client.events.list(latest=EVENTS_BEFORE))).events
 
     async def _status(self, client: "Client", tell: "Tell") -> None:
         while True:
@@ -144,6 +163,15 @@ class Live:
                 topics = await in_time(client.topics.list())
                 tell(Listed(topics, await in_time(client.schedules.list())))
             await asyncio.sleep(LISTS_S)
+
+    async def _stuck(self, client: "Client", tell: "Tell") -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began_s = loop.time()
+            with suppress(DssError):
+                # It has a bound of its own, and may take long where there is much to look at.
+                tell(Stands(await client.groups.stuck()))
+            await asyncio.sleep(max(LISTS_S, STUCK_REST * (loop.time() - began_s)))
 
     @asynccontextmanager
     async def _heard(self) -> AsyncIterator[None]:

@@ -22,9 +22,11 @@ from dss_client import (
     PeerHeld,
     Quarantined,
     Rates,
+    Reason,
     SessionSummary,
     StorageTopic,
     StreamBounds,
+    Stuck,
     Topic,
     TopicSummary,
     UnreadLoss,
@@ -41,7 +43,7 @@ from dss_core.errors import DocumentUnreadable, InputUnreadable, OutputUnwritabl
 from dss_core.progress import Progress
 from dssctl.top.feed.clock import wall_ms
 from dssctl.top.limits import RECORDING_BYTES_MAX, RECORDING_LINE_BYTES_MAX
-from dssctl.top.model.picture import Happened, Listed, Lost, Stood, Ticked, Told, Updated
+from dssctl.top.model.picture import Happened, Listed, Lost, Stands, Stood, Ticked, Told, Updated
 
 FORMAT = 1
 _HEADER = "dssctl-top"
@@ -49,8 +51,8 @@ _CLASSES: Mapping[str, Any] = {
     each.__name__: each
     for each in (
         DaemonStatus, Event, Fates, Group, Happened, Held, Job, Listed, Lost, OperatedStream,
-        Operation, PeerHeld, Progress, Quarantined, Rates, Schedule, ScheduleRun, SessionSummary,
-        Stood, StorageTopic, StreamBounds,
+        Operation, PeerHeld, Progress, Quarantined, Rates, Reason, Schedule, ScheduleRun,
+        SessionSummary, Stands, Stood, StorageTopic, StreamBounds, Stuck,
         Ticked, Topic, TopicSummary, UnreadLoss, Updated, WatchKey, WatchUpdate, WatchedGrant,
         WatchedLag, WatchedMember,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dss_client import Operation, OperationPlan
     from dss_client.changes import Change
+    from dss_client.schedules import ScheduleRun
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
@@ -103,6 +104,14 @@ class Replayed:
 
     async def apply(self, plan: "OperationPlan", *, reason: str, operation_id: str) -> "Operation":
         """Nothing can be changed.
+
+        Raises:
+            IllegalArgument: always.
+        """
+        self._refuse()
+
+    async def trigger(self, schedule: str, *, reason: str) -> "ScheduleRun":
+        """Nothing can be run.
 
         Raises:
             IllegalArgument: always.

@@ -13,6 +13,7 @@ from dssctl.top.model.places import Place
 if TYPE_CHECKING:
     from dss_client import Operation, OperationPlan
     from dss_client.changes import Change
+    from dss_client.schedules import ScheduleRun
 
 Tell: TypeAlias = Callable[[Told], None]
 
@@ -35,6 +36,13 @@ class Source(Protocol):
 
     async def apply(self, plan: "OperationPlan", *, reason: str, operation_id: str) -> "Operation":
         """Do what was planned.
+
+        Raises:
+            DssError: what stands against it.
+        """
+
+    async def trigger(self, schedule: str, *, reason: str) -> "ScheduleRun":
+        """Run a schedule's task now.
 
         Raises:
             DssError: what stands against it.

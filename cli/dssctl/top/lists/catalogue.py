@@ -116,7 +116,7 @@ def _expiry(row: "SessionSummary") -> str:
 def _session_facts(row: "SessionSummary", pen: Pen) -> Sequence[tuple[str, str]]:
     return [
         ("client", escaped(row.client_id)),
-        ("state", f"{row.state} since {amounts.age(row.since_ms, pen.now_ms)}"),
+        ("state", f"{row.state} for {amounts.age(row.since_ms, pen.now_ms)}"),
         ("subscriptions", f"{row.subscriptions}, {row.private_subscriptions} of them private"),
         ("kept without connection", _expiry(row)),
         ("principal", escaped(row.principal)),

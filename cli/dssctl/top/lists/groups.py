@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from dss_core.times import text_of_span
+from dssctl.forecast import forecast_ms, forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
@@ -14,7 +15,7 @@ from dssctl.top.paint.charts import bars
 from dssctl.top.paint.spans import Look
 
 if TYPE_CHECKING:
-    from dss_client import Group, Rates
+    from dss_client import Group, Rates, Stuck
 
 TREND_WIDTH = 12
 
@@ -25,34 +26,61 @@ class GroupRow(NamedTuple):
     key: str
     group: "Group"
     trend: Trend
+    drained_ms: float | None = None
+    """Until it has all; infinite: never, None: nobody can say."""
+    stuck: "tuple[Stuck, ...]" = ()
+    """Its streams that do not move."""
+
+    @property
+    def state(self) -> str:
+        """Its state; a pause, and that a stream of it does not move, included."""
+        group = self.group
+        if group.paused:
+            return "paused"
+        return "stuck" if self.stuck and group.state == "active" else group.state
+
+    @property
+    def reason(self) -> str:
+        """Why it is so; empty where that is told nowhere."""
+        if self.state != "stuck":
+            return self.group.state_reason
+        first = self.stuck[0]
+        return f"{first.stream}: {first.reason.sentence}"
 
 
 def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
     """All groups."""
-    trends = scene.picture.trends
+    trends, now_us = scene.picture.trends, scene.pen.now_ms * 1_000
+    stuck: dict[str, tuple[Stuck, ...]] = {}
+    for each in scene.picture.stuck:
+        if each.stream:
+            stuck[each.group] = (*stuck.get(each.group, ()), each)
     return {
-        key: GroupRow(key, group, trends.get(key, ()))
+        key: GroupRow(
+            key, group, trends.get(key, ()), forecast_ms(group, now_us), stuck.get(key, ())
+        )
         for key, group in scene.picture.items.groups.items()
     }
 
 
 def is_faulty(row: GroupRow) -> bool:
-    """Whether somebody should look: it stalls, moves, is paused, or lags with nobody there."""
+    """Whether somebody should look: it stalls, is stuck, moves, is paused, or lags unread."""
     group = row.group
-    return group.state in _LOOKS or group.paused or (not group.borrowers and group.lag > 0)
+    return row.state in _LOOKS.keys() - {"active"} or (not group.borrowers and group.lag > 0)
 
 
-_LOOKS: Mapping[str, Look] = {"stalled": "bad", "rebalancing": "warn", "paused": "warn"}
+_LOOKS: Mapping[str, Look] = {
+    "stalled": "bad",
+    "stuck": "bad",
+    "rebalancing": "warn",
+    "paused": "warn",
+    "active": "good",
+}
 
 
-def state_of(group: "Group") -> str:
-    """Its state, a pause included."""
-    return "paused" if group.paused else group.state
-
-
-def state_look(group: "Group") -> Look:
+def state_look(row: GroupRow) -> Look:
     """How its state looks."""
-    return _LOOKS.get(state_of(group), "good" if group.state == "active" else "dim")
+    return _LOOKS.get(row.state, "dim")
 
 
 def lag_text(group: "Group", trend: Trend, pen: Pen) -> str:
@@ -60,13 +88,6 @@ def lag_text(group: "Group", trend: Trend, pen: Pen) -> str:
     glyphs = pen.glyphs
     sign = {1: glyphs.up, 0: glyphs.level, -1: glyphs.down}[direction(trend)]
     return amounts.bounded(group.lag, exact=group.lag_exact) + sign
-
-
-def drain_text(group: "Group") -> str:
-    """Until it has all."""
-    if not group.lag:
-        return "-"
-    return "never" if group.drain_ms is None else amounts.span(group.drain_ms)
 
 
 def lags_of(trend: Trend) -> list[float]:
@@ -99,7 +120,7 @@ def _facts(row: GroupRow, pen: Pen) -> Sequence[tuple[str, str]]:
     return [
         ("group", escaped(group.name)),
         ("filter", escaped(group.filter)),
-        ("state", ": ".join(filter(None, (state_of(group), escaped(group.state_reason))))),
+        ("state", ": ".join(filter(None, (row.state, escaped(row.reason))))),
         ("paused", paused if group.paused else "no"),
         ("members", f"{group.borrowers}, {group.standby} of them standing by"),
         ("streams", str(group.streams)),
@@ -107,7 +128,7 @@ def _facts(row: GroupRow, pen: Pen) -> Sequence[tuple[str, str]]:
         ("oldest", amounts.age(_oldest_ms(group), pen.now_ms)),
         ("arriving", _both(group.arrivals)),
         ("acked", _both(group.acks)),
-        ("drained in", drain_text(group)),
+        ("drained in", forecast_text(row.drained_ms)),
         ("done with", ", ".join(f"{count} {fate}" for fate, count in done if count) or "nothing"),
         ("kind", f"{group.kind}, {group.protocol}, on damage {group.on_damage}"),
         ("start", escaped(group.start)),
@@ -130,8 +151,8 @@ GROUPS: Listing[GroupRow] = Listing(
             lambda row, _pen: escaped(row.group.filter), rank=6, rises=True,
         ),
         Column(
-            "state", "STATE", 11, lambda row: state_of(row.group),
-            lambda row, _pen: state_of(row.group), look=lambda row: state_look(row.group),
+            "state", "STATE", 11, lambda row: row.state,
+            lambda row, _pen: row.state, look=state_look,
             rises=True,
         ),
         Column(
@@ -163,10 +184,8 @@ GROUPS: Listing[GroupRow] = Listing(
         ),
         Column(
             "drain", "DRAIN", 7,
-            lambda row: None if not row.group.lag else (
-                float("inf") if row.group.drain_ms is None else row.group.drain_ms
-            ),
-            lambda row, _pen: drain_text(row.group), right=True, rank=5,
+            lambda row: row.drained_ms or None,
+            lambda row, _pen: forecast_text(row.drained_ms), right=True, rank=5,
         ),
         Column(
             "trend", "TREND 2m", TREND_WIDTH, lambda row: direction(row.trend),
@@ -200,8 +219,8 @@ LEADERS: Listing[GroupRow] = Listing(
         Column("epoch", "EPOCH", 6, lambda row: row.group.leader_epoch,
             lambda row, _pen: str(row.group.leader_epoch or "-"), right=True),
         Column(
-            "state", "STATE", 11, lambda row: state_of(row.group),
-            lambda row, _pen: state_of(row.group), look=lambda row: state_look(row.group),
+            "state", "STATE", 11, lambda row: row.state,
+            lambda row, _pen: row.state, look=state_look,
             rises=True,
         ),
         Column("protocol", "PROTOCOL", 8, lambda row: row.group.protocol,
@@ -212,8 +231,8 @@ LEADERS: Listing[GroupRow] = Listing(
             lambda row, _pen: amounts.count(row.group.streams), right=True),
         Column("revision", "REV", 5, lambda row: row.group.revision,
             lambda row, _pen: str(row.group.revision), right=True, rank=1),
-        Column("reason", "REASON", 16, lambda row: row.group.state_reason,
-            lambda row, _pen: escaped(row.group.state_reason) or "-", grows=True, rank=3,
+        Column("reason", "REASON", 16, lambda row: row.reason,
+            lambda row, _pen: escaped(row.reason) or "-", grows=True, rank=3,
             rises=True),
     ),
     rows=lambda scene: {

@@ -25,6 +25,11 @@ def _next(schedule: "Schedule", pen: Pen) -> str:
     return "-" if due_ms is None else f"in {amounts.span(due_ms - pen.now_ms)}"
 
 
+def _next_at(schedule: "Schedule", pen: Pen) -> str:
+    due_ms = schedule.next_at_ms
+    return "-" if due_ms is None else f"{amounts.moment(due_ms)}, {_next(schedule, pen)}"
+
+
 def _is_faulty(schedule: "Schedule") -> bool:
     return schedule.state == "retrying" or _last(schedule) in {"failed", "timed-out", "interrupted"}
 
@@ -35,7 +40,7 @@ def _facts(schedule: "Schedule", pen: Pen) -> Sequence[tuple[str, str]]:
         ("schedule", escaped(schedule.name)),
         ("task", f"{escaped(schedule.task)} {escaped(given)}".strip()),
         ("due", f"{escaped(schedule.cron)}, {escaped(schedule.time_zone)}"),
-        ("next", f"{amounts.moment(schedule.next_at_ms)}, {_next(schedule, pen)}"),
+        ("next", _next_at(schedule, pen)),
         ("state", schedule.state),
         ("overlap", schedule.overlap),
         ("catches up", text_of_span(schedule.catch_up_ms)),

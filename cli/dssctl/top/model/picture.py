@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Operation,
         Schedule,
         SessionSummary,
+        Stuck,
         TopicSummary,
         WatchedGrant,
         WatchedLag,
@@ -78,6 +79,8 @@ class Picture:
     status: "DaemonStatus | None" = None
     topics: "Mapping[str, TopicSummary]" = field(default_factory=dict)
     schedules: "Mapping[str, Schedule]" = field(default_factory=dict)
+    stuck: "tuple[Stuck, ...]" = ()
+    """What does not move, as it was asked last."""
     trends: Mapping[str, Trend] = field(default_factory=dict)
     """Of groups."""
     total: Trend = ()
@@ -115,6 +118,13 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Stands:
+    """What does not move."""
+
+    stuck: "tuple[Stuck, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class Lost:
     """The daemon did not answer."""
 
@@ -129,7 +139,7 @@ class Ticked:
     at_ms: int
 
 
-Told: TypeAlias = Updated | Happened | Stood | Listed | Lost | Ticked
+Told: TypeAlias = Updated | Happened | Stood | Listed | Stands | Lost | Ticked
 
 
 def step(picture: Picture, told: Told) -> Picture:
@@ -141,10 +151,8 @@ def step(picture: Picture, told: Told) -> Picture:
             return replace(picture, events=_with_events(picture.events, events))
         case Stood(status):
             return replace(picture, status=status, away=None)
-        case Listed(topics, schedules):
-            by_name = {each.topic.name: each for each in topics}
-            scheduled = {each.name: each for each in schedules}
-            return replace(picture, topics=by_name, schedules=scheduled)
+        case Listed() | Stands():
+            return _listed(picture, told)
         case Lost(at_ms, reason):
             since_ms = picture.away.since_ms if picture.away else at_ms
             return replace(picture, away=Away(since_ms, reason))
@@ -152,6 +160,13 @@ def step(picture: Picture, told: Told) -> Picture:
             return _ticked(picture, at_ms)
         case _:
             assert_never(told)
+
+
+def _listed(picture: Picture, told: Listed | Stands) -> Picture:
+    if isinstance(told, Stands):
+        return replace(picture, stuck=told.stuck)
+    topics = {each.topic.name: each for each in told.topics}
+    return replace(picture, topics=topics, schedules={each.name: each for each in told.schedules})
 
 
 def _updated(picture: Picture, update: "WatchUpdate") -> Picture:

@@ -3,7 +3,7 @@
 Invariant: three lines above and three below, whatever is shown between them.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dss_core.counted import counted
 from dssctl.output.escape import escaped
@@ -13,9 +13,6 @@ from dssctl.top.paint import amounts
 from dssctl.top.paint.charts import bars
 from dssctl.top.paint.glyphs import Glyphs
 from dssctl.top.paint.spans import EMPTY, Line, Look, Span, beside, fitted, line, width_of
-
-if TYPE_CHECKING:
-    from dss_client import DaemonStatus
 
 HEADING_LINES = 3
 
@@ -113,7 +110,8 @@ def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
     if not picture.complete:
         return line(Span(" waiting for the daemon", "warn"))
     found = [
-        *_alerts_of_groups(picture), *_alerts_of_jobs(picture), *_alerts_of_status(picture.status)
+        *_alerts_of_groups(picture), *_alerts_of_stuck(picture), *_alerts_of_jobs(picture),
+        *_alerts_of_status(picture),
     ]  # fmt: skip
     if not found:
         return line(Span(f" {glyphs.good} nothing is wrong", "good"))
@@ -124,19 +122,34 @@ def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
 
 
 def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
-    counts = {"stalled": 0, "rebalancing": 0, "paused": 0, "lags with no member": 0}
+    counts = {"stalled": 0, "rebalancing": 0, "paused": 0}
+    alone = sum(not each.borrowers and each.lag > 0 for each in picture.items.groups.values())
     for group in picture.items.groups.values():
         state = "paused" if group.paused else group.state
         if state in counts:
             counts[state] += 1
-        if group.lag and not group.borrowers:
-            counts["lags with no member"] += 1
     looks: dict[str, Look] = {"stalled": "bad"}
+    lagging: list[tuple[str, Look]] = [
+        (f"{counted(alone, 'group lags', 'groups lag')} with no member", "warn")
+    ]
     return [
         (f"{counted(number, 'group')} {state}", looks.get(state, "warn"))
         for state, number in counts.items()
         if number
-    ]
+    ] + lagging[: bool(alone)]
+
+
+def _alerts_of_stuck(picture: Picture) -> list[tuple[str, Look]]:
+    """Beside what is told of groups as a whole."""
+    stuck = [each for each in picture.stuck if each.group in picture.items.groups]
+    streams = sum(bool(each.stream) for each in stuck)
+    waiting = sum(each.reason.code == "operation-waits" for each in stuck)
+    found: list[tuple[str, Look]] = []
+    if streams:
+        found.append((f"{counted(streams, 'stream')} stuck: see :stuck", "bad"))
+    if waiting:
+        found.append((f"{counted(waiting, 'operation')} waiting: see :stuck", "warn"))
+    return found
 
 
 def _alerts_of_jobs(picture: Picture) -> list[tuple[str, Look]]:
@@ -146,20 +159,30 @@ def _alerts_of_jobs(picture: Picture) -> list[tuple[str, Look]]:
     return [(f"{counted(alone, 'job')} without a driver", "warn")] if alone else []
 
 
-def _alerts_of_status(status: "DaemonStatus | None") -> list[tuple[str, Look]]:
+def _alerts_of_status(picture: Picture) -> list[tuple[str, Look]]:
+    status = picture.status
     if status is None:
         return []
     found: list[tuple[str, Look]] = []
     if status.state != "serving":
         found.append((f"daemon {status.state} {escaped(status.state_reason)}".strip(), "bad"))
     if status.errors_in_a_day:
-        found.append((f"{counted(status.errors_in_a_day, 'error')} in a day", "bad"))
+        found.append((_errors_text(picture, status.errors_in_a_day), "bad"))
     if status.quarantined:
         found.append((f"{counted(len(status.quarantined), 'file')} set aside", "bad"))
     if status.unread_records_gone:
         text = f"{amounts.count(status.unread_records_gone)} unread records gone to retention"
         found.append((text, "warn"))
     return found
+
+
+def _errors_text(picture: Picture, number: int) -> str:
+    """How many, which was the last, and where they are seen."""
+    told = f"{counted(number, 'error')} in a day"
+    last = next((each for each in reversed(picture.events) if each.severity == "error"), None)
+    if last is not None:
+        told += f", {amounts.clock(last.last_at_ms)} {escaped(last.subject)}"
+    return f"{told}: see :events, then z"
 
 
 def news(picture: Picture, width: int, glyphs: Glyphs) -> Line:

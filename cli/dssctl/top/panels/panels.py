@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
+from dssctl.forecast import forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.limits import LARGE_COLUMNS
 from dssctl.top.lists.catalogue import TOPICS
 from dssctl.top.lists.groups import (
     GROUPS,
     GroupRow,
-    drain_text,
     group_rows,
     lag_text,
     state_look,
-    state_of,
 )
 from dssctl.top.lists.history import EVENTS, OPERATIONS
 from dssctl.top.lists.jobs import (
@@ -161,13 +160,15 @@ def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
     """The facts that a small terminal has room for."""
     group = row.group
     oldest_ms = None if group.oldest_unacked_us is None else group.oldest_unacked_us // 1_000
-    reason = f" {escaped(group.state_reason)}" if group.state_reason else ""
+    reason = [line(said(row.reason, state_look(row)))] if row.reason else []
     return [
-        line(Span(state_of(group), state_look(group)), reason,
+        line(Span(row.state, state_look(row)),
             Span("  members ", "dim"), str(group.borrowers), Span("  streams ", "dim"),
             str(group.streams), Span("  epoch ", "dim"), str(group.leader_epoch)),
         line(Span("lag ", "dim"), lag_text(group, row.trend, pen), Span(" oldest ", "dim"),
-            amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"), drain_text(group)),
+            amounts.age(oldest_ms, pen.now_ms), Span("  drained in ", "dim"),
+            forecast_text(row.drained_ms)),
+        *reason,
     ]  # fmt: skip
 
 

@@ -32,13 +32,15 @@ class Spot(NamedTuple):
     @property
     def group(self) -> str:
         """The group that it is, or belongs to."""
-        return self.row.key if isinstance(self.row, GroupRow) else self.place.group
+        if isinstance(self.row, GroupRow):
+            return self.row.key
+        return str(self.row.group) if _is(self.row, "Stuck") else self.place.group
 
     @property
     def stream(self) -> str:
         """The stream that it is, or belongs to."""
-        if isinstance(self.row, StreamRow | BoundsRow):
-            return self.row.stream
+        if isinstance(self.row, StreamRow | BoundsRow) or _is(self.row, "Stuck"):
+            return str(self.row.stream)
         return self.place.stream
 
     @property
@@ -65,10 +67,12 @@ class Action:
     title: Callable[[Spot], str]
     help: str
     applies: Callable[[Spot], bool]
-    change: "Callable[[Spot, str], Change]"
-    """Of a spot, and of what was typed."""
+    change: "Callable[[Spot, str], Change] | None"
+    """Of a spot, and of what was typed; None: the schedule there is triggered."""
     asks: str = ""
     """What has to be typed first; nothing where it is empty."""
+    accepts: Callable[[Spot], str] = lambda _spot: ""
+    """What may be typed."""
     suggests: str = ""
     """What stands there already."""
     severe: Callable[[Spot], str] | None = None
@@ -142,6 +146,12 @@ def _resolved(typed: str, now_ms: int) -> str:
         return typed
     parsed = parse_time(typed, now_us=now_ms * 1_000)
     return text_of_us(parsed) if isinstance(parsed, int) else typed
+
+
+def _targets(furthest: str, direction: str, spot: Spot) -> str:
+    """What may be typed; offsets are those of one stream."""
+    offset = "=OFFSET, " if spot.stream else ""
+    return f"{furthest}, -15m, a time, {offset}or a number: so many records {direction}"
 
 
 def _pause(spot: Spot, _typed: str) -> "Change":
@@ -263,6 +273,11 @@ ACTION_TABLE = (
         "P", lambda spot: f"{'Resume' if spot.row.paused else 'Pause'} {_schedule_of(spot)}",
         "pause or resume the schedule", lambda spot: bool(_schedule_of(spot)), _pause_schedule,
     ),
+    Action(
+        "T", lambda spot: f"Trigger {_schedule_of(spot)}",
+        "run the schedule's task now; its next due time stays",
+        lambda spot: bool(_schedule_of(spot)), None,
+    ),
     Action("P", _job_pauses, "pause or resume the bulk job", _job_goes_on, _pause_job),
     Action(
         "R", lambda spot: f"Rebalance {spot.group}", "spread the streams evenly over the members",
@@ -270,13 +285,14 @@ ACTION_TABLE = (
     ),
     Action(
         "W", lambda spot: f"Rewind {_what(spot)}", "let records come again", _has_group,
-        _move("rewind"), asks="To (earliest, -15m, a time, =OFFSET), or so many records back",
-        suggests="-15m",
+        _move("rewind"), asks="Back to", suggests="-15m",
+        accepts=lambda spot: _targets("earliest", "back", spot),
     ),
     Action(
         "F", lambda spot: f"Skip forward {_what(spot)}", "pass over records", _has_group,
-        _move("skip"), asks="To (latest, -15m, a time, =OFFSET), or so many records forward",
-        suggests="latest", severe=lambda spot: spot.group.partition("@")[0],
+        _move("skip"), asks="Forward to", suggests="latest",
+        accepts=lambda spot: _targets("latest", "forward", spot),
+        severe=lambda spot: spot.group.partition("@")[0],
     ),
     Action(
         "E", lambda spot: f"Evict {spot.row.member.client_id} from {spot.group}",

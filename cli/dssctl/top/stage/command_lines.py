@@ -77,6 +77,13 @@ def change_line(change: "Change", *, revision: int | None = None, reason: str = 
     return " ".join(["dssctl", *verb, *map(word, options), *map(word, names)])
 
 
+def trigger_line(schedule: str, reason: str = "") -> str:
+    """The command that runs a schedule's task now."""
+    given = f"--reason {word(reason)} " if reason else ""
+    dashes = "-- " if schedule.startswith("-") else ""
+    return f"dssctl schedules trigger {given}{dashes}{word(schedule)}"
+
+
 _Words = tuple[tuple[str, str], tuple[str, ...], tuple[str, ...]]
 
 

@@ -10,7 +10,8 @@ from dssctl.top.stage.actions import ACTION_TABLE, Action, Spot, actions_at
 from dssctl.top.stage.keys import KEYS, REPLAY_KEYS
 
 _NOUNS = (
-    "pulse groups topics sessions leaders schedules jobs operations events; group NAME, job NAME"
+    "pulse groups stuck topics sessions leaders schedules jobs operations events; "
+    "group NAME, job NAME"
 )
 
 

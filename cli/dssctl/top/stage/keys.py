@@ -49,6 +49,7 @@ KEYS = (
     Key(("question_mark", "f1"), "?", "help", "help", "this page"),
     Key(("ctrl+q",), "ctrl+q", "quit", "", "end the dashboard"),
     Key(("ctrl+c",), "ctrl+c", "interrupt", "", "end it, with exit code 130"),
+    Key(("ctrl+z",), "ctrl+z", "suspend", "", "back to the shell; fg brings it back"),
 )
 
 REPLAY_KEYS = (

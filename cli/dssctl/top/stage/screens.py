@@ -16,6 +16,7 @@ from dssctl.top.lists.jobs import CHUNKS, JOB_FACTS, JOBS, LOG
 from dssctl.top.lists.listing import Listing
 from dssctl.top.lists.schedules import SCHEDULES
 from dssctl.top.lists.streams import MEMBERS, OUT, STREAMS
+from dssctl.top.lists.stuck import STUCK
 from dssctl.top.model.answers import Question
 from dssctl.top.model.places import Place
 from dssctl.top.panels import panels
@@ -115,6 +116,7 @@ _TABLE = (
         ),
         above=Strip(panels.job, 7, 14), below=Strip(panels.log_below, 0, 8), argument="name",
     ),
+    Screen("stuck", "Stuck", (Tab(STUCK, plain("groups stuck")),)),
     Screen("leaders", "Leaders", (Tab(LEADERS, plain("leaders ls")),), ("l",)),
     Screen("operations", "Operations", (Tab(OPERATIONS, operations_line),), ("ops", "o")),
     Screen(

@@ -6,6 +6,7 @@ agreed to in a dialog.
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -41,36 +42,13 @@ from dssctl.top.stage.places_named import QUITS, names, place_named
 from dssctl.top.stage.sheet import Sheet, sheet
 from dssctl.top.stage.view import Size, View, looked
 from dssctl.top.terminal.canvas import Canvas
+from dssctl.top.terminal.prompt import Prompt
 
 if TYPE_CHECKING:
     from dssctl.top.feed.recording import Recorder
     from dssctl.top.feed.replay import Replayed
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
-
-
-class Prompt(Input):
-    """A line for a command or a filter."""
-
-    def key_escape(self, event: events.Key) -> None:
-        """Leaves it."""
-        event.stop()
-        self._leave()
-
-    def take(self, event: events.Key) -> None:
-        """A key that came before the focus did."""
-        if event.key == "escape":
-            self._leave()
-        elif event.key == "enter":
-            self.post_message(self.Submitted(self, self.value))
-        elif event.key == "backspace":
-            self.action_delete_left()
-        elif event.character is not None and event.is_printable:
-            self.insert_text_at_cursor(event.character)
-
-    def _leave(self) -> None:
-        self.add_class("-left")
-        self.post_message(self.Submitted(self, ""))
 
 
 class Dashboard(App[None]):
@@ -86,8 +64,12 @@ class Dashboard(App[None]):
         offset: 0 -1; background: $boost;
     }
     #prompt.-open { display: block; }
+    Dialog Button, Dialog Button:disabled, Dialog Button.-active { border: none !important; }
     """
-    BINDINGS: ClassVar = [Binding("ctrl+c", "interrupt", "Quit", priority=True)]
+    BINDINGS: ClassVar = [
+        Binding("ctrl+c", "interrupt", "Quit", priority=True),
+        Binding("ctrl+z", "suspend_process", "Suspend", priority=True),
+    ]
 
     def __init__(
         self,
@@ -98,7 +80,8 @@ class Dashboard(App[None]):
         recorder: "Recorder | None" = None,
         replay: "Replayed | None" = None,
     ) -> None:
-        super().__init__()
+        # Without colours the terminal's own stay, instead of shades of grey.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.view = view
         self.theme = THEMES[theme]
         self.failure: BaseException | None = None
@@ -133,6 +116,8 @@ class Dashboard(App[None]):
     def on_mount(self) -> None:
         """The first picture is painted before the daemon is asked: it takes a moment."""
         self.set_interval(FRAME_S, self._frame, name="top frames")
+        # Back from the shell: nothing of what was drawn is there any more.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -364,6 +349,7 @@ class Dashboard(App[None]):
         "theme": _turn_theme,
         "quit": lambda self: self.exit(),
         "interrupt": action_interrupt,
+        "suspend": App.action_suspend_process,
         "jump_back": lambda self: self._jump(-1),
         "jump_on": lambda self: self._jump(1),
         "faster": lambda self: self._hasten(2),
@@ -412,6 +398,8 @@ class Dashboard(App[None]):
         from dssctl.top.terminal.changing import Changing
 
         made = await Changing(self._source, self.view, self.push_screen_wait).made(action, spot)
-        if made is not None:
-            self._note(made.line)
-            self._notice(made.notice)
+        if made is None:
+            self._notice("cancelled")
+            return
+        self._note(made.line)
+        self._notice(made.notice)

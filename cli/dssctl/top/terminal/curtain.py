@@ -58,5 +58,6 @@ def _ground(theme: str) -> str:
 
 
 def _span(span: Span, ground: str) -> str:
-    weight = "\x1b[1m" if span.look in _BOLD else "\x1b[2m" if span.look == "dim" else ""
+    dim = "" if os.environ.get("NO_COLOR") else "\x1b[2m"
+    weight = "\x1b[1m" if span.look in _BOLD else dim if span.look == "dim" else ""
     return f"{ground}{weight}{span.text}"
