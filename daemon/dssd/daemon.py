@@ -8,7 +8,8 @@
                ▸ sessions ▸ registry ▸ events ▸ log ▸ store ▸ lock
 
 Invariant: one task group owns every task of the servicers and the daemon, and an exception that
-escapes from a task ends `run` with that exception. If a part cannot be opened, the parts opened
+escapes from a task ends `run` with that exception; from a service beside the core only what the
+core raised escapes (`dssd.supervision.containment`). If a part cannot be opened, the parts opened
 before it are closed.
 """
 
@@ -18,11 +19,10 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
 
 from dss_api.v1 import (
     daemon_pb2_grpc,
@@ -96,6 +96,7 @@ from dssd.start_findings import tell_start_findings
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
+from dssd.supervision.containment import Service, kept
 from dssd.task_wiring import TaskWiring
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
@@ -297,7 +298,7 @@ class Daemon:
         tasks = built_in(
             wiring.parts(path, store, data.log, data.catalogue, data.sessions, retention)
         )
-        task_runs = TaskRuns(tasks)
+        task_runs = TaskRuns(tasks, note)
         parts = (store, data.groups, data.registry)
         kinds = operation_kinds(
             *parts, data.catalogue, data.log, data.sessions, data.jobs, self._clock
@@ -327,9 +328,16 @@ class Daemon:
                 known_bytes=lambda: parts.sessions.held_bytes,
             )
             self._listening = doors.bind(addresses, operators)
-            metrics = self._metrics(parts, doors)
-            background = self._background(parts, doors, tasks)
-            background += [tasks.create_task(work, name=name) for name, work in metrics]
+            services = self._metrics(parts, doors)
+            services += self._services(parts, doors)
+            note = parts.events.note
+            background = [
+                tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
+                tasks.create_task(parts.watch.run(note), name="data directory"),
+            ]
+            background += [
+                tasks.create_task(kept(name, run, note), name=name) for name, run in services
+            ]
             await doors.start()
             try:
                 await doors.serving()
@@ -338,7 +346,8 @@ class Daemon:
                     beats = Heartbeat(
                         self._manager, parts.log.reach_writer, lambda: self._status(parts)
                     )
-                    background.append(tasks.create_task(beats.run(), name="heartbeat"))
+                    beating = kept("heartbeat", beats.run, note)
+                    background.append(tasks.create_task(beating, name="heartbeat"))
                 await self._stop.wait()
                 await self._end_calls(doors, log_servicer, parts)
             finally:
@@ -347,9 +356,7 @@ class Daemon:
                 for task in background:
                     task.cancel()
 
-    def _metrics(
-        self, parts: _Parts, doors: Doors
-    ) -> list[tuple[str, Coroutine[None, None, NoReturn]]]:
+    def _metrics(self, parts: _Parts, doors: Doors) -> list[Service]:
         """What serves metrics, if that is wanted; its port is taken.
 
         Raises:
@@ -373,17 +380,15 @@ class Daemon:
             held=lambda: doors.held(parts.sessions.held_bytes),
             errors=told,
         )
-        server = MetricsServer(lambda: collected(watched))
+        server = MetricsServer(lambda: collected(watched), parts.events.note)
         _LOG.info(
             "metrics at http://%s/metrics",
             server.bind(self._config.metrics).target,
             extra={"event": "metrics.listening"},
         )
-        return [("metrics", server.run()), ("loop delay", delay.run())]
+        return [("metrics", server.run), ("loop delay", delay.run)]
 
-    def _background(
-        self, parts: _Parts, doors: Doors, tasks: asyncio.TaskGroup
-    ) -> list[asyncio.Task[None]]:
+    def _services(self, parts: _Parts, doors: Doors) -> list[Service]:
         """What runs beside the calls until it is cancelled."""
         ahead = RetentionAhead(
             parts.catalogue,
@@ -395,21 +400,18 @@ class Daemon:
             trusts_wall=parts.steering.retention.trusts_wall,
         )
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
-        watches = [tasks.create_task(watch, name=name) for name, watch in doors.watches()]
         return [
-            *watches,
-            tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
-            tasks.create_task(parts.watch.run(parts.events.note), name="data directory"),
-            tasks.create_task(HeapUpkeep().run(), name="heap"),
-            tasks.create_task(parts.steering.retention.run(), name="retention"),
-            tasks.create_task(ahead.run(), name="retention ahead"),
-            tasks.create_task(parts.groups.keep(), name="keep groups"),
-            tasks.create_task(parts.gone.run(), name="rows of removed topics"),
-            tasks.create_task(pause_ends.run(), name="ends of pauses"),
-            tasks.create_task(parts.steering.schedules.run(), name="schedules"),
-            tasks.create_task(parts.questions.run(), name="samples for questions"),
-            tasks.create_task(parts.watches.run(), name="looks for watchers"),
-            tasks.create_task(parts.jobs.run(), name="leases of jobs"),
+            *doors.watches(),
+            ("heap", HeapUpkeep().run),
+            ("retention", parts.steering.retention.run),
+            ("retention ahead", ahead.run),
+            ("keep groups", parts.groups.keep),
+            ("rows of removed topics", parts.gone.run),
+            ("ends of pauses", pause_ends.run),
+            ("schedules", parts.steering.schedules.run),
+            ("samples for questions", parts.questions.run),
+            ("looks for watchers", parts.watches.run),
+            ("leases of jobs", parts.jobs.run),
         ]
 
     async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:

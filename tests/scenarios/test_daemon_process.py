@@ -256,9 +256,24 @@ async def test_a_programmers_error_in_a_call_stops_the_daemon_loudly(directory: 
         connected(daemon.endpoint) as stubs,
     ):
         with pytest.raises(grpc.aio.AioRpcError):
-            await stubs.topics.List(topics_pb2.ListTopicsRequest())
+            await stubs.log.Publish(log_pb2.PublishRequest(topic="orders"))
         assert await daemon.wait() == 70
         assert "Traceback" in daemon.said
+        assert "ZeroDivisionError: a programmer's error" in daemon.said
+
+
+async def test_what_an_operators_call_meets_in_the_core_stops_the_daemon_all_the_same(
+    directory: Path,
+) -> None:
+    broken = (BROKEN_DAEMON, "blunder-of-leaders")
+    async with (
+        running("--data-dir", str(directory), program=broken) as daemon,
+        connected(daemon.endpoint) as stubs,
+    ):
+        await stubs.topics.Create(topics_pb2.CreateTopicRequest(name="orders", partitions=1))
+        with pytest.raises(grpc.aio.AioRpcError):  # its reply shows how the group stands
+            await stubs.groups.Create(groups_pb2.CreateGroupRequest(filter="$share/g/orders/#"))
+        assert await daemon.wait() == 70
         assert "ZeroDivisionError: a programmer's error" in daemon.said
 
 

@@ -1,6 +1,7 @@
 """Schedules over operations, with a task and clocks that a test plays."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from dss_core.errors import TaskFailed
@@ -60,6 +61,7 @@ class PlayedTask:
         self.gate = asyncio.Event()
         self.gate.set()
         self.fails = ""
+        self.mistake: Callable[[], object] | None = None
         self.begun: list[Given] = []
         self.stopped = 0
         self.task = Task("work", "Does as it is told.", self.run, (Argument("how", "?", str),))
@@ -73,6 +75,8 @@ class PlayedTask:
         except asyncio.CancelledError:
             self.stopped += 1
             raise
+        if self.mistake is not None:
+            self.mistake()
         if self.fails:
             raise TaskFailed(task="work", why=self.fails)
 
@@ -91,7 +95,7 @@ class ScheduledWorks(Works):
     async def kinds(self) -> KindTable:
         tasks = Tasks([self.work.task])
         self._book = await Book.open(self.plant.store)
-        self._runs = TaskRuns(tasks)
+        self._runs = TaskRuns(tasks, self.told.append)
         definitions = DefinitionKinds(self.plant.store, self._book, tasks, self.clock)
         return (await super().kinds()).joined(self._runs.kinds()).joined(definitions.kinds())
 

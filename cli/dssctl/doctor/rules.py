@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Rule = Callable[[Facts], Iterator[Finding]]
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
+_MISTAKE = "internal.error"
 _DAMAGE = frozenset({"records.passed", "stream.damaged", "stream.short", "stream.unreadable"})
 
 
@@ -316,7 +317,9 @@ def _jobs(facts: Facts) -> Iterator[Finding]:
 
 def _errors(facts: Facts) -> Iterator[Finding]:
     errors = [
-        each for each in facts.events if each.severity == "error" and each.code not in _DAMAGE
+        each
+        for each in facts.events
+        if each.severity == "error" and each.code not in _DAMAGE | {_MISTAKE}
     ]
     if errors:
         last = errors[-1]
@@ -325,6 +328,18 @@ def _errors(facts: Facts) -> Iterator[Finding]:
         yield warning("events.errors", text, "dssctl events --since -1d --severity error")
     else:
         yield fine("events.errors", "no other errors in a day")
+
+
+def _mistakes(facts: Facts) -> Iterator[Finding]:
+    mistakes = [each for each in facts.events if each.code == _MISTAKE]
+    if mistakes:
+        last = mistakes[-1]
+        parts = ", ".join(sorted({each.subject for each in mistakes}))
+        text = f"dssd met mistakes of its own in {parts}; the last: {last.sentence}"
+        remedy = "Report it with its traceback, which is in its log: journalctl -u dssd"
+        yield problem("daemon.internal-errors", text, remedy)
+    else:
+        yield fine("daemon.internal-errors", "it met no mistake of its own in a day")
 
 
 def _status(facts: Facts) -> "DaemonStatus":
@@ -336,6 +351,7 @@ _BEFORE: tuple[Rule, ...] = (_client, _socket, _reachable)
 _RULES: tuple[Rule, ...] = (
     _failed,
     _state,
+    _mistakes,
     _version,
     _clock,
     _bounds,

@@ -80,6 +80,11 @@ SERVICE = {
         programs out. That lock is gone, or store.sqlite-wal was removed, by something that
         tidies up, a backup or a copy of a tool. The daemon stops, with all that it
         acknowledged in the store. Find what did it before the next start.""",
+    "DSS5030": """The daemon met a mistake in its own code, in a part that is not its core: a
+        question, a task of a schedule, a step of an operation. Only that was ended; records
+        and groups are not touched by it. What was asked for may be done in part: look before
+        it is asked for again. The traceback is in the daemon's log, and dssctl events
+        --severity error says how often. Please report it.""",
     "DSS6001": """The stream of this grant was lent to somebody else or taken back before the
         acknowledgement came, so it does not count and the record comes again there, marked.
         Where that is not certain, the condition is DSS5003. It is ordinary when members come

@@ -166,3 +166,13 @@ class StoreUnguarded(DssError):
     )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.IO_ERROR
+
+
+@registered
+class InternalError(DssError):
+    """A mistake in the daemon, beside its core. Fields: part, error."""
+
+    code = "DSS5030"
+    sentence = "An unforeseen error of the daemon in {part} ended this: {error}."
+    hint = "The daemon goes on, and its log has the traceback: please report it."
+    definite = False

@@ -149,6 +149,11 @@ JOB_FAILED = EventKind(
     "The driver of a bulk job gave it up.",
     Repeats.ONCE,
 )
+INTERNAL_ERROR = EventKind(
+    "internal.error",
+    Severity.ERROR,
+    "A mistake in the daemon itself ended a run, a call or a service beside the core; it goes on.",
+)
 
 KINDS = (
     STREAM_DAMAGED,
@@ -177,4 +182,5 @@ KINDS = (
     JOB_SILENT,
     JOB_ENDED,
     JOB_FAILED,
+    INTERNAL_ERROR,
 )

@@ -27,6 +27,7 @@ from dssd.questions.overviews import Overview, Overviews
 from dssd.rpc.greediest_peers import Held
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
+from dssd.supervision.containment import contained
 from dssd.topics.catalogue import Catalogue
 from dssd.version import version
 
@@ -85,6 +86,8 @@ def _put_process(readings: Readings, watched: Watched) -> None:
     readings.put("dss_calls_max", held.calls_max)
     for code, times in watched.errors.items():
         readings.put("dss_errors_total", times, code)
+    for part, times in contained.items():
+        readings.put("dss_internal_errors_total", times, part)
     readings.put("dss_events_total", watched.events.last_number)
     readings.put("dss_error_events", watched.events.errors_since(errors_since_ms))
     readings.put_latencies("dss_commit_duration_seconds", watched.store.commits)

@@ -22,11 +22,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from dss_core.errors import AddressInUse
+from dss_core.errors import AddressInUse, InternalError
 from dssd.addresses import TcpAddress
+from dssd.events.model import Note
 from dssd.metrics.limits import POLL_S, REQUEST_S_MAX, SCRAPE_S_MAX, SCRAPES_WAITING_MAX
 from dssd.metrics.readings import Readings
 from dssd.metrics.table import TABLE
+from dssd.supervision.containment import contain
 
 METRICS_PATH = "/metrics"
 
@@ -41,8 +43,9 @@ Answer = concurrent.futures.Future[Readings]
 class MetricsServer:
     """Built on the event loop. `bind`, then `run` as a task until it is cancelled."""
 
-    def __init__(self, collect: Callable[[], Awaitable[Readings]]) -> None:
+    def __init__(self, collect: Callable[[], Awaitable[Readings]], note: Note) -> None:
         self._collect = collect
+        self._note = note
         self._loop = asyncio.get_running_loop()
         self._asked: asyncio.Queue[Answer] = asyncio.Queue()
         """Bounded by the one thread that asks, and gives up."""
@@ -78,9 +81,13 @@ class MetricsServer:
                 answer = await self._asked.get()
                 if answer.cancelled():
                     continue
-                readings = await self._collect()
                 with suppress(concurrent.futures.InvalidStateError):  # nobody waits any more
-                    answer.set_result(readings)
+                    try:
+                        answer.set_result(await self._collect())
+                    except concurrent.futures.InvalidStateError:
+                        raise
+                    except Exception as error:  # noqa: BLE001 - it ends one scrape
+                        answer.set_exception(contain("metrics", error, self._note))
         finally:
             self._closed = True
             await asyncio.to_thread(server.shutdown)
@@ -107,6 +114,9 @@ class MetricsServer:
         except _NoAnswer:
             start("503 Service Unavailable", [("Content-Type", "text/plain")])
             return [b"the event loop of the daemon did not answer in time\n"]
+        except InternalError as failed:
+            start("500 Internal Server Error", [("Content-Type", "text/plain")])
+            return [f"{failed.message}\n".encode()]
         return served
 
 

@@ -60,6 +60,8 @@ TABLE = (
     MetricSpec("dss_calls_max", _G, "How many calls clients may have open."),
     MetricSpec("dss_errors_total", _C,
         "Errors told to clients: calls that failed, and items that were refused.", ("code",)),
+    MetricSpec("dss_internal_errors_total", _C,
+        "Mistakes of the daemon that ended a run, a call or a service; it went on.", ("part",)),
     MetricSpec("dss_events_total", _C, "The number of the newest event (dssctl events)."),
     MetricSpec("dss_error_events", _G, "Events of severity error that began in the last day."),
 

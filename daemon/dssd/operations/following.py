@@ -26,9 +26,11 @@ from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
+from dssd.supervision.containment import contain, kept
 
 DONE_AS_ASKED = Worked({})
 GROUP_REMOVED = Worked({}, "the group was removed")
+ENDS = "ends of operations"
 
 
 class Following:
@@ -69,9 +71,12 @@ class Following:
         )
         self._stop_watching = self._groups.watch_removed(self._group_removed)
         self._standing = [
-            self._tasks.create_task(self._watch_moves(), name="moves of operations"),
-            self._tasks.create_task(self._note_ends(), name="ends of operations"),
-            self._tasks.create_task(self._trim(), name="trim operations"),
+            self._tasks.create_task(kept(name, run, self._note), name=name)
+            for name, run in (
+                ("moves of operations", self._watch_moves),
+                (ENDS, self._note_ends),
+                ("trim operations", self._trim),
+            )
         ]
         for row in self._history.unended():
             await self._resume(row)
@@ -107,9 +112,15 @@ class Following:
             worked = await begun.work() or DONE_AS_ASKED
         except DssError as error:
             worked = Worked({}, error.message)
+        except Exception as error:  # noqa: BLE001 - it ends the operation alone
+            worked = self._failed(row, error)
         finally:
             self._works.pop(row.number, None)
         self._concluded.put_nowait((row.number, worked))
+
+    def _failed(self, row: OperationRow, error: Exception) -> Worked:
+        """How an operation ends that met what nobody foresaw."""
+        return Worked({}, contain(f"operation {row.kind}", error, self._note).message)
 
     def give_up(self, row: OperationRow, cancellation: Cancellation) -> None:
         """Have the rest of an operation stopped."""
@@ -128,7 +139,11 @@ class Following:
             self._concluded.put_nowait((row.number, GROUP_REMOVED))
             return
         kind = self._kinds.of_operation(row)
-        begun = await kind.resumed(row)
+        try:
+            begun = await kind.resumed(row)
+        except Exception as error:  # noqa: BLE001 - one operation must not keep a daemon down
+            self._concluded.put_nowait((row.number, self._failed(row, error)))
+            return
         if begun.instruction is None and begun.work is None:
             self._concluded.put_nowait((row.number, DONE_AS_ASKED))
         self.follow(row, begun)
@@ -139,7 +154,12 @@ class Following:
     async def _note_ends(self) -> NoReturn:
         while True:
             number, worked = await self._concluded.get()
-            await self._end(number, worked)
+            try:
+                await self._end(number, worked)
+            except Exception as error:  # noqa: BLE001 - it ends as failed; the next daemon sees to the rest
+                why = contain(ENDS, error, self._note).message
+                if not worked.failure:
+                    self._concluded.put_nowait((number, Worked({}, why)))
 
     async def _end(self, number: int, worked: Worked) -> None:
         made = await self._made(number) if not worked.failure else None

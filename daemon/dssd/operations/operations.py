@@ -66,6 +66,7 @@ from dssd.operations.plans import Begun, Cancellation, KindTable, Plan, done_or_
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
+from dssd.supervision.containment import between_store_and_memory
 
 OWN_ID_PREFIX = "dssd-"
 CHANGED_NOTHING = "it changed nothing"
@@ -403,10 +404,11 @@ class Operations:
             if group is not None and failed.precondition.kind is GroupRow:
                 raise GroupDestroyed(group=group.name) from failed
             raise
-        if group is not None:
-            self._groups.note_changed(group)
-        if begun.committed is not None:
-            begun.committed()
+        with between_store_and_memory():
+            if group is not None:
+                self._groups.note_changed(group)
+            if begun.committed is not None:
+                begun.committed()
         self._following.ring()
 
     def _note_applied(self, row: OperationRow) -> None:

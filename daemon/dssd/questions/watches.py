@@ -130,7 +130,8 @@ class Watches:
         self._wake()
 
     async def run(self) -> NoReturn:
-        """Look while somebody watches."""
+        """Look while somebody watches; at first at all, for a look before may have failed."""
+        self._looks.forget()
         while True:
             await self._somebody()
             # Of the processor, with what others did meanwhile: a busy daemon is looked at less.

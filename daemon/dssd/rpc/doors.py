@@ -10,8 +10,7 @@ question takes, records least of all.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
 
 from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import SocketPathTooLong
@@ -28,6 +27,7 @@ from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.sessions.limits import DELIVERY_BYTES_MAX
+from dssd.supervision.containment import Service
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def check_free(addresses: Sequence[Address], metrics: Address | None) -> None:
 
 
 class Doors:
-    """Both servers. `crash` is told of every programmer's error in a call.
+    """Both servers. `crash` is told of every programmer's error that ends the daemon.
 
     `known_bytes` says what lies in the heap on purpose, beside what has a fixed bound.
     """
@@ -83,12 +83,12 @@ class Doors:
         """Those of clients."""
         self.calls = Calls(capacity.calls_max, note, self.connections.process)
         """Those of clients."""
-        self._clients = RpcServer(registers, crash, audit, self.calls, capacity)
+        self._clients = RpcServer(registers, crash, audit, self.calls, capacity, note=note)
         self._reserve = Connections(note, _OPERATORS.connections_max)
         self._questions = Calls(_OPERATORS.calls_max, note, self._reserve.process)
         roles = frozenset({Role.READ, Role.OPERATE})
         self._operators = RpcServer(
-            registers, crash, audit, self._questions, _OPERATORS, roles=roles
+            registers, crash, audit, self._questions, _OPERATORS, roles=roles, note=note
         )
 
     def bind(
@@ -118,7 +118,7 @@ class Doors:
             delivery_bytes_max=DELIVERY_BYTES_MAX,
         )
 
-    def watches(self) -> Sequence[tuple[str, Coroutine[None, None, NoReturn]]]:
+    def watches(self) -> Sequence[Service]:
         """What has to run while they are open, with its name."""
         arrivals = ArrivalWatch(
             (self.calls, self._questions),
@@ -127,10 +127,10 @@ class Doors:
             self._known_bytes,
         )
         return (
-            ("clogged sockets", SlowConsumerWatch(self._addresses, self._note).run()),
-            ("connections", self.connections.run()),
-            ("connections of operators", self._reserve.run()),
-            ("messages on their way", arrivals.run()),
+            ("clogged sockets", SlowConsumerWatch(self._addresses, self._note).run),
+            ("connections", self.connections.run),
+            ("connections of operators", self._reserve.run),
+            ("messages on their way", arrivals.run),
         )
 
     async def start(self) -> None:

@@ -2,8 +2,9 @@
 statuses.
 
 This is the only place where conditions become gRPC statuses. A servicer raises a `DssError` and is
-done. Any other exception, except its own cancellation, is a programmer's error and stops the
-daemon, because the state that it left is unknown.
+done. Any other exception, except its own cancellation, is a programmer's error. It stops the
+daemon, because the state that it left is unknown; where a method does not move records, and the
+core did not raise it, it ends its call alone (`dssd.supervision.containment`).
 
 The guard drives streaming handlers itself instead of leaving that to gRPC, so that an answer's
 generator is closed at once, in the task that ran it, when the peer goes away. It reads the requests
@@ -22,11 +23,13 @@ from google.protobuf.message import DecodeError
 
 from dss_core.errors import DiskFailed, DssError, MessageUnreadable
 from dssd.descriptors import shortage_in
+from dssd.events.model import Note, unheard
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.errors import abort
-from dssd.rpc.principal import Role, principal_of, require
+from dssd.rpc.principal import METHOD_ROLES, Role, principal_of, require
+from dssd.supervision.containment import contain, is_the_cores
 
 if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
     MethodHandler = grpc.RpcMethodHandler[Any, Any]
@@ -35,12 +38,23 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Handler = Callable[[Any, Any], Any]
 Crash = Callable[[BaseException], None]
 
+_BESIDE_THE_CORE = frozenset({Role.READ, Role.OPERATE})
+"""Methods of these roles ask and change; those of others move records."""
+
 
 class Guard(grpc.aio.ServerInterceptor):
     """Wraps the handler of every method, once."""
 
-    def __init__(self, crash: Crash, audit: Audit, calls: Calls, roles: frozenset[Role]) -> None:
+    def __init__(
+        self,
+        crash: Crash,
+        audit: Audit,
+        calls: Calls,
+        roles: frozenset[Role],
+        note: Note = unheard,
+    ) -> None:
         self._crash = crash
+        self._note = note
         self._audit = audit
         self._calls = calls
         self._roles = roles
@@ -86,6 +100,7 @@ class Guard(grpc.aio.ServerInterceptor):
                 raise
             except BaseException as error:
                 condition = condition_in(error) or shortage_in(error)
+                condition = condition or self._contained(method, error)
                 if condition is None or isinstance(condition, DiskFailed):
                     self._crash(condition or error)
                     raise
@@ -99,6 +114,13 @@ class Guard(grpc.aio.ServerInterceptor):
             response_serializer=_encoder(handler.response_serializer),
         )
         return wrapped
+
+    def _contained(self, method: str, error: BaseException) -> DssError | None:
+        """The condition of an error that ends its call alone; None: it ends the daemon."""
+        if METHOD_ROLES.get(method) not in _BESIDE_THE_CORE or is_the_cores(error):
+            return None
+        assert isinstance(error, Exception)
+        return contain(f"call {method.rpartition('.')[2]}", error, self._note)
 
 
 async def _abort(context: Context, condition: DssError) -> None:

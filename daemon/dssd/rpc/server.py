@@ -17,6 +17,7 @@ from dss_core.errors import AddressInUse
 from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
 from dssd.addresses import Address, TcpAddress
+from dssd.events.model import Note, unheard
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
@@ -89,7 +90,8 @@ class _Health(health_aio.HealthServicer):  # type: ignore[misc] # the library ha
 
 
 class RpcServer:
-    """One gRPC server on all addresses. `crash` is told of every programmer's error in a call.
+    """One gRPC server on all addresses. `crash` is told of every programmer's error in a call
+    that ends the daemon.
 
     Each address takes so many connections and closes what comes beyond. A method whose role is not
     among these is refused.
@@ -104,9 +106,10 @@ class RpcServer:
         capacity: Capacity = Capacity(),
         *,
         roles: frozenset[Role] = frozenset(Role),
+        note: Note = unheard,
     ) -> None:
         self._server = grpc.aio.server(
-            interceptors=(Guard(crash, audit, calls, roles),),
+            interceptors=(Guard(crash, audit, calls, roles, note),),
             options=(*OPTIONS, (CONNECTIONS_OPTION, capacity.connections_max)),
             maximum_concurrent_rpcs=capacity.calls_max,
         )

@@ -17,13 +17,14 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 
+from dss_core.counted import counted
 from dss_core.errors import IllegalCron, IllegalTimeZone
 from dssd.schedules.limits import (
     CRON_BYTES_MAX,
@@ -50,6 +51,8 @@ _SHIFT = timedelta(milliseconds=SHIFT_MS_MAX)
 _NOT_AT_ALL = timedelta(0)
 _AROUND = (-_SHIFT, _NOT_AT_ALL, _SHIFT)
 """Where the offset is looked at: without a change between them there is nothing to mind."""
+_SPANS_MS = (24 * 3_600 * 1_000, 3_600 * 1_000)
+"""Days, and hours: what due times are counted by."""
 _HORIZON = timedelta(days=366 * FIRE_YEARS_MAX)
 
 
@@ -89,6 +92,40 @@ class FireTimes:
                 break
             found.append(at_ms)
         return found
+
+    def count(self, after_ms: int, up_to_ms: int) -> int:
+        """How many due times lie in ``(after, up to]``, however many years that are."""
+        return self._count(after_ms, up_to_ms, _SPANS_MS)
+
+    def _count(self, after_ms: int, up_to_ms: int, spans_ms: tuple[int, ...]) -> int:
+        """Count by days, days by hours: those in which any are due have as many as each other."""
+        if not spans_ms:
+            return sum(1 for _ in takewhile(lambda ms: ms <= up_to_ms, self.following(after_ms)))
+        count, in_whole = 0, 0
+        at_ms = self.next_ms(after_ms)
+        while at_ms is not None and at_ms <= up_to_ms:
+            begin_ms, end_ms, is_even = self._span_around(at_ms, spans_ms[0])
+            is_whole = is_even and begin_ms > after_ms and end_ms <= up_to_ms
+            if not (is_whole and in_whole):
+                last_ms = min(end_ms - 1, up_to_ms)
+                found = self._count(max(after_ms, begin_ms - 1), last_ms, spans_ms[1:])
+                in_whole = found if is_whole else in_whole
+            count += in_whole if is_whole else found
+            after_ms = end_ms - 1
+            at_ms = self.next_ms(after_ms)
+        return count
+
+    def _span_around(self, at_ms: int, span_ms: int) -> tuple[int, int, bool]:
+        """The hour or day that has an instant; whether the clock is not moved in it."""
+        moved_ms = self._offset_ms(at_ms)
+        begin_ms = (at_ms + moved_ms) // span_ms * span_ms - moved_ms
+        end_ms = begin_ms + span_ms
+        is_even = self._offset_ms(begin_ms - 1) == moved_ms == self._offset_ms(end_ms)
+        return begin_ms, end_ms, is_even
+
+    def _offset_ms(self, at_ms: int) -> int:
+        at = datetime.fromtimestamp(at_ms // 1_000, UTC).astimezone(self._zone)
+        return int((at.utcoffset() or _NOT_AT_ALL).total_seconds() * 1_000)
 
     def local(self, at_ms: int) -> str:
         """What the clock shows at an instant: RFC 3339 with the offset, whole seconds."""
@@ -167,9 +204,16 @@ def _zone(name: str) -> tzinfo:
 
 
 def _fields(expression: str) -> list[str]:
-    written = ALIASES.get(expression.strip().lower(), expression).lower().split()
+    alias = expression.strip().lower()
+    written = ALIASES.get(alias, expression).lower().split()
+    if alias.startswith("@") and alias not in ALIASES:
+        # Whoever wants it at a start asks the system that starts the daemon.
+        why = "a schedule runs by the clock" if alias == "@reboot" else "it is none of these"
+        raise IllegalCron(cron=expression, why=f"{why}: {', '.join(ALIASES)}")
     if len(written) != FIELDS:
-        raise IllegalCron(cron=expression, why=f"it has {len(written)} fields, not {FIELDS}")
+        raise IllegalCron(
+            cron=expression, why=f"it has {counted(len(written), 'field')}, not {FIELDS}"
+        )
     for field in written:
         if not _PLAIN.fullmatch(field):
             raise IllegalCron(cron=expression, why=f"'{field}' is no field of cron")

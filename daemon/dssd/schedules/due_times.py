@@ -8,7 +8,7 @@ import xxhash
 
 from dssd.machines.scheduling.machine import Due
 from dssd.schedules.cron import FireTimes
-from dssd.schedules.limits import DUE_LISTED_MAX
+from dssd.schedules.limits import DUE_LISTED_MAX, DUE_TAKEN_OF_MANY
 from dssd.store.schedule_rows import ScheduleRow
 
 
@@ -27,18 +27,28 @@ def next_due(row: ScheduleRow, times: FireTimes, after_ms: int) -> Due | None:
 
 def come(
     row: ScheduleRow, times: FireTimes, after_ms: int, wall_ms: int
-) -> tuple[tuple[Due, ...], bool]:
-    """The due times in ``(after, now]`` whose delays are over, and whether some are left out."""
+) -> tuple[tuple[Due, ...], int]:
+    """The due times in ``(after, now]`` whose delays are over, the last of many; how many else."""
     found = times.between(after_ms, wall_ms, DUE_LISTED_MAX)
-    more = False
+    earlier = 0
     if len(found) == DUE_LISTED_MAX:
-        latest = _latest(times, found[-1], wall_ms)
-        more = latest is not None
-        found = found if latest is None else [*found[1:], latest]
+        found = _last(times, after_ms, wall_ms)
+        earlier = times.count(after_ms, found[0] - 1)
     come_ = [Due(at_ms, delay_ms(row, at_ms)) for at_ms in found]
     while come_ and sum(come_[-1]) > wall_ms:
         come_.pop()
-    return tuple(come_), more
+    return tuple(come_), earlier
+
+
+def _last(times: FireTimes, after_ms: int, up_to_ms: int) -> list[int]:
+    """The last due times in ``(after, up to]``, a few."""
+    found: list[int] = []
+    for _ in range(DUE_TAKEN_OF_MANY):
+        latest = _latest(times, after_ms, found[0] - 1 if found else up_to_ms)
+        if latest is None:
+            break
+        found.insert(0, latest)
+    return found
 
 
 def _latest(times: FireTimes, after_ms: int, wall_ms: int) -> int | None:

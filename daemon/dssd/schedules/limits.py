@@ -22,12 +22,19 @@ minute before it counts as caught up."""
 SCHEDULE_LOOK_S_MIN = 0.02
 """And no oftener, whatever is due."""
 
+SCHEDULE_REST_MS = 60_000
+"""A schedule about which nothing could be decided, by a mistake in the daemon, is looked at again
+after this."""
+
 SCHEDULE_RETRY_S = 5.0
 """When a decision is tried again that could not be stored. A full disk is not emptied sooner."""
 
 DUE_LISTED_MAX = 64
-"""Due times that are counted one by one after a daemon that was down; of more, the latest counts,
-and that there were more."""
+"""Due times that are looked at one by one after a daemon that was down; of more, the latest ones
+are, and the others are counted."""
+
+DUE_TAKEN_OF_MANY = 3
+"""The latest of those: one that is run, one whose delay is not over, the latest that was missed."""
 
 FIRE_YEARS_MAX = 9
 """A cron expression that names no day for so long never fires: the longest wait is for the 29th of
@@ -113,10 +120,16 @@ ALERT_TIMEOUT_S = 30.0
 """One attempt of an alert: a pager that needs longer is down."""
 
 ALERT_OUTPUT_BYTES_MAX = 2_048
-"""What is read of what a hook says."""
+"""What is kept of what a hook says."""
 
-ALERT_REPLY_BYTES_MAX = 512
-"""What is read of the answer to an alert."""
+ALERT_SAID_BYTES_MAX = 1 << 20
+"""A hook that says more is ended: nobody reads it, and to take it takes the processor."""
+
+PROGRAM_PIECE_BYTES = 1 << 16
+"""What is read at once of what a program says: all that a pipe holds."""
+
+EXPORT_LINE_BYTES_MAX = 1 << 16
+"""A line of the driver of an export is cut here: what it says of itself takes some hundred."""
 
 EXPORT_SAID_BYTES_MAX = 4_096
 """What is kept of the errors that the driver of an export tells."""

@@ -43,6 +43,8 @@ class Live:
     """Of the attempts under way: set once a run is told to stop."""
     failing_told_ms: int | None = None
     """When it was told last that it fails, monotonic; None while it does not."""
+    rests_until_ms: int = 0
+    """Monotonic: it is looked at again then."""
     _next: tuple[int, int, Due | None] | None = None
     """The cursor, the revision, and the due time that follows."""
 
@@ -54,6 +56,10 @@ class Live:
             due = None if times is None else next_due(self.row, times, cursor_ms)
             self._next = cursor_ms, self.row.revision, due
         return self._next[2]
+
+    def rests(self, at: Moment) -> bool:
+        """Whether it is left alone for now."""
+        return at.now_ms < self.rests_until_ms
 
     def orphans(self) -> list[int]:
         """Runs that are under way by their rows, and that this daemon has not begun."""
@@ -85,8 +91,8 @@ class Live:
         times = self._times()
         if times is None:
             return Looked(at)
-        due, more = come(self.row, times, self.state.cursor_ms, at.wall_ms)
-        return Looked(at, due, more)
+        due, earlier = come(self.row, times, self.state.cursor_ms, at.wall_ms)
+        return Looked(at, due, earlier)
 
     def broken(self) -> str:
         """Why it has no due times on this machine, where it was made on another; or empty."""

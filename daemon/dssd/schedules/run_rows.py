@@ -136,7 +136,7 @@ class RunRows:
             schedule_id=self.schedule_id,
             run=skip.run,
             due_ms=skip.due_ms,
-            cause="cron",
+            cause=skip.cause.value,
             state=SKIPPED,
             attempt=0,
             started_at_ms=None,
@@ -144,6 +144,6 @@ class RunRows:
             retry_at_ms=None,
             operation=0,
             output="",
-            failure=f"{skip.why.value}{', and perhaps more' if skip.more else ''}",
+            failure=skip.why.value,
             count=skip.count,
         )

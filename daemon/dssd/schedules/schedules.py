@@ -33,6 +33,7 @@ from dssd.machines.scheduling.machine import (
     Input,
     Moment,
     Outcome,
+    Queue,
     Refuse,
     Run,
     Stop,
@@ -47,6 +48,7 @@ from dssd.schedules.definitions import arguments_of
 from dssd.schedules.limits import (
     SCHEDULE_LOOK_S,
     SCHEDULE_LOOK_S_MIN,
+    SCHEDULE_REST_MS,
     SCHEDULE_RETRY_S,
     TRIGGER_REASON_BYTES_MAX,
 )
@@ -60,8 +62,11 @@ from dssd.store.port import Put, Store
 from dssd.store.rows import OperationRow
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 from dssd.store.uninterrupted import finished
+from dssd.supervision.containment import contain
 
 ORIGIN = "the daemon itself"
+PART = "schedules"
+"""As what is told of mistakes has it."""
 
 
 class Schedules:
@@ -81,6 +86,7 @@ class Schedules:
         self._operations = operations
         self._task_runs = task_runs
         self._clock = clock
+        self._note = note
         self._telling = Telling(note, clock)
         self._lives: dict[int, Live] = {}
         """By schedule id."""
@@ -160,7 +166,8 @@ class Schedules:
         refused = next((each for each in effects if isinstance(each, Refuse)), None)
         if refused is not None:
             raise ScheduleBusy(schedule=name, run=refused.run)
-        run = live.state.last_run
+        # Another run may have begun meanwhile, by the clock or for somebody else.
+        run = next(each.what.run for each in effects if isinstance(each, Begin | Queue))
         begun = self._begun.get((live.row.schedule_id, run))
         if begun is not None:
             await asyncio.shield(begun)
@@ -212,17 +219,29 @@ class Schedules:
 
     def _rest_s(self) -> float:
         at = self._now()
-        waits = [live.wait_ms(at) for live in self._lives.values()]
+        waits = [live.wait_ms(at) for live in self._lives.values() if not live.rests(at)]
         nearest_ms = min((wait for wait in waits if wait is not None), default=None)
         if nearest_ms is None:
             return SCHEDULE_LOOK_S
         return min(SCHEDULE_LOOK_S, max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000))
 
     async def _look_at(self, name: str) -> None:
+        """Decide about one. A mistake in that lets it rest, and leaves the others alone."""
         row = self._book.find(name)
         if row is None:  # it was removed while others were looked at
             return
         live = self._live(name)
+        if live.rests(self._now()):
+            return
+        try:
+            await self._decide_about(live, row)
+        except DiskFull:
+            raise
+        except Exception as error:  # noqa: BLE001 - it ends this look at one schedule
+            contain(PART, error, self._note)
+            live.rests_until_ms = self._clock.now_ms() + SCHEDULE_REST_MS
+
+    async def _decide_about(self, live: Live, row: ScheduleRow) -> None:
         if live.row is not row:
             live.row = row
             await self._feed(live, live.defined(self._now()))
@@ -288,19 +307,26 @@ class Schedules:
             said, outcome = _said(ended), _outcome(ended)
         except DssError as refused:
             said = Said(failure=refused.message)
+        except Exception as error:  # noqa: BLE001 - it ends the attempt alone
+            said = Said(failure=contain(PART, error, self._note).message)
         finally:
             live.operations.pop(what.run, None)
             self._release(live, what)
         if live.stops.pop(what.run).is_set() and outcome is not Outcome.DONE:
             outcome = Outcome.TIMED_OUT
-        while True:
-            try:
-                await self._feed(live, Ended(self._now(), what.run, outcome), said)
-                break
-            except DiskFull:
-                await asyncio.sleep(SCHEDULE_RETRY_S)
+        try:
+            await self._keep_end(live, what, outcome, said)
+        except Exception as error:  # noqa: BLE001 - the next look takes it for interrupted
+            contain(PART, error, self._note)
         live.attempts.discard((what.run, what.attempt))
         self._changed.set()
+
+    async def _keep_end(self, live: Live, what: Run, outcome: Outcome, said: Said) -> None:
+        while True:
+            with suppress(DiskFull):
+                await self._feed(live, Ended(self._now(), what.run, outcome), said)
+                return
+            await asyncio.sleep(SCHEDULE_RETRY_S)
 
     async def _operated(self, live: Live, what: Run) -> OperationRow:
         """The operation of an attempt, once it has ended."""

@@ -11,6 +11,7 @@ from functools import partial
 
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.times import text_of_span
+from dssd.events.model import Note
 from dssd.operations.changes import RunTask
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, KindTable, Made, Plan, Worked
@@ -18,6 +19,7 @@ from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_S
 from dssd.schedules.run_output import RunOutput
 from dssd.schedules.tasks.model import Given, Say, Task, Tasks
 from dssd.store.rows import OperationRow
+from dssd.supervision.containment import contain
 
 RUN_TASK = "tasks.run"
 """The kind of the operation."""
@@ -31,8 +33,9 @@ INTERRUPTED = "the daemon ended while it ran"
 class TaskRuns(Final):
     """The kind of operations that run tasks."""
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: Tasks, note: Note) -> None:
         self._tasks = tasks
+        self._note = note
         self._under_way: dict[int, asyncio.Task[None]] = {}
         """By the number of the operation."""
         self._outputs: dict[int, RunOutput] = {}
@@ -142,6 +145,8 @@ class TaskRuns(Final):
             if not why:
                 self._given_up.add(number)
             return why
+        except Exception as error:  # noqa: BLE001 - it ends the run alone
+            return contain(f"task {change.task}", error, self._note).message
         return self._stopped.get(number, "")
 
 

@@ -31,8 +31,8 @@ class Telling:
                 pass  # who cancelled it knows, and the operation says who
             case Finish(what, outcome):
                 self._failed(live, what.run, outcome, said)
-            case Skip(_, due_ms, count, Why.LATE, more):
-                self._missed(live, due_ms, count, more=more)
+            case Skip(_, due_ms, count, Why.LATE):
+                self._missed(live, due_ms, count)
             case _:
                 pass
 
@@ -61,9 +61,8 @@ class Telling:
         sentence = f"Run {run} of the schedule {live.row.name} is done: it works again"
         self._tell(SCHEDULE_RECOVERED, live, sentence, {"run": str(run)})
 
-    def _missed(self, live: Live, due_ms: int, count: int, *, more: bool) -> None:
-        least = "at least " if more else ""
-        what = f"{least}{counted(count, 'due time')}, the latest {text_of_ms(due_ms)}"
+    def _missed(self, live: Live, due_ms: int, count: int) -> None:
+        what = f"{counted(count, 'due time')}, the latest {text_of_ms(due_ms)}"
         sentence = f"The schedule {live.row.name} was not run for {what}: {Why.LATE.value}"
         self._tell(SCHEDULE_MISSED, live, sentence, {"count": str(count)})
 

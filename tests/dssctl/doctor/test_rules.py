@@ -136,6 +136,7 @@ def test_where_all_is_well_each_rule_says_so() -> None:
         (lambda: with_events(event("records.passed")), "log.damage", "problem"),
         (lambda: with_events(event("retention.near", "warning")), "groups.retention", "warning"),
         (lambda: with_events(event("retention.lost")), "events.errors", "warning"),
+        (lambda: with_events(event("internal.error")), "daemon.internal-errors", "problem"),
         (lambda: with_stuck(1), "groups.stuck", "problem"),
         (lambda: with_stuck(1, replace(REASON, code="paused")), "groups.stuck", "warning"),
         (with_session, "sessions.stale", "warning"),

@@ -4,6 +4,7 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 import pytest
+from hypothesis import given, strategies
 
 from dss_core.errors import IllegalCron, IllegalTimeZone
 from dssd.schedules.cron import fire_times
@@ -91,6 +92,9 @@ def test_days_are_those_of_cron(cron: str, days: list[str]) -> None:
     ("cron", "why"),
     [
         ("", "0 fields"),
+        ("5", "1 field, not 5"),
+        ("@reboot", "a schedule runs by the clock: @yearly, .*, @hourly"),
+        ("@every 5m", "it is none of these: @yearly"),
         ("* * * *", "4 fields"),
         ("0 0 30 2 *", "no such day"),
         ("60 * * * *", "60"),
@@ -113,3 +117,28 @@ def test_what_is_no_expression_is_refused(cron: str, why: str) -> None:
 def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
     with pytest.raises(IllegalTimeZone):
         fire_times("* * * * *", zone)
+
+
+@given(
+    strategies.sampled_from(
+        [
+            "* * * * *",
+            "*/7 1-3 * * *",
+            "0,15,30,45 1,2,4 * * *",
+            "30 2 * * *",
+            "0 12 1 * mon",
+            "5 0 29 2 *",
+        ]
+    ),
+    strategies.sampled_from(["UTC", BERLIN, "Australia/Lord_Howe", "Asia/Kathmandu"]),
+    strategies.sampled_from(["2026-03-26", "2026-10-23", "2026-04-03", "2028-02-27"]),
+    strategies.integers(0, 5 * 24 * 3_600_000),
+    strategies.integers(0, 4 * 24 * 3_600_000),
+)
+def test_due_times_are_counted_as_if_each_was_looked_at(
+    cron: str, zone: str, day: str, after_ms: int, for_ms: int
+) -> None:
+    after_ms += int(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp() * 1_000)
+    times = fire_times(cron, zone)
+    every = times.between(after_ms, after_ms + for_ms, 10**6)
+    assert times.count(after_ms, after_ms + for_ms) == len(every)

@@ -39,6 +39,17 @@ def test_folders_lie_in_the_directory_and_what_is_wrong_is_told_when_the_schedul
         export(nowhere, tmp_path).given(arguments)
 
 
+CHATS = r"""
+import json, sys
+print("a library's warning")
+print("x" * 200_000)
+print("[1]")
+print(json.dumps({"said": 7}))
+print(json.dumps({"other": 1}))
+sys.stdout.buffer.write(b"\xff\x00 no line's end")
+"""
+
+
 @pytest.fixture
 def program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
@@ -76,3 +87,14 @@ async def test_a_driver_that_ends_without_a_word_fails_the_run(tmp_path: Path) -
     task = export(nowhere, tmp_path / "exports")
     with pytest.raises(TaskFailed, match="ended with 9"):
         await task.work(task.given({"topic": "orders"}), Heard())
+
+
+@pytest.mark.parametrize("program", [CHATS], indirect=True)
+@pytest.mark.usefixtures("program")
+async def test_what_is_not_the_drivers_own_word_is_said_as_it_is(tmp_path: Path) -> None:
+    task = export(nowhere, tmp_path / "exports")
+    said = Heard()
+    await task.work(task.given({"topic": "orders"}), said)
+    assert said[0] == "a library's warning"
+    assert said[1].strip("x") == ""
+    assert said[2:] == ["[1]", "7", '{"other": 1}', "\ufffd\x00 no line's end"]

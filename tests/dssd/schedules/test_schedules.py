@@ -5,10 +5,12 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dss_core.errors import DiskFull, NotUndoable, OperationEnded, ScheduleBusy, ScheduleNotFound
+from dssd.leaders.bans import ban_of
 from dssd.operations.changes import (
     CreateSchedule,
     EditSchedule,
@@ -18,9 +20,10 @@ from dssd.operations.changes import (
     RunTask,
     Undo,
 )
+from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
-from support.played_schedules import HOUR_MS, SUNDAY_NOON_MS, ScheduledWorks
+from support.played_schedules import HOUR_MS, MINUTE_MS, SUNDAY_NOON_MS, ScheduledWorks
 
 
 async def test_a_run_is_an_operation_of_its_schedule_and_is_kept_with_what_it_said(
@@ -91,9 +94,11 @@ async def test_a_daemon_that_was_down_for_years_starts_at_once(works: ScheduledW
     works.pass_(5 * 366 * 24 * 60)
     await works.start()
     runs = await works.states("skipped", "done")
-    assert runs[0].count >= 60
-    assert runs[0].failure.endswith("and perhaps more")
+    assert runs[0].count == 5 * 366 * 24 * 60 - 1
+    assert runs[0].due_ms == works.clock.at_ms - MINUTE_MS
     assert runs[1].due_ms == works.clock.at_ms
+    [missed] = works.events("schedule.missed")
+    assert "was not run for 2,635,199 due times, the latest 2031-11-26T11:59:00Z: " in missed
 
 
 async def test_a_due_time_that_began_before_the_daemon_ended_is_not_run_again(
@@ -454,3 +459,124 @@ async def test_only_so_many_runs_are_kept(
         works.pass_(15)
         await works.ended_run(at)
     assert [run.run for run in await works.runs()] == [3, 4]
+
+
+async def test_each_trigger_is_answered_by_its_own_run(works: ScheduledWorks) -> None:
+    await works.scheduled(overlap="allow")
+    works.work.gate.clear()
+    rows = await asyncio.gather(*(works.schedules.trigger("s", f"{at}") for at in range(3)))
+    assert sorted(row.run for row in rows) == [1, 2, 3]
+    works.work.gate.set()
+    await works.states("done", "done", "done")
+
+
+async def test_a_run_that_waited_for_its_operator_is_skipped_as_his(works: ScheduledWorks) -> None:
+    await works.scheduled(overlap="queue", timeout_ms=24 * HOUR_MS)
+    works.work.gate.clear()
+    works.pass_(60)
+    await works.states("running")
+    await works.schedules.trigger("s")
+    await works.apply(PauseSchedule("s"))
+    _, skipped = await works.states("running", "skipped")
+    assert (skipped.cause, skipped.failure) == ("operator", "the schedule was paused")
+    works.work.gate.set()
+    await works.states("done", "skipped")
+
+
+async def test_a_schedule_that_cannot_be_decided_about_rests_and_others_go_on(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    await works.apply(CreateSchedule("a", "work", "* * * * *"))
+    live = works.schedules._live("a")
+    monkeypatch.setattr(type(live), "looked", lambda each, at: 1 // (each.row.name != "a") and None)
+    works.pass_(1)
+    await works.until(lambda: bool(works.events("internal.error")))
+    monkeypatch.undo()
+    works.pass_(59)
+    await works.states("done")
+    await works.until(lambda: works.schedules.view("a").last is not None)
+    assert len(works.events("internal.error")) == 1
+
+
+def mistake() -> object:
+    return 1 // 0
+
+
+async def test_a_task_that_makes_a_mistake_fails_its_run_and_the_next_one_goes_well(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.work.mistake = mistake
+    works.pass_(60)
+    [run] = await works.states("failed")
+    assert "of the daemon in task work ended this: ZeroDivisionError: " in run.failure
+    assert run.output == "it begins for the 1. time"
+    assert len(works.events("internal.error")) == 1
+    works.work.mistake = None
+    works.pass_(60)
+    await works.states("failed", "done")
+
+
+async def test_an_attempt_whose_end_is_not_understood_fails(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.scheduled()
+    monkeypatch.setattr("dssd.schedules.schedules._outcome", lambda _row: mistake())
+    works.pass_(60)
+    [run] = await works.states("failed")
+    assert "in schedules ended this: ZeroDivisionError" in run.failure
+
+
+async def test_an_operation_that_makes_a_mistake_ends_as_failed(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(works._runs, "_work", lambda *_given: mistake())
+    row = await works.apply(RunTask("work"))
+    assert row.state == "failed"
+    assert "in operation tasks.run ended this: ZeroDivisionError" in row.failure
+
+
+async def test_a_cancelled_operation_of_which_nobody_can_say_what_it_did_ends_as_failed(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works.work.gate.clear()
+    row = await works.operations.apply(RunTask("work"), caller=works.ana)
+    await works.under_way()
+    monkeypatch.setattr(works._runs, "made", lambda _row: mistake())
+    await works.operations.cancel(row.number, caller=works.ana)
+    row = await works.ended(row.number)
+    assert row.state == "failed"
+    assert "in ends of operations ended this: ZeroDivisionError" in row.failure
+
+
+async def test_an_operation_that_cannot_be_resumed_keeps_no_daemon_down(
+    works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works.work.gate.clear()
+    row = await works.operations.apply(RunTask("work"), caller=works.ana)
+    await works.under_way()
+    await works.stop()
+    monkeypatch.setattr("dssd.schedules.task_runs.TaskRuns.resumed", lambda *_given: mistake())
+    await works.start()
+    row = await works.ended(row.number)
+    assert row.state == "failed"
+    assert "in operation tasks.run ended this: ZeroDivisionError" in row.failure
+
+
+async def test_what_the_core_raises_in_a_task_ends_the_daemon(tmp_path: Path) -> None:
+    works = ScheduledWorks(tmp_path, MemoryStore())
+    await works.start()
+    works.work.mistake = lambda: ban_of(None, None)  # type: ignore[arg-type] # that is the mistake
+    await works.operations.apply(RunTask("work"), caller=works.ana)
+
+    async def lived() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await works.stop()
+
+    with pytest.raises(BaseExceptionGroup) as ended:
+        await lived()
+    assert ended.group_contains(AttributeError)
+    assert works.events("internal.error") == []

@@ -5,13 +5,16 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dss_core.errors import StoreDamaged
 from dssd.__main__ import main
+from dssd.leaders.registry import Registry
 from dssd.log.segment_log import SegmentLog
-from dssd.rpc.topics import TopicsServicer
+from dssd.rpc.log import LogServicer
 from dssd.store.transactions import Transactions
 
 
@@ -20,7 +23,77 @@ async def _blunder(self: object, request: object, context: object) -> None:
 
 
 def _blunder_in_a_call() -> None:
-    TopicsServicer.List = _blunder  # type: ignore[assignment, method-assign] # that is the fault
+    LogServicer.Publish = _blunder  # type: ignore[assignment, method-assign] # that is the fault
+
+
+def _blunder_where_a_question_asks_the_leaders() -> None:
+    def snapshot(self: object, group_id: int) -> NoReturn:
+        raise ZeroDivisionError("a programmer's error")
+
+    Registry.snapshot = snapshot  # type: ignore[method-assign] # that is the fault
+
+
+class _Once:
+    """Raises the first time that it is called, then does what it stands for."""
+
+    def __init__(self, usual: Callable[..., Any]) -> None:
+        self._usual = usual
+        self._has_raised = False
+
+    def __get__(self, owner: object, kind: type) -> Callable[..., Any]:
+        return partial(self, owner)
+
+    def __call__(self, *given: object, **more: object) -> Any:  # noqa: ANN401 - as what it stands for
+        if not self._has_raised:
+            self._has_raised = True
+            raise ZeroDivisionError("a programmer's error")
+        return self._usual(*given, **more)
+
+
+SEAMS = (
+    "heap_upkeep.HeapUpkeep.look",
+    "topics.retention.RetentionSchedule.enforce",
+    "leaders.retention_ahead.RetentionAhead.look",
+    "leaders.gone_streams.GoneStreams.sweep",
+    "operations.pause_ends.PauseEnds._next_s",
+    "operations.history.History.trim",
+    "schedules.book.Book.names",
+    "questions.samples.Sampler.look",
+    "questions.watched.Looks.look",
+    "jobs.jobs.Jobs.tick",
+    "rpc.slow_consumers.SlowConsumerWatch.look",
+    "rpc.connection_bounds.Connections._look",
+    "rpc.arrivals.ArrivalWatch.look",
+    "metrics.collection.put_disk",
+    "schedules.tasks.lag_check._LagCheck.work",
+    "rpc.topics.TopicsServicer.List",
+)
+"""Of each that stands beside the core, something that its loop, its task or its call calls."""
+PACES = {
+    "heap_upkeep": "HEAP_LOOK_S",
+    "jobs.jobs": "TICK_S",
+    "leaders.retention_ahead": "RETENTION_AHEAD_EVERY_S",
+    "rpc.slow_consumers": "CLOG_LOOK_S",
+    "supervision.containment": "SERVICE_PAUSE_S",
+}
+"""Pauses that a test does not wait for."""
+
+
+def _placed(seam: str) -> tuple[object, str]:
+    """The class or the module that has it, and its name there."""
+    room, _, name = seam.rpartition(".")
+    module, _, owner = room.rpartition(".")
+    if owner.islower():
+        return import_module(f"dssd.{room}"), name
+    return getattr(import_module(f"dssd.{module}"), owner), name
+
+
+def _blunder_once_in_all_that_stands_beside_the_core() -> None:
+    for seam in SEAMS:
+        holder, name = _placed(seam)
+        setattr(holder, name, _Once(getattr(holder, name)))
+    for module, pace in PACES.items():
+        vars(import_module(f"dssd.{module}"))[pace] = 0.01
 
 
 def _blunder_in_the_stores_thread() -> None:
@@ -74,6 +147,8 @@ def _fail_reads_while_a_file_says_so() -> None:
 
 FAULTS: dict[str, Callable[[], None]] = {
     "blunder": _blunder_in_a_call,
+    "blunder-of-leaders": _blunder_where_a_question_asks_the_leaders,
+    "blunders-beside": _blunder_once_in_all_that_stands_beside_the_core,
     "thread": _blunder_in_the_stores_thread,
     "damaged": _find_a_damaged_row,
     "full": _refuse_what_the_store_would_write,

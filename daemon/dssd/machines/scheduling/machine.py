@@ -163,8 +163,8 @@ class Looked:
     at: Moment
     due: tuple[Due, ...] = ()
     """Due times behind the cursor that have come, in order: all, or the latest of many."""
-    more: bool = False
-    """There may have been earlier ones."""
+    earlier: int = 0
+    """How many came before these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +249,7 @@ class Skip:
     """The latest."""
     count: int
     why: Why
-    more: bool = False
-    """Perhaps more than are counted."""
+    cause: Cause = Cause.CRON
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,9 +341,8 @@ def _decide(state: State, given: Looked, emit: _Emit) -> State:
     late_ms = given.at.wall_ms - latest - delay_ms
     too_late = late_ms > max(SCHEDULE_LATE_MS, state.rules.catch_up_ms)
     missed = given.due if too_late else given.due[:-1]
-    if missed or given.more:
-        missed_ms = missed[-1].at_ms if missed else latest
-        state = _skip(state, missed_ms, len(missed), Why.LATE, emit, more=given.more)
+    if missed:
+        state = _skip(state, missed[-1].at_ms, given.earlier + len(missed), Why.LATE, emit)
     if too_late:
         return state
     cause = Cause.CRON if late_ms <= SCHEDULE_LATE_MS else Cause.CATCH_UP
@@ -395,7 +393,8 @@ def _defined(state: State, given: Defined, emit: _Emit) -> State:
     for each in state.retrying:
         emit(Finish(replace(each.what, attempt=each.what.attempt - 1), each.outcome))
     if state.queued is not None:
-        emit(Skip(state.queued.run, state.queued.due_ms, 1, Why.PAUSED))
+        waited = state.queued
+        emit(Skip(waited.run, waited.due_ms, 1, Why.PAUSED, waited.cause))
     return replace(state, retrying=(), queued=None)
 
 
@@ -423,14 +422,11 @@ def _queue(state: State, run: Run, emit: _Emit) -> State:
     return replace(state, last_run=run.run, queued=run)
 
 
-def _skip(
-    state: State, due_ms: int, count: int, why: Why, emit: _Emit, *, more: bool = False
-) -> State:
-    skipped = Skip(state.last_run + 1, due_ms, count, why, more)
+def _skip(state: State, due_ms: int, count: int, why: Why, emit: _Emit) -> State:
+    skipped = Skip(state.last_run + 1, due_ms, count, why)
     before = state.skipped
     if before is not None and (before.run, before.why) == (state.last_run, why):
-        more = more or before.more
-        skipped = Skip(before.run, due_ms, before.count + count, why, more)
+        skipped = Skip(before.run, due_ms, before.count + count, why)
     emit(skipped)
     return replace(state, last_run=skipped.run, skipped=skipped)
 

@@ -3,36 +3,43 @@
 A program is a file in the directory ``hooks`` of the data directory, and is run without a shell:
 whoever may make schedules over the network must not choose what runs here, so only who can write
 into the data directory does. Invariant: an alert is tried a bounded number of times, each for a
-bounded time, with pauses that double; what it answers is read up to a bound.
+bounded time, with pauses that double; what a program says is read up to a bound. Whatever it does,
+or whoever is called, the attempt ends with a word of what was wrong.
 """
 
 import asyncio
-import http.client
 import json
 import os
+import re
 import signal
 import stat
-import urllib.error
-import urllib.request
+import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
+from contextlib import aclosing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from socket import SHUT_RDWR
 from typing import Any
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dssd.schedules.limits import (
     ALERT_BACKOFF_S,
     ALERT_OUTPUT_BYTES_MAX,
-    ALERT_REPLY_BYTES_MAX,
+    ALERT_SAID_BYTES_MAX,
     ALERT_TIMEOUT_S,
 )
 from dssd.schedules.tasks.model import Say
+from dssd.schedules.tasks.programs import Program, started
 
 Document = Mapping[str, Any]
 
 _INHERITED = ("PATH", "LANG", "TZ", "HOME")
 """Of the environment of the daemon, what a hook gets."""
+
+_IN_ASCII = re.compile(r"[!-~]+")
 
 
 def hook_name(written: str) -> str:
@@ -52,9 +59,30 @@ def url(written: str) -> str:
     Raises:
         IllegalArgument: it is no HTTP address.
     """
-    if written and not written.startswith(("http://", "https://")):
-        raise IllegalArgument(argument=f"the address {written}", rule="it begins with http")
+    if written:
+        _split(written)
     return written
+
+
+def _split(written: str) -> SplitResult:
+    if _IN_ASCII.fullmatch(written) is None:
+        raise _illegal(written, "it is in ASCII without spaces: %XX in paths, xn-- in names")
+    try:
+        address = urlsplit(written)
+        port = address.port
+    except ValueError as wrong:
+        raise _illegal(written, f"it is a URL: {_on_one_line(wrong)}") from wrong
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise _illegal(written, "it begins with http://HOST or https://HOST")
+    if "@" in address.netloc:
+        raise _illegal("given", "it has no user and no password, which all could read who list it")
+    if port == 0:
+        raise _illegal(written, "a port is 1 to 65,535")
+    return address
+
+
+def _illegal(written: str, rule: str) -> IllegalArgument:
+    return IllegalArgument(argument=f"the address {ascii(written)[1:-1]}", rule=rule)
 
 
 class AlertFailed(Exception):
@@ -86,10 +114,10 @@ class Alerts:
         Raises:
             AlertFailed: no attempt was answered by a 2xx status.
         """
-        content = json.dumps(document).encode()
+        target, content = _split(address), json.dumps(document).encode()
 
         async def once() -> str:
-            return await asyncio.to_thread(_posted, address, content)
+            return await _posted(target, content)
 
         await _tried(address, once, attempts, say)
 
@@ -123,72 +151,108 @@ async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, s
 async def _executed(path: Path, content: bytes, say: Say) -> str:
     """What was wrong with one run; empty where nothing was."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    said: list[bytes] = []
     try:
-        process = await asyncio.create_subprocess_exec(
-            path,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=inherited,
-            start_new_session=True,
-        )
+        async with (
+            asyncio.timeout(ALERT_TIMEOUT_S),
+            started([path], given=content, env=inherited) as program,
+        ):
+            trouble = await _heard(program, said) or _how_it_ended(await program.code())
+    except TimeoutError:
+        trouble = f"it did not end within {ALERT_TIMEOUT_S:g} s"
     except OSError as failed:
-        return f"it cannot be run: {failed.strerror}"
+        return f"it cannot be run: {failed.strerror}; is there what its first line names?"
+    text = b"".join(said)[:ALERT_OUTPUT_BYTES_MAX]
+    for line in text.decode(errors="replace").splitlines():
+        say(line)
+    return trouble
+
+
+async def _heard(program: Program, said: list[bytes]) -> str:
+    """Keep the first of what it says, as it comes; empty unless it says too much."""
+    size_bytes = 0
+    async with aclosing(program.said()) as pieces:
+        async for piece in pieces:
+            if size_bytes < ALERT_OUTPUT_BYTES_MAX:
+                said.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > ALERT_SAID_BYTES_MAX:
+                return f"it said more than {ALERT_SAID_BYTES_MAX:,} bytes"
+    return ""
+
+
+def _how_it_ended(code: int) -> str:
+    """Empty where it succeeded."""
+    if code >= 0:
+        return f"it ended with {code}" if code else ""
+    try:
+        return f"it was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"it was ended by signal {-code}"
+
+
+async def _posted(address: SplitResult, content: bytes) -> str:
+    """What was wrong with one call; empty where nothing was.
+
+    It has a thread of its own, for one of those that the log needs would be gone for as long as the
+    other side likes. The connection is cut in the end, so that the thread ends.
+    """
+    call = _Call(address, content)
+    answered: Future[str] = Future()
+    answered.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            answered.set_result(call.made())
+        except BaseException as error:  # noqa: BLE001 - whoever waits has it
+            answered.set_exception(error)
+
+    threading.Thread(target=run, name="alert", daemon=True).start()
     try:
         async with asyncio.timeout(ALERT_TIMEOUT_S):
-            said = await _talked(process, content)
-            code = await process.wait()
+            return await asyncio.wrap_future(answered)
     except TimeoutError:
-        return f"it did not end within {ALERT_TIMEOUT_S:g} s"
+        return f"no answer within {ALERT_TIMEOUT_S:g} s"
     finally:
-        await _ended(process)
-    for line in said.decode(errors="replace").splitlines():
-        say(line)
-    return "" if code == 0 else f"it ended with {code}"
+        call.cut()
 
 
-async def _talked(process: asyncio.subprocess.Process, content: bytes) -> bytes:
-    """Give it the document; what it said, up to a bound."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(BrokenPipeError, ConnectionResetError):  # it need not read it
-        process.stdin.write(content)
-        await process.stdin.drain()
-    process.stdin.close()
-    said = b""
-    while piece := await process.stdout.read(ALERT_OUTPUT_BYTES_MAX):
-        said = (said + piece)[:ALERT_OUTPUT_BYTES_MAX]
-    return said
+class _Call:
+    """One POST, which follows no redirect and asks no proxy. What it is answered is not read."""
+
+    def __init__(self, address: SplitResult, content: bytes) -> None:
+        self._path = urlunsplit(("", "", address.path or "/", address.query, ""))
+        self._content = content
+        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        # Without a port the library looks for one in the name, and finds it in [::1].
+        port = address.port or kind.default_port
+        self._connection = kind(address.hostname or "", port, timeout=ALERT_TIMEOUT_S)
+        self._is_cut = False
+
+    def made(self) -> str:
+        """What was wrong with it; empty where nothing was. Blocking."""
+        headers = {"Content-Type": "application/json", "Connection": "close"}
+        try:
+            self._connection.connect()
+            if self._is_cut:  # as it looked for the address: the next attempt tells
+                return "no answer in time"
+            self._connection.request("POST", self._path, self._content, headers)
+            with self._connection.getresponse() as answer:
+                status = answer.status
+        except (OSError, HTTPException, ValueError) as failed:
+            return f"no answer: {_on_one_line(failed)}"
+        finally:
+            self._connection.close()
+        return "" if 200 <= status < 300 else f"it was answered by {status}"
+
+    def cut(self) -> None:
+        """Let it end now, on whatever it waits. From any thread."""
+        self._is_cut = True
+        socket = self._connection.sock
+        if socket is not None:
+            with suppress(OSError):  # it was closed meanwhile
+                socket.shutdown(SHUT_RDWR)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Leave nothing of it running: what it started is of its session too."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """An alert goes where it was sent, and nowhere else."""
-
-    def redirect_request(self, *_given: object, **_more: object) -> None:
-        """Take it for an answer that is no success."""
-
-
-def _posted(address: str, content: bytes) -> str:
-    """What was wrong with one call; empty where nothing was. Blocking."""
-    request = urllib.request.Request(
-        address, content, {"Content-Type": "application/json"}, method="POST"
-    )
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
-    try:
-        with opener.open(request, timeout=ALERT_TIMEOUT_S) as answer:
-            answer.read(ALERT_REPLY_BYTES_MAX)
-            status: int = answer.status
-    except urllib.error.HTTPError as refused:
-        refused.close()
-        status = refused.code
-    except (OSError, http.client.HTTPException, ValueError) as failed:
-        return f"no answer: {failed}"
-    return "" if 200 <= status < 300 else f"it was answered by {status}"
+def _on_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -11,18 +11,16 @@ waits for the next life, has the job's lease, and ends with the job.
 
 import asyncio
 import json
-import os
-import signal
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
 from dss_core.errors import IllegalArgument, TaskFailed
 from dss_core.filters import TopicFilter, check_name
-from dssd.schedules.limits import EXPORT_SAID_BYTES_MAX
+from dssd.schedules.limits import EXPORT_LINE_BYTES_MAX, EXPORT_SAID_BYTES_MAX
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
+from dssd.schedules.tasks.programs import Program, started
 
 NAME = "export"
 PROGRAM = "dss_bulk.scheduled_export"
@@ -40,10 +38,12 @@ def export(endpoint: Endpoint, directory: Path) -> Task:
         options = ("--endpoint", await endpoint(), *only)
         try:
             await asyncio.to_thread(directory.mkdir, mode=0o700, exist_ok=True)
-            driver = await _started(f"export-{folder}", topic, str(directory / folder), *options)
+            async with _driver(
+                f"export-{folder}", topic, str(directory / folder), *options
+            ) as driver:
+                await _heard(driver, say)
         except OSError as failed:
             raise TaskFailed(task=NAME, why=f"it cannot begin: {failed.strerror}.") from failed
-        await _heard(driver, say)
 
     return Task(
         NAME,
@@ -57,60 +57,58 @@ def export(endpoint: Endpoint, directory: Path) -> Task:
     )
 
 
-async def _started(*arguments: str) -> Process:
-    """The driver, in a session of its own.
-
-    Raises:
-        OSError: no process can be made.
-    """
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", PROGRAM),  # -P: nothing of the working directory is loaded
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
-    )
+def _driver(*arguments: str) -> AbstractAsyncContextManager[Program]:
+    """The driver, in a session of its own."""
+    # -P: nothing of the working directory is loaded
+    return started([sys.executable, "-P", "-m", PROGRAM, *arguments], errors_apart=True)
 
 
-async def _heard(driver: Process, say: Say) -> None:
+async def _heard(driver: Program, say: Say) -> None:
     """Say what the driver says, until it has ended.
 
     Raises:
         TaskFailed: it did not end well.
     """
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            errors = tasks.create_task(_errors(driver), name="what a driver says of errors")
-            await _lines(driver, say)
-        code = await driver.wait()
-    finally:
-        if driver.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(driver.pid, signal.SIGKILL)
-            await driver.wait()
+    async with asyncio.TaskGroup() as tasks:
+        errors = tasks.create_task(_errors(driver), name="what a driver says of errors")
+        await _lines(driver, say)
+    code = await driver.code()
     if code:
         why = _reason(errors.result()) or f"its driver ended with {code}."
         raise TaskFailed(task=NAME, why=why)
 
 
-async def _lines(driver: Process, say: Say) -> None:
-    assert driver.stdout is not None
-    async for line in driver.stdout:
+async def _lines(driver: Program, say: Say) -> None:
+    rest = b""
+    async with aclosing(driver.said()) as pieces:
+        async for piece in pieces:
+            *lines, rest = (rest + piece).split(b"\n")
+            rest = rest[:EXPORT_LINE_BYTES_MAX]
+            for line in lines:
+                _hear(line, say)
+    if rest:
+        _hear(rest, say)
+
+
+def _hear(line: bytes, say: Say) -> None:
+    """One line: what is to be kept, how far the driver is, or what is not its own word."""
+    try:
         heard = json.loads(line)
         if "said" in heard:
-            say(heard["said"])
-        else:
-            done = f"{heard['published']:,} of {heard['chunks']:,} chunks"
-            say.now(f"{done}, {heard['records']:,} records")
+            say(str(heard["said"]))
+            return
+        done = f"{heard['published']:,} of {heard['chunks']:,} chunks"
+        say.now(f"{done}, {heard['records']:,} records")
+    except (ValueError, KeyError, TypeError):  # of a library that writes to stdout
+        say(line.decode(errors="replace"))
 
 
-async def _errors(driver: Process) -> str:
+async def _errors(driver: Program) -> str:
     """What it says of its errors, up to a bound; the rest is read and dropped."""
-    assert driver.stderr is not None
     said = b""
-    while piece := await driver.stderr.read(EXPORT_SAID_BYTES_MAX):
-        said = (said + piece)[:EXPORT_SAID_BYTES_MAX]
+    async with aclosing(driver.errors()) as pieces:
+        async for piece in pieces:
+            said = (said + piece)[:EXPORT_SAID_BYTES_MAX]
     return said.decode(errors="replace")
 
 

@@ -1,0 +1,1 @@
+"""What goes on after a mistake, and what ends the daemon."""
