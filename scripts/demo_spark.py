@@ -31,7 +31,7 @@ import dss_client
 from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.export_work import ExportParams
 from dss_bulk.inputs import Inputs
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
 from dss_bulk.transform_params import TransformParams
 from dss_client import Client
 from dss_client.changes import CreateJob

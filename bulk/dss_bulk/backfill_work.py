@@ -4,7 +4,9 @@ Invariant: rejects of a chunk are in their side file before the chunk is committ
 """
 
 import asyncio
+import base64
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +15,21 @@ from typing import Self
 import pyarrow as pa
 
 from dss_bulk.inputs import InputFile, Inputs
-from dss_bulk.limits import BACKFILL_ROWS_PER_CHUNK, REJECTS_MAX
+from dss_bulk.limits import (
+    BACKFILL_CHUNK_BYTES,
+    BACKFILL_FILES_PLAIN_BYTES_MAX,
+    BACKFILL_PARAMS_BYTES_MAX,
+    BACKFILL_ROWS_PER_CHUNK,
+    REJECTS_MAX,
+)
 from dss_bulk.rejects import Reject
-from dss_bulk.rows import RowRule, checked, records_of
+from dss_bulk.row_rule import RowRule
+from dss_bulk.rows import checked, records_of
 from dss_bulk.staging import Staging
 from dss_bulk.target import Target
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk, JobInput
-from dss_core.errors import RowsRefused, SubjectOutsideTopic
+from dss_core.errors import IllegalJob, RowsRefused, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.staged import StagedFor
 
@@ -38,21 +47,58 @@ class BackfillParams:
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote."""
         fields = json.loads(text)
-        files = tuple(InputFile(*each) for each in fields["files"])
+        listed = fields["files"]
+        if isinstance(listed, str):
+            listed = json.loads(zlib.decompress(base64.b85decode(listed)))
+        files = tuple(InputFile(*each) for each in listed)
         return cls(RowRule.from_json(json.dumps(fields["rule"])), files, fields["rejects"])
 
     def to_json(self) -> str:
         """For the manifest."""
         rule = json.loads(self.rule.to_json())
-        return json.dumps({"rule": rule, "files": self.files, "rejects": self.rejects})
+        files: str | tuple[InputFile, ...] = self.files
+        plain = json.dumps(files)
+        if len(plain) > BACKFILL_FILES_PLAIN_BYTES_MAX:
+            files = base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
+        return json.dumps({"rule": rule, "files": files, "rejects": self.rejects})
+
+    def require_room(self, job: str) -> None:
+        """Make sure that a manifest takes them.
+
+        Raises:
+            IllegalJob: there are too many files.
+        """
+        size = len(self.to_json())
+        if size > BACKFILL_PARAMS_BYTES_MAX:
+            rule = (
+                f"the list of its {len(self.files):,} files takes {size:,} bytes, of "
+                f"{BACKFILL_PARAMS_BYTES_MAX:,}; make several jobs, or join the files"
+            )
+            raise IllegalJob(job=job, rule=rule)
+
+
+def as_they_are(paths: Sequence[Path]) -> tuple[InputFile, ...]:
+    """Files before they are read: with about as many rows as they may have.
+
+    What such a list takes in a manifest is about what the list of the files will take.
+    """
+    found = []
+    for path in paths:
+        if path.exists():  # what is wrong with another is told by who reads it
+            stat = path.stat()
+            rows = stat.st_size * 5 // 7
+            found.append(InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows))
+    return tuple(found)
 
 
 def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     """The chunks of a backfill: runs of rows."""
     total_bytes = inputs.bytes
     found = []
-    for start in range(0, inputs.rows, BACKFILL_ROWS_PER_CHUNK):
-        end = min(start + BACKFILL_ROWS_PER_CHUNK, inputs.rows)
+    at_most = BACKFILL_CHUNK_BYTES // max(1, inputs.row_bytes)
+    rows = max(1, min(BACKFILL_ROWS_PER_CHUNK, at_most))
+    for start in range(0, inputs.rows, rows):
+        end = min(start + rows, inputs.rows)
         size = total_bytes * (end - start) // inputs.rows
         found.append(JobInput(json.dumps({"start": start, "end": end}), end - start, size))
     return tuple(found)
@@ -76,7 +122,6 @@ class Look:
         Raises:
             SubjectOutsideTopic: a record has a subject that none of the patterns meets.
             RowsRefused: more rows are rejected than one job may have.
-            IllegalArgument: a column is not as it should be.
         """
         found = checked(rows, paths, self._rule)
         self.records += found.records
@@ -101,7 +146,7 @@ def looked_through(
 
     Raises:
         SubjectOutsideTopic, RowsRefused: as of `Look.take`.
-        InputRefused, IllegalArgument: a file or a column is not as it should be.
+        InputRefused: a file is not as it should be.
     """
     look = Look(rule, patterns)
     inputs = Inputs.looked_at(paths, rule, look.take)

@@ -1,19 +1,26 @@
-"""Rows of a CSV file, those too that have more or fewer values than its head.
+"""Rows of a CSV file, those too that cannot be read.
 
-Such a row cannot be read, but it is there: without values, and with the reason in a column of its
-own. So it counts, and whoever makes records of rows can name it. Invariant: the number of each row
-is its place among all rows of the file, empty lines not counted.
+Each value is the text that the file has, or none where there is nothing between two commas; a type
+only where the user says one. A row with more or fewer values than the head, with a value that is no
+UTF-8 or none of its type cannot be read, but it is there: with the reason in a column of its own.
+So it counts, and whoever makes records of rows can name it.
+
+Invariant: the number of each row is its place among all rows of the file, empty lines not counted.
 """
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.csv
 
-from dss_bulk.limits import REJECTS_MAX
+from dss_bulk.limits import CSV_BLOCK_BYTES_MAX, CSV_BLOCK_BYTES_USUAL, REJECTS_MAX
+from dss_bulk.text_files import require_text
+from dss_bulk.typed import Types, arrow_type, converted
 from dss_core.counted import counted
+from dss_core.errors import InputRefused
 
 REJECT = "__reject"
 """The column with the reason why a row makes no record; null where there is none."""
@@ -21,51 +28,184 @@ REJECT = "__reject"
 _HEAD_ROWS = 1
 """Rows are numbered from 1, and the first of them has the names."""
 
+_TOO_LONG = "straddling object"
+"""What Arrow says of a row that is longer than a block."""
+
+_NO_ROWS = "Empty CSV file or block"
+"""And of names that no line ends."""
+
 
 class _Unreadable:
     """Takes note of rows; too many of them, and the file is not read at all."""
 
     def __init__(self) -> None:
         self.rows: list[pa.csv.InvalidRow] = []
+        self.last_text = ""
 
     def __call__(self, row: pa.csv.InvalidRow) -> Literal["error", "skip"]:
         """Leave a row out."""
+        self.last_text = row.text
         self.rows.append(row._replace(text=""))
         return "error" if len(self.rows) > REJECTS_MAX else "skip"
 
 
-def read_csv(path: Path) -> pa.Table:
+def read_csv(path: Path, types: Types | None = ()) -> pa.Table:
     """All rows; with the column `REJECT` only where a row cannot be read.
 
+    Args:
+        path: of the file.
+        types: of columns that are not text; None guesses all, as jobs were made before.
+
     Raises:
+        InputRefused: it is no CSV.
         OSError, pa.ArrowException, ValueError: the file cannot be read.
     """
-    table, unreadable = _read(path, use_threads=True)
-    if not unreadable:
+    require_text(path)
+    names = None if types is None else names_in(path)
+    table, unreadable = _in_blocks(path, names, use_threads=True)
+    reasons: dict[int, str] = {}
+    if unreadable.rows:
+        # Only one thread after the other knows the numbers.
+        table, unreadable = _in_blocks(path, names, use_threads=False)
+        reasons = {row.number - 1 - _HEAD_ROWS: _ragged(row) for row in unreadable.rows}
+        table = _with_holes(table, reasons)
+    if names is not None:
+        _require_closed(path, table, unreadable if table.num_rows - 1 in reasons else None)
+        table = _of_types(table, dict(types or ()), reasons)
+    return with_rejects(table, reasons)
+
+
+def with_rejects(table: pa.Table, reasons: Mapping[int, str]) -> pa.Table:
+    """The table, and beside each row why it cannot be read, where one cannot."""
+    if not reasons:
         return table
-    # Only one thread after the other knows the numbers.
-    return _with_holes(*_read(path, use_threads=False))
+    texts = [reasons.get(row) for row in range(table.num_rows)]
+    return table.append_column(REJECT, pa.array(texts, pa.utf8()))
 
 
-def _read(path: Path, *, use_threads: bool) -> tuple[pa.Table, list[pa.csv.InvalidRow]]:
-    unreadable = _Unreadable()
-    table = pa.csv.read_csv(
+def names_in(path: Path) -> list[str]:
+    """The names in the first line that is not empty.
+
+    Raises:
+        InputRefused: there is none, or it is not UTF-8.
+    """
+    # What is behind the line may be no UTF-8, and is read along.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        try:
+            names = next((names for names in csv.reader(file) if names), [])
+            for name in names:
+                name.encode()
+        except UnicodeEncodeError as error:
+            raise InputRefused(file=path, reason="the names in it are not UTF-8") from error
+        except csv.Error as error:
+            raise InputRefused(
+                file=path, reason=f"the names in it cannot be read: {error}"
+            ) from error
+    if not names:
+        raise InputRefused(file=path, reason="it is empty")
+    return names
+
+
+def _in_blocks(
+    path: Path, names: list[str] | None, *, use_threads: bool
+) -> tuple[pa.Table, _Unreadable]:
+    """What is read in blocks that are as large as the longest row needs them."""
+    block = CSV_BLOCK_BYTES_USUAL
+    while True:
+        unreadable = _Unreadable()
+        try:
+            return _read(path, names, unreadable, block, use_threads=use_threads), unreadable
+        except pa.ArrowInvalid as error:
+            if names and _NO_ROWS in str(error):
+                nothing = [pa.chunked_array([], pa.binary()) for _ in names]
+                return pa.Table.from_arrays(nothing, names=names), unreadable
+            if _TOO_LONG not in str(error) or block >= CSV_BLOCK_BYTES_MAX:
+                raise
+        block = min(block * 16, CSV_BLOCK_BYTES_MAX)
+
+
+def _read(
+    path: Path,
+    names: list[str] | None,
+    unreadable: Callable[[pa.csv.InvalidRow], Literal["error", "skip"]],
+    block_bytes: int,
+    *,
+    use_threads: bool,
+) -> pa.Table:
+    convert = pa.csv.ConvertOptions()
+    if names is not None:
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+    return pa.csv.read_csv(
         path,
-        read_options=pa.csv.ReadOptions(use_threads=use_threads),
-        parse_options=pa.csv.ParseOptions(invalid_row_handler=unreadable),
+        read_options=pa.csv.ReadOptions(use_threads=use_threads, block_size=block_bytes),
+        parse_options=pa.csv.ParseOptions(
+            invalid_row_handler=unreadable, newlines_in_values=names is not None
+        ),
+        convert_options=convert,
     )
-    return table, unreadable.rows
 
 
-def _with_holes(table: pa.Table, unreadable: Sequence[pa.csv.InvalidRow]) -> pa.Table:
-    reasons = {
-        row.number - 1 - _HEAD_ROWS: f"it has {counted(row.actual_columns, 'value')}, its file has "
-        f"{counted(row.expected_columns, 'column')}"
-        for row in unreadable
-    }
+def _ragged(row: pa.csv.InvalidRow) -> str:
+    has, wants = counted(row.actual_columns, "value"), counted(row.expected_columns, "column")
+    return f"it has {has}, its file has {wants}"
+
+
+def _with_holes(table: pa.Table, missing: Mapping[int, str]) -> pa.Table:
+    """The rows at their places, and nothing where one is missing."""
     read = iter(range(table.num_rows))
-    rows = range(table.num_rows + len(reasons))
-    places = [None if row in reasons else next(read) for row in rows]
-    texts = [reasons.get(row) for row in rows]
-    whole = table.take(pa.array(places, pa.int64()))
-    return whole.append_column(REJECT, pa.array(texts, pa.utf8()))
+    rows = range(table.num_rows + len(missing))
+    return table.take(
+        pa.array([None if row in missing else next(read) for row in rows], pa.int64())
+    )
+
+
+def _require_closed(path: Path, table: pa.Table, last: _Unreadable | None) -> None:
+    """Refuse a file whose end is within quotes: Arrow takes all rows behind them for one value."""
+    if last is not None:
+        text = last.last_text.encode(errors="replace")
+    else:
+        text = (table.columns[-1][-1].as_py() if table.num_rows else None) or b""
+    if b"\n" in text and not _ends_with_quote(path):
+        reason = "a value that begins with a quote is not closed, so all rows behind it are in it"
+        raise InputRefused(file=path, reason=reason)
+
+
+def _ends_with_quote(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4))
+        return file.read().rstrip(b"\r\n").endswith(b'"')
+
+
+def _of_types(table: pa.Table, types: Mapping[str, str], reasons: dict[int, str]) -> pa.Table:
+    """Bytes as text, or as what the user says; what cannot be gets a reason."""
+    columns = list(_typed_columns(table, types, reasons))
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _typed_columns(
+    table: pa.Table, types: Mapping[str, str], reasons: dict[int, str]
+) -> Iterator[pa.ChunkedArray]:
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = types.get(name, "string")
+        if kind == "binary":
+            yield column
+            continue
+        text, wrong = converted(column, pa.utf8())
+        for row in wrong:
+            reasons.setdefault(row, f"its {name} is not UTF-8")
+        yield as_said(name, text, kind, reasons) if kind != "string" else text
+
+
+def as_said(
+    name: str, text: pa.ChunkedArray, kind: str, reasons: dict[int, str]
+) -> pa.ChunkedArray:
+    """A column of text as the type that was said; what is none of it gets a reason."""
+    values, wrong = converted(text, arrow_type(kind))
+    for row in wrong:
+        reasons.setdefault(row, f"its {name} is no {kind}: {str(text[row])[:40]}")
+    return values

@@ -6,6 +6,7 @@
                        └ DssError ─► GiveUp: the job failed, with the sentence of the error
                        └ a full disk: again, once there is room
                        └ the daemon is away: again, once it is there
+                       └ any other error: a crash. Again, some times; then GiveUp
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
 An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
@@ -18,6 +19,7 @@ says so; it gives up nothing that is another one's.
 import asyncio
 import errno
 import json
+import logging
 import os
 import socket
 from collections import deque
@@ -27,7 +29,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.limits import FULL_DISK_REST_S, FULL_DISK_S
+from dss_bulk.limits import (
+    CRASH_SAID_CHARACTERS_MAX,
+    DRIVER_ATTEMPTS_MAX,
+    FULL_DISK_REST_S,
+    FULL_DISK_S,
+)
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
@@ -35,6 +42,7 @@ from dss_client.jobs import Lease
 from dss_core.errors import (
     PASSING,
     DiskFull,
+    DriverCrashed,
     DssError,
     EngineLost,
     ExecutorIncomplete,
@@ -51,6 +59,8 @@ LEFT_OPEN = (*PASSING, EngineLost, ExecutorIncomplete, DiskFull)
 later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+_LOG = logging.getLogger("dss_bulk")
 
 T = TypeVar("T")
 
@@ -106,28 +116,63 @@ async def drive(
     Raises:
         JobNotFound, JobNotInState, JobLeased: it cannot be driven.
         JobFenced: another driver took it.
+        DriverCrashed: it failed, by an error that nobody expected.
         DssError: it failed, and was given up; or the daemon is away, and it was not.
     """
-    async with client.jobs.drive(job, driver=whoami(engine)) as lease, engine.opened(lease.job):
-        try:
-            work = engine.work_of(client, lease.granted)
-        except DssError as error:
-            await lease.give_up(error.message)
-            raise
-        try:
-            await _work_off(work, lease, on_progress or _silent, engine.chunks_at_once)
-        except (JobFenced, *LEFT_OPEN):
-            raise
-        except ENDED:
-            work.discard()
-            raise
-        except (DssError, OSError) as error:
-            work.discard()
-            # Where the job is not its own any more, that is why, and there is nothing to give up.
-            await lease.renew()
-            await lease.give_up(_sentence(error))
-            raise
-        return await client.jobs.get(str(lease.job.job_id))
+    async with client.jobs.drive(job, driver=whoami(engine)) as lease:
+        for attempt in range(1, DRIVER_ATTEMPTS_MAX + 1):
+            try:
+                async with engine.opened(lease.job):
+                    return await _attempt(client, lease, engine, on_progress or _silent)
+            except (DssError, OSError):
+                raise
+            except Exception as crash:  # noqa: BLE001 -- whatever it is, the job must not hang
+                await _crashed(lease, attempt, crash)
+    raise AssertionError("the last attempt raises")
+
+
+async def _attempt(client: Client, lease: Lease, engine: Engine, on_progress: OnProgress) -> Job:
+    """Work off the chunks that are not published, to the end of the job.
+
+    Raises:
+        DssError, OSError: as of `drive`; the job was given up where it cannot be done.
+    """
+    try:
+        work = engine.work_of(client, lease.granted)
+    except DssError as error:
+        await lease.give_up(error.message)
+        raise
+    try:
+        await _work_off(work, lease, on_progress, engine.chunks_at_once)
+    except (JobFenced, *LEFT_OPEN):
+        raise
+    except ENDED:
+        work.discard()
+        raise
+    except (DssError, OSError) as error:
+        work.discard()
+        # Where the job is not its own any more, that is why, and there is nothing to give up.
+        await lease.renew()
+        await lease.give_up(_sentence(error))
+        raise
+    return await client.jobs.get(str(lease.job.job_id))
+
+
+async def _crashed(lease: Lease, attempt: int, crash: Exception) -> None:
+    """Take note of an error that nobody expected; with the last attempt the job fails.
+
+    Raises:
+        DriverCrashed: it was the last.
+        JobFenced, JobNotInState, JobNotFound: the job is not this driver's any more.
+    """
+    reason = f"{type(crash).__name__}: {crash}"
+    _LOG.error("attempt %d of %d crashed", attempt, DRIVER_ATTEMPTS_MAX, exc_info=crash)
+    lease.said = json.dumps({"attempt": attempt, "crashed": reason[:CRASH_SAID_CHARACTERS_MAX]})
+    await lease.renew()
+    if attempt == DRIVER_ATTEMPTS_MAX:
+        crashed = DriverCrashed(job=lease.job.name, attempts=attempt, reason=reason)
+        await lease.give_up(crashed.message)
+        raise crashed from crash
 
 
 def whoami(engine: Engine) -> str:

@@ -171,6 +171,15 @@ class ExportRun:
         if not any(self.unfinished.iterdir()):
             self.unfinished.rmdir()
 
+    def output(self, records: int, *, last: bool) -> str:
+        """What the manifest keeps of a chunk; of the last one where all of them are, how large."""
+        said: dict[str, object] = {"records": records, "run": self.folder.name}
+        if last:
+            files = self.folder.rglob("*.parquet")
+            said["folder"] = str(self.folder)
+            said["bytes"] = sum(path.stat().st_size for path in files)
+        return json.dumps(said)
+
     def publish(self, ends: Mapping[str, int], lost: Sequence[Lost] = ()) -> None:
         """Make the run readable, and note where the next one begins and what is missing.
 

@@ -78,7 +78,7 @@ class ExportWork:
             await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
         if last:
             await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
-        output = json.dumps({"records": records, "run": self._run.folder.name})
+        output = self._run.output(records, last=last)
         return ChunkDone(output=output, records=records)
 
     def stop(self) -> None:

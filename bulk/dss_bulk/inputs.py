@@ -4,12 +4,14 @@ Their order is their own, file after file, or that of the order columns; chunks 
 what a chunk holds follows from the files alone. Sizes and times of the files are kept in the
 manifest and looked at again, because a file that changed would shift every row behind.
 
-Invariant: all files have the same columns of the same types; a row is named by file and number,
-and one that cannot be read is there with the reason (`dss_bulk.csv_rows`).
+Invariant: all files have the same columns of the same types, but JSON lines, which have their own;
+a row is named by file and number, and one that cannot be read is there with the reason.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
@@ -18,8 +20,11 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from dss_bulk.csv_rows import REJECT, read_csv
-from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH
-from dss_bulk.rows import RowRule
+from dss_bulk.json_rows import LINE, read_json_lines
+from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH, COLUMNS_SHOWN_MAX
+from dss_bulk.row_rule import RowRule
+from dss_bulk.rows import OWN
+from dss_bulk.typed import arrow_type
 from dss_core.errors import InputRefused
 
 FORMATS = {
@@ -49,9 +54,12 @@ class InputFile(NamedTuple):
 class Inputs:
     """The files of a backfill as one sequence of rows, counted from 0."""
 
-    def __init__(self, files: Sequence[InputFile], rule: RowRule) -> None:
+    def __init__(self, files: Sequence[InputFile], rule: RowRule, *, sorts: bool = True) -> None:
         self.files = tuple(files)
         self._rule = rule
+        self._sorts = sorts and bool(rule.order)
+        self.row_bytes = 0
+        """On average and unpacked, where rows are the longest; known of a look."""
         self._sorted: pa.Table | None = None
         self._last: tuple[int, pa.Table] | None = None
         """The file that was read last: chunk after chunk takes its rows from it."""
@@ -72,7 +80,7 @@ class Inputs:
         inputs = cls((), rule)
         schema: pa.Schema | None = None
         for path in paths:
-            own, rows, table = _head(path)
+            own, rows, table = _head(path, rule)
             _require_columns(path, own, rule)
             if schema is not None and not own.equals(schema):
                 raise InputRefused(file=path, reason=_difference(schema, own))
@@ -80,6 +88,8 @@ class Inputs:
             stat = path.stat()
             file = InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows)
             inputs.files = (*inputs.files, file)
+            size = _unpacked_bytes(path) if table is None else stat.st_size
+            inputs.row_bytes = max(inputs.row_bytes, size // max(1, rows))
             if table is not None:
                 inputs._keep(len(inputs.files) - 1, table)
             if look is not None and not rule.order:
@@ -91,6 +101,7 @@ class Inputs:
     def _show(self, look: Look, start: int) -> None:
         paths = [file.path for file in self.files]
         for rows in self.batches(start, self.rows):
+            self.row_bytes = max(self.row_bytes, rows.nbytes // rows.num_rows)
             look(rows, paths)
 
     @property
@@ -125,7 +136,7 @@ class Inputs:
         Raises:
             InputRefused: a file cannot be read.
         """
-        if self._rule.order:
+        if self._sorts:
             if self._sorted is None:
                 self._sorted = self._in_order()
             yield from _cut(self._sorted.slice(start, end - start))
@@ -150,7 +161,7 @@ class Inputs:
         if self._last is not None and self._last[0] == number:
             return self._last[1]
         path = Path(self.files[number].path)
-        table = _reading(path, _read_whole)
+        table = _reading(path, partial(_read_whole, rule=self._rule))
         if table.num_rows != self.files[number].rows:
             raise InputRefused(file=path, reason="it has other rows than when the job was made")
         return self._keep(number, table)
@@ -172,13 +183,13 @@ def size_of(paths: Sequence[Path]) -> int:
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
-def _head(path: Path) -> tuple[pa.Schema, int, pa.Table | None]:
+def _head(path: Path, rule: RowRule) -> tuple[pa.Schema, int, pa.Table | None]:
     """The columns of a file, how many rows it has, and these, where they had to be read."""
     if _format(path) == "parquet":
         return *_reading(path, _parquet_head), None
-    table = _reading(path, _read_whole)
-    columns = [name for name in table.column_names if name != REJECT]
-    return table.select(columns).schema, table.num_rows, table
+    table = _reading(path, partial(_read_whole, rule=rule))
+    columns = [field for field in table.schema if field.name != REJECT]
+    return pa.schema(columns), table.num_rows, table
 
 
 def _parquet_head(path: Path) -> tuple[pa.Schema, int]:
@@ -186,14 +197,21 @@ def _parquet_head(path: Path) -> tuple[pa.Schema, int]:
         return file.schema_arrow.remove_metadata(), file.metadata.num_rows
 
 
-def _read_whole(path: Path) -> pa.Table:
+def _unpacked_bytes(path: Path) -> int:
+    """Of a Parquet file."""
+    with pq.ParquetFile(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        return sum(file.metadata.row_group(at).total_byte_size for at in groups)
+
+
+def _read_whole(path: Path, rule: RowRule) -> pa.Table:
     match _format(path):
         case "parquet":
             return pq.read_table(path, partitioning=None).replace_schema_metadata()
         case "csv":
-            return read_csv(path)
+            return read_csv(path, rule.types)
         case _:
-            return pa.json.read_json(path)
+            return pa.json.read_json(path) if rule.types is None else read_json_lines(path, rule)
 
 
 def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
@@ -204,7 +222,7 @@ def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputRefused(file=path, reason=reason) from error
     except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0].removesuffix(".")
+        reason = (str(error).splitlines() or ["for no reason"])[0].removesuffix(".")[:200]
         raise InputRefused(file=path, reason=f"it cannot be read ({reason})") from error
 
 
@@ -219,14 +237,32 @@ def _format(path: Path) -> str:
 
 
 def _require_columns(path: Path, schema: pa.Schema, rule: RowRule) -> None:
-    for name in rule.columns:
-        if name not in schema.names:
-            raise InputRefused(
-                file=path, reason=f"it has no column {name}, but {', '.join(schema.names)}"
-            )
+    names = schema.names
+    (name, times), *_ = Counter(names).most_common(1) or [("", 0)]
+    if times > 1:
+        raise InputRefused(file=path, reason=f"it names the column {name} twice")
+    is_of_lines = _format(path) == "json"
+    own = [name for name in OWN if name in names]
+    if own and not is_of_lines:
+        raise InputRefused(file=path, reason=f"a column must not have the name {own[0]}")
+    said = {} if is_of_lines else dict(rule.types or ())
+    for name in (*rule.columns, *said):
+        if name not in names:
+            raise InputRefused(file=path, reason=f"it has no column {name}, but {_some(names)}")
+    for name, kind in said.items():
+        if (has := schema.field(name).type) != arrow_type(kind):
+            raise InputRefused(file=path, reason=f"{name} is {has} in it, and not {kind}")
+
+
+def _some(names: Sequence[str]) -> str:
+    """For people: a file may have thousands."""
+    more = len(names) - COLUMNS_SHOWN_MAX
+    return ", ".join(names[:COLUMNS_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _difference(first: pa.Schema, other: pa.Schema) -> str:
+    if (LINE in first.names) != (LINE in other.names):
+        return "one of it and the first file has JSON lines: backfill these by a job of their own"
     for name in first.names:
         if name not in other.names:
             return f"it has no column {name}, which the first file has"

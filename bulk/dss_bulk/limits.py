@@ -29,6 +29,31 @@ BACKFILL_ROWS_PER_BATCH = 65_536
 BACKFILL_ROWS_PER_CHUNK = 65_536
 """Rows that are published at once: some 16 MiB of usual records."""
 
+BACKFILL_CHUNK_BYTES = 64 << 20
+"""Of rows that are longer: the daemon takes 256 MiB, and JSON is larger than what it is made of."""
+
+BACKFILL_PARAMS_BYTES_MAX = 64 << 10
+"""What the daemon takes as a job's params, in which a backfill lists its files."""
+
+BACKFILL_FILES_PLAIN_BYTES_MAX = 8 << 10
+"""Of that list as people can read it: a longer one is packed, and some thousand files fit."""
+
+COLUMNS_SHOWN_MAX = 20
+"""Names of columns in an error, which has to be read, and told to the daemon in 4 KiB."""
+
+CSV_BLOCK_BYTES_USUAL = 1 << 20
+"""Of a CSV file, parsed at once: what Arrow takes, too. A row that is longer needs larger ones."""
+
+CSV_BLOCK_BYTES_MAX = (1 << 31) - 1
+"""More Arrow does not take, so a row that is longer cannot be read."""
+
+DRIVER_ATTEMPTS_MAX = 3
+"""Of a driver that crashes: what came from beside the work, want of memory for one, may have
+passed; what comes again ends the job."""
+
+CRASH_SAID_CHARACTERS_MAX = 500
+"""Of the reason of a crash beside the progress of a driver: the log has all of it."""
+
 REJECTS_MAX = 100_000
 """Rejected rows of one job; a job with more of them has the wrong options."""
 

@@ -10,6 +10,7 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dss_bulk.json_rows import LINE
 from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
 
 _ESCAPED = 6
@@ -34,7 +35,9 @@ _DAY_S = 86_400
 
 
 def payloads_fit(rows: pa.Table, payload: str | None) -> bool:
-    """Of one column, or of all as a JSON object."""
+    """Of one column, of the line that a row is, or of all as a JSON object."""
+    if payload is None and LINE in rows.column_names:
+        payload = LINE
     if payload is not None:
         size = _bytes_max(rows[payload], text=1, data=1)
         return size is not None and size + KEY_BYTES_MAX <= RECORD_BYTES_MAX

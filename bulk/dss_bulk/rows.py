@@ -1,8 +1,9 @@
 """Rows as records: what a backfill makes of each row of its files.
 
-A subject is a template over columns, ``flights/{origin}/{carrier}``. A payload is one column of
-bytes or text, or a JSON object of all columns. Rows come with two columns of their own, ``__file``
-and ``__row``, which say where they stood, and perhaps with ``__reject``, why one cannot be read.
+A subject is a template over columns, ``flights/{origin}/{carrier}``. A payload is one column, the
+line that the row is, or a JSON object of all columns. Rows come with two columns of their own,
+``__file`` and ``__row``, which say where they stood, and perhaps with ``__reject``, why one cannot
+be read, and ``__line``.
 
 Invariant: each row becomes one record or one reject, in the order of the rows. Pure functions over
 tables; this module must not know files.
@@ -11,70 +12,33 @@ tables; this module must not know files.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from typing import Any, NamedTuple, Self
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.csv_rows import REJECT
+from dss_bulk.json_rows import LINE
 from dss_bulk.payload_bounds import payloads_fit
 from dss_bulk.rejects import Reject
+from dss_bulk.row_rule import RowRule
 from dss_bulk.tables import HEADERS_TYPE
+from dss_bulk.values import finite, json_value, values_of
 from dss_core.arrow_layout import no_headers
 from dss_core.arrow_routing import hashes_or_null
-from dss_core.errors import DssError, IllegalArgument
+from dss_core.errors import DssError
 from dss_core.filters import check_subject
 from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
-
-NULL_KEYS = ("refuse", "keyless")
-"""What becomes of a row whose key is null: it is refused, or is a record without a key."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _TIMES = "it takes timestamps, ISO 8601 as text, or microseconds since 1970"
-_FIELD = re.compile(r"\{([^{}]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class RowRule:
-    """How a row becomes a record."""
-
-    topic: str
-    key: str | None = None
-    """A column; its text is the key. None: no record has one."""
-    null_key: str = "refuse"
-    subject: str | None = None
-    """A template over columns; the topic's name where absent."""
-    time: str | None = None
-    """A column of times; where absent, or null, ``now_us`` of the chunk."""
-    payload: str | None = None
-    """A column of bytes or text; where absent, a JSON object of all columns."""
-    order: tuple[str, ...] = ()
-    """Columns by which the rows are sorted; their own order where none is given."""
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "order": tuple(fields["order"])})
-
-    def to_json(self) -> str:
-        """For the manifest."""
-        return json.dumps(asdict(self))
-
-    @property
-    def subject_columns(self) -> tuple[str, ...]:
-        """Columns that the template names."""
-        return () if self.subject is None else tuple(_FIELD.findall(self.subject))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that are named anywhere."""
-        named = (self.key, self.time, self.payload)
-        return (*(each for each in named if each is not None), *self.subject_columns, *self.order)
+OWN = ("__file", "__row", REJECT, LINE)
+"""Columns beside those of a file."""
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+_encoded = json.JSONEncoder(separators=(",", ":"), default=json_value, allow_nan=False).encode
 
 
 class RowsMade(NamedTuple):
@@ -108,6 +72,19 @@ class _Values(NamedTuple):
         return [row for row in range(len(self.keys)) if row not in self.rejects]
 
 
+class _Payloads(NamedTuple):
+    """Of each row."""
+
+    payloads: list[bytes]
+    unfit: dict[int, str]
+    """Rows that have none, and why."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """In bytes."""
+        return list(map(len, self.payloads))
+
+
 def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int) -> RowsMade:
     """The records of rows, in their order, with the columns that staging takes.
 
@@ -116,31 +93,24 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
         files: the paths that ``__file`` counts.
         rule: how.
         now_us: the time of records that have none.
-
-    Raises:
-        IllegalArgument: a column has values that cannot be what it is named for.
     """
     payloads = _payloads(rows, rule)
-    values = _values(rows, files, rule, now_us, list(map(len, payloads)))
+    values = _values(rows, files, rule, now_us, payloads)
     kept = values.kept
     records = _table(
         [values.subjects[at] for at in kept],
         [values.keys[at] for at in kept],
-        [payloads[at] for at in kept],
+        [payloads.payloads[at] for at in kept],
         [values.times_us[at] for at in kept],
     )
     return RowsMade(records, list(values.rejects.values()))
 
 
 def checked(rows: pa.Table, files: Sequence[str], rule: RowRule) -> RowsChecked:
-    """What `records_of` gives, without the records: payloads are made only where one may be wrong.
-
-    Raises:
-        IllegalArgument: as `records_of`.
-    """
+    """What `records_of` gives, without it: payloads are made only where one may be wrong."""
     fit = payloads_fit(rows, rule.payload)
-    sizes = [0] * rows.num_rows if fit else list(map(len, _payloads(rows, rule)))
-    values = _values(rows, files, rule, 0, sizes)
+    payloads = _Payloads([b""] * rows.num_rows, {}) if fit else _payloads(rows, rule)
+    values = _values(rows, files, rule, 0, payloads)
     kept = values.kept
     return RowsChecked(
         len(kept), {values.subjects[at] for at in kept}, list(values.rejects.values())
@@ -148,18 +118,34 @@ def checked(rows: pa.Table, files: Sequence[str], rule: RowRule) -> RowsChecked:
 
 
 def _values(
-    rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int, payload_bytes: Sequence[int]
+    rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int, payloads: "_Payloads"
 ) -> _Values:
-    plain = {name: rows[name].to_pylist() for name in set(rule.columns) - {rule.payload}}
+    plain, unfit = _plain(rows, rule)
     keys = _keys(plain, rows.num_rows, rule)
     subjects = _subjects(plain, rows.num_rows, rule)
     times = [None] * rows.num_rows if rule.time is None else plain[rule.time]
     times_us = [now_us if value is None else _time_us(value) for value in times]
-    reasons = _reasons(keys, subjects, payload_bytes, rule) | _unreadable(rows)
+    unfit = payloads.unfit | unfit | _unreadable(rows)
+    reasons = _reasons(keys, subjects, payloads.sizes, rule) | unfit
     for at, time_us in enumerate(times_us):
         if time_us is None:
             reasons.setdefault(at, f"its {rule.time} is no time: {str(times[at])[:40]}; {_TIMES}")
     return _Values(subjects, keys, times_us, _rejects(rows, files, reasons))
+
+
+def _plain(rows: pa.Table, rule: RowRule) -> tuple[dict[str, list[Any]], dict[int, str]]:
+    """Values of columns that are named, by column, and rows with one that has no text."""
+    plain: dict[str, list[Any]] = {}
+    unfit: dict[int, str] = {}
+    for name in dict.fromkeys(replace(rule, order=()).beside_payload):
+        found = values_of(rows[name])
+        plain[name] = found.values
+        unfit |= {at: f"its {name} {why}" for at, why in found.none.items()}
+        if pa.types.is_nested(rows[name].type):
+            plain[name] = [None] * rows.num_rows
+            kind = f"its {name} is {rows[name].type}, and no text"
+            unfit |= {at: kind for at, each in enumerate(found.values) if each is not None}
+    return plain, unfit
 
 
 def _rejects(rows: pa.Table, files: Sequence[str], reasons: dict[int, str]) -> dict[int, Reject]:
@@ -207,47 +193,74 @@ def _keys(plain: dict[str, list[Any]], rows: int, rule: RowRule) -> list[bytes |
 def _subjects(plain: dict[str, list[Any]], rows: int, rule: RowRule) -> list[str]:
     if rule.subject is None:
         return [rule.topic] * rows
-    columns = [plain[name] for name in rule.subject_columns]
+    parts = rule.subject_parts
+    columns = [plain[name] for name in parts[1::2]]
     if not columns:
         return [rule.subject] * rows
-    template = _FIELD.sub("{}", rule.subject)
     made: dict[tuple[Any, ...], str] = {}
     found = []
     for values in zip(*columns, strict=True):
         if values not in made:
-            made[values] = template.format(*("" if v is None else v for v in values))
+            texts = ["" if value is None else str(value) for value in values]
+            between = zip(texts, parts[2::2], strict=True)
+            made[values] = parts[0] + "".join(text + part for text, part in between)
         found.append(made[values])
     return found
 
 
-def _payloads(rows: pa.Table, rule: RowRule) -> list[bytes]:
+def _payloads(rows: pa.Table, rule: RowRule) -> _Payloads:
     if rule.payload is not None:
-        values = rows[rule.payload].to_pylist()
-        return [v.encode() if isinstance(v, str) else v or b"" for v in values]
-    names = [name for name in rows.column_names if not name.startswith("__")]
-    columns = [_finite(rows[name]).to_pylist() for name in names]
-    encode = json.JSONEncoder(separators=(",", ":"), default=_json_value).encode
-    return [
-        encode(dict(zip(names, values, strict=True))).encode()
-        for values in zip(*columns, strict=True)
-    ]
+        return _of_one_column(rule.payload, rows[rule.payload])
+    if LINE in rows.column_names:
+        return _Payloads([line or b"" for line in rows[LINE].to_pylist()], {})
+    return _of_all_columns(rows, rule)
+
+
+def _of_one_column(name: str, column: pa.ChunkedArray) -> _Payloads:
+    found = values_of(column)
+    unfit = {at: f"its {name} {why}" for at, why in found.none.items()}
+    return _Payloads([_bytes(each, at, unfit) for at, each in enumerate(found.values)], unfit)
+
+
+def _bytes(value: object, at: int, unfit: dict[int, str]) -> bytes:
+    if value is None or isinstance(value, bytes):
+        return value or b""
+    return value.encode() if isinstance(value, str) else _json(value, at, unfit)
+
+
+def _of_all_columns(rows: pa.Table, rule: RowRule) -> _Payloads:
+    names = [name for name in rows.column_names if name not in OWN]
+    if rule.types is None:  # The tool that made the job left these out, and went by their begin.
+        names = [name for name in names if not name.startswith("__")]
+    if not names:
+        return _Payloads([b"{}"] * rows.num_rows, {})
+    unfit: dict[int, str] = {}
+    columns = []
+    for name in names:
+        found = values_of(_finite(rows[name]))
+        columns.append(found.values)
+        unfit |= {at: f"its {name} {why}" for at, why in found.none.items()}
+    objects = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    return _Payloads([_json(each, at, unfit) for at, each in enumerate(objects)], unfit)
+
+
+def _json(value: object, at: int, unfit: dict[int, str]) -> bytes:
+    try:
+        return _encoded(value).encode()
+    except ValueError:
+        pass  # A number that is none, within a list or the like: seldom, so it is looked for here.
+    try:
+        return _encoded(finite(value)).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        unfit[at] = f"it cannot be written as JSON: {error}"
+        return b""
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """JSON has no NaN and no infinity: they are null there."""
-    if not pa.types.is_floating(column.type):
+    if not pa.types.is_floating(column.type) or pa.types.is_float16(column.type):
         return column
     return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise IllegalArgument(argument="a column", rule=f"{type(value).__name__} is no JSON value")
 
 
 def _key(value: object) -> bytes | None:
@@ -263,6 +276,9 @@ def _time_us(value: object) -> int | None:
     if isinstance(value, int):
         return value if abs(value) < 1 << 63 else None
     if isinstance(value, str):
+        # Eight digits are a day, as ISO 8601 has it without hyphens.
+        if _NUMBER.fullmatch(value) and len(value) != len("20130101"):
+            return _time_us(int(value))
         try:
             return _time_us(datetime.fromisoformat(value))
         except ValueError:

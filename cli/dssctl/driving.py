@@ -20,6 +20,7 @@ from dssctl.job_logs import begin_log, log_path
 from dssctl.output import note, show_one
 from dssctl.quantities import moment_us, size_bytes
 from dssctl.settings import Settings
+from dssctl.started_driver import StartedDriver
 from dssctl.tree import settings_of, showing
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ Chunk = Annotated[
     typer.Option(metavar="SIZE", help="Read for one commit: 32M for one, 64K to 128M."),
 ]
 Rate = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Published a second at most: 10M for one.")
+    str | None, typer.Option(metavar="SIZE", help="Bytes published a second at most: 10M for one.")
 ]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the job.")]
 Drive = Annotated[
@@ -84,52 +85,56 @@ def make_job(
     drive: bool,
     wait: bool = False,
     tells: bool = True,
-) -> None:
+) -> StartedDriver | None:
     """Plan, ask, make; then start the driver. Where something else is told, only that is data.
 
-    Where its end is waited for, the job as it is then is that.
+    Where its end is waited for, the job as it is then is that. Returns the driver, if one started.
 
     Raises:
         DssError: it cannot be made, or was declined.
     """
+    started: StartedDriver | None = None
 
     def show(settings: Settings, operation: "Operation") -> None:
         from dssctl.operation_items import APPLIED_KIND, operation_item, operation_sections
 
+        nonlocal started
         sections = list(operation_sections(operation))
         if tells and not wait:
             show_one(settings, APPLIED_KIND, operation_item(operation), sections)
         if drive:
-            start_driver(settings, change.name, engine)
+            started = start_driver(settings, change.name, engine)
         else:
             note(settings, f"drive it: dssctl jobs drive {change.name}")
 
     carry_out(context, replace(change, engine=engine.name), show)
     settings = settings_of(context)
     if wait and not settings.change.dry_run:
-        show_end(settings, change.name, drives=drive)
+        show_end(settings, change.name, started)
+    return started
 
 
-def show_end(settings: Settings, name: str, *, drives: bool) -> None:
+def show_end(settings: Settings, name: str, driver: StartedDriver | None) -> None:
     """Wait for the end of a job that was just made, and print how it ended.
 
     Raises:
         JobNotDone: it failed, or was cancelled.
+        DriverEnded: its driver has ended, and it has not.
         StillWaiting: it did not end in time.
     """
     from dssctl.job_waiting import require_job_done, wait_for_end_of
 
-    job = wait_for_end_of(settings, name, drives=drives)
+    job = wait_for_end_of(settings, name, driver)
     show_one(settings, JOB_KIND, job_item(job))
     require_job_done(job)
 
 
-def start_driver(settings: Settings, job: str, engine: Engine) -> None:
+def start_driver(settings: Settings, job: str, engine: Engine) -> StartedDriver | None:
     """Start a process that works off the job, unless it has ended."""
     found = ask(settings, lambda client: client.jobs.get(job))
     if found.has_ended:
         note(settings, f"job {job} has nothing to do")
-        return
+        return None
     log = log_path(job)
     begin_log(log, found)
     command = engine.command(job, settings.endpoint, log.parent)
@@ -146,6 +151,7 @@ def start_driver(settings: Settings, job: str, engine: Engine) -> None:
     )
     note(settings, f"its driver is process {pid}; what it says: dssctl jobs logs {job}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
+    return StartedDriver(pid)
 
 
 def source_bytes(settings: Settings, change: "CreateJob") -> int:

@@ -1,5 +1,6 @@
 """Bulk jobs as items: what is printed of one, for people and programs. No wire, no daemon."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -172,6 +173,9 @@ def what_next(job: "Job") -> list[str]:
                 f"See what it found: dssctl audits show {name}",
                 f"Forget it, with what it found: dssctl jobs rm {name}",
             ]
+        case "done" if job.kind == "export":
+            folder = json.loads(job.params or "{}").get("folder", "its folder")
+            steps = [f"All of it is below {folder}. Forget the job: dssctl jobs rm {name}"]
         case "done":
             steps = [f"All of it is published. Forget it: dssctl jobs rm {name}"]
         case "failed" | "cancelled":

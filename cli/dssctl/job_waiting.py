@@ -7,7 +7,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from dss_core.errors import JobNotDone, JobNotFound, StillWaiting
+from dss_core.errors import DriverEnded, JobNotDone, JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
 from dssctl.connection import ask, connected, require_daemon
 from dssctl.job_logs import JOB_LOG_KIND, follow
@@ -19,17 +19,19 @@ from dssctl.settings import Settings
 
 if TYPE_CHECKING:
     from dss_client import Client, Job, WatchUpdate
+    from dssctl.started_driver import StartedDriver
 
 
-def wait_for_job(settings: Settings, job: "Job") -> "Job":
+def wait_for_job(settings: Settings, job: "Job", driver: "StartedDriver | None" = None) -> "Job":
     """The job once it has ended, however it did; for as long as --timeout says, or any time.
 
     Raises:
+        DriverEnded: nobody drives it, and the driver that was started for it has ended.
         StillWaiting: it did not end in time.
         JobNotFound: it was removed meanwhile.
         KeyboardInterrupt: it was waited for no longer.
     """
-    waiting = Waiting(settings, job)
+    waiting = Waiting(settings, job, driver)
     try:
         with outages_noted(settings):
             return asyncio.run(waiting.run())
@@ -46,17 +48,18 @@ def wait_for_job(settings: Settings, job: "Job") -> "Job":
         raise
 
 
-def wait_for_end_of(settings: Settings, name: str, *, drives: bool) -> "Job":
+def wait_for_end_of(settings: Settings, name: str, driver: "StartedDriver | None") -> "Job":
     """The job that was just made, once it has ended; its driver may be about to take it.
 
     Raises:
+        DriverEnded: its driver has ended, and it has not.
         StillWaiting: it did not end in time.
         JobNotFound: it was removed meanwhile.
     """
     job = ask(
-        settings, lambda client: taken_soon(client, name) if drives else client.jobs.get(name)
+        settings, lambda client: taken_soon(client, name) if driver else client.jobs.get(name)
     )
-    return job if job.has_ended else wait_for_job(settings, job)
+    return job if job.has_ended else wait_for_job(settings, job, driver)
 
 
 def require_job_done(job: "Job") -> None:
@@ -99,9 +102,12 @@ def follow_job(settings: Settings, job: "Job") -> None:
 class Waiting:
     """One run."""
 
-    def __init__(self, settings: Settings, job: "Job") -> None:
+    def __init__(
+        self, settings: Settings, job: "Job", driver: "StartedDriver | None" = None
+    ) -> None:
         self.job = job
         """As it was told last."""
+        self._driver = driver
         self._settings = settings
         self._there = False
         """Whether the daemon has told of it since it told all anew."""
@@ -122,6 +128,8 @@ class Waiting:
                         if self.job.has_ended:
                             break
                         self.tell_what_stands_still()
+                        if await self.is_left(client):
+                            break
         return self.job
 
     def take(self, update: "WatchUpdate") -> None:
@@ -153,6 +161,19 @@ class Waiting:
         if why and why != self._told:
             note(self._settings, why)
         self._told = why
+
+    async def is_left(self, client: "Client") -> bool:
+        """Whether the job ended with its driver, which the updates are about to tell.
+
+        Raises:
+            DriverEnded: it did not, and the driver that was started for it has ended.
+        """
+        if self.job.driver_lives or self._driver is None or not self._driver.how_it_ended():
+            return False
+        self.job = await client.jobs.get(str(self.job.job_id))
+        if not self.job.has_ended and not self.job.driver_lives:
+            raise DriverEnded(job=self.job.name, how=self._driver.how_it_ended())
+        return self.job.has_ended
 
 
 def _chunks(job: "Job") -> str:

@@ -26,6 +26,15 @@ class InputFormat(StrEnum):
     """A JSON object with the record's fields."""
 
 
+JSON_ENDS = (".json", ".jsonl", ".ndjson")
+"""Of names of files whose lines are JSON: taken for payloads, they would silently have no keys."""
+
+
+def format_of(path: str) -> InputFormat:
+    """What lines of a file are, by its name."""
+    return InputFormat.JSONL if path.lower().endswith(JSON_ENDS) else InputFormat.LINES
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """A record about to be published."""

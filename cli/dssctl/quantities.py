@@ -20,6 +20,9 @@ _SIZE = re.compile(r"([0-9]{1,12})([BKMGT])", re.IGNORECASE)
 def size_bytes(text: str) -> int:
     """An amount like ``10G`` or ``512m``, in bytes; of either case, for nobody means millibytes."""
     found = _SIZE.fullmatch(text)
+    if _COUNT.fullmatch(text):
+        reason = f"'{text}' has no unit: bytes are meant, not records; write {text}B, or {text}K."
+        raise typer.BadParameter(reason)
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a size; write 512M, 10G or 4096B.")
     return int(found[1]) * _UNITS_BYTES[found[2].upper()]

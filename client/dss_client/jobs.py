@@ -22,6 +22,7 @@ from dss_client.job_values import ChunkResult, Granted, Job, JobChunk, JobTarget
 from dss_client.limits import (
     AWAY_REST_S,
     CALL_TIMEOUT_S,
+    GIVE_UP_REASON_BYTES_MAX,
     JOB_LOOK_S,
     JOB_RENEWALS_A_LEASE,
 )
@@ -251,9 +252,9 @@ class Lease:
         """
         from dss_api.v1 import jobs_pb2
 
-        request = jobs_pb2.GiveUpJobRequest(
-            job=str(self.job.job_id), epoch=self.epoch, reason=reason
-        )
+        # A reason that is too long would be refused, and the job would stay as it is.
+        told = reason.encode(errors="replace")[:GIVE_UP_REASON_BYTES_MAX].decode(errors="ignore")
+        request = jobs_pb2.GiveUpJobRequest(job=str(self.job.job_id), epoch=self.epoch, reason=told)
         call = self._connection.jobs.GiveUp(request, timeout=CALL_TIMEOUT_S)
         self.job = job_from_wire(await self._connection.answer(call))
 

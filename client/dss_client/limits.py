@@ -127,6 +127,9 @@ WATCH_PIECE_ITEMS = 100
 """Of what a watch tells, made into values at once: a millisecond or two, in which nothing else runs
 in the loop of whoever shows them."""
 
+GIVE_UP_REASON_BYTES_MAX = 4 << 10
+"""What the daemon takes as the reason of a job that failed."""
+
 JOB_LOOK_S = 0.5
 """How often it is looked whether a job has ended, or is paused no more."""
 

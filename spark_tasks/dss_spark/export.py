@@ -11,7 +11,6 @@ is done again replaces what there was. The run appears by the driver's one renam
 """
 
 import asyncio
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +46,7 @@ class ExportOnSpark:
             records = await self._on.run(lambda: self._written(chunk, last=last))
         if last:
             await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
-        output = json.dumps({"records": records, "run": self._run.folder.name})
+        output = self._run.output(records, last=last)
         return ChunkDone(output=output, records=records)
 
     def stop(self) -> None:

@@ -142,7 +142,7 @@ def _batches(params: BackfillParams, part: Slice) -> Iterator[tuple[int, pa.Tabl
             rows = rows_of(Path(file.path), start, end)
             yield part.at + start - part.start, _numbered(rows, part.file, start)
         return
-    alone = Inputs([file], replace(params.rule, order=()))
+    alone = Inputs([file], params.rule, sorts=False)
     at = part.at
     for rows in alone.batches(part.start, part.end):
         yield (

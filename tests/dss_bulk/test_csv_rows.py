@@ -6,7 +6,8 @@ import pytest
 from dss_bulk import csv_rows
 from dss_bulk.backfill_work import looked_through
 from dss_bulk.inputs import Inputs
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
+from dss_bulk.typed import Types
 
 FILE = "k,n\na,1\nb\n\nc,3,4\nd,4\n"
 RULE = RowRule("t", "k")
@@ -57,9 +58,9 @@ def test_a_file_is_read_once_to_be_looked_at_and_through(
     other.write_text("k,n\nf,6\n")
     reads: list[Path] = []
 
-    def counted(path: Path) -> pa.Table:
+    def counted(path: Path, types: Types | None) -> pa.Table:
         reads.append(path)
-        return csv_rows.read_csv(path)
+        return csv_rows.read_csv(path, types)
 
     monkeypatch.setattr("dss_bulk.inputs.read_csv", counted)
     inputs, look = looked_through([path, other], RULE)

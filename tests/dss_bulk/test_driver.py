@@ -1,6 +1,7 @@
 """How a driver works off chunks, with work and a lease that are made up."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from dss_bulk.driver import drive
+from dss_bulk.limits import DRIVER_ATTEMPTS_MAX
 from dss_bulk.work import ChunkDone, Work
 from dss_client.job_values import JobChunk, JobTarget
+from dss_core.errors import DriverCrashed
 from dss_core.routing import Router
 from dss_core.staged import StagedFile
 
@@ -102,3 +105,41 @@ async def test_what_ends_a_job_without_a_target_finds_all_of_the_rest_committed(
     await driven(told)
     assert told.steps[-2:] == ["work 3", "commit 3"]
     assert told.steps.index("commit 2") < told.steps.index("work 3")
+
+
+class Crashing(Told):
+    """Its work crashes at a chunk, so often."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(TARGET)
+        self.job.name = "again"
+        self.times = times
+        self.failure = ""
+
+    async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
+        if chunk.number == 2 and self.times:
+            self.times -= 1
+            raise ValueError("no such value")
+        return await super().chunk(chunk, last=last)
+
+    async def renew(self) -> None:
+        self.steps.append(f"said {self.said}")
+
+    async def give_up(self, reason: str) -> None:
+        self.failure = reason
+
+
+async def test_a_driver_that_crashes_each_time_fails_its_job_with_the_reason() -> None:
+    told = Crashing(DRIVER_ATTEMPTS_MAX)
+    with pytest.raises(DriverCrashed, match="crashed 3 times, at last by ValueError: no such"):
+        await driven(told)
+    assert "ValueError: no such value" in told.failure
+    assert [json.loads(step[5:])["attempt"] for step in told.steps if "attempt" in step] == [
+        *range(1, DRIVER_ATTEMPTS_MAX + 1)
+    ]
+
+
+async def test_what_crashed_once_goes_on_in_another_attempt() -> None:
+    told = Crashing(1)
+    await driven(told)
+    assert (told.steps[-1], told.failure) == (f"commit {CHUNKS - 1}", "")

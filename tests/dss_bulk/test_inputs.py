@@ -5,8 +5,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from dss_bulk import backfill_work
 from dss_bulk.inputs import Inputs
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
+from dss_bulk.typed import Types
 from dss_core.errors import InputRefused
 
 RULE = RowRule("t", "k")
@@ -49,12 +51,68 @@ def test_an_order_column_that_has_no_order_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
-def test_csv_and_json_lines_are_read_alike(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_text("k,n\na,1\nb,2\n" if name == "x.csv" else '{"k":"a","n":1}\n{"k":"b","n":2}\n')
-    inputs = Inputs.looked_at([path], RULE)
+@pytest.mark.parametrize(
+    ("types", "numbers"), [((), ["01", "2"]), ((("n", "int64"),), [1, 2]), (None, [1, 2])]
+)
+def test_csv_and_json_lines_are_text_unless_types_are_said_or_were_guessed(
+    tmp_path: Path, name: str, types: Types | None, numbers: list[object]
+) -> None:
+    rows = {"x.csv": "k,n\na,01\nb,2\n", "x.jsonl": '{"k":"a","n":"01"}\n{"k":"b","n":"2"}\n'}
+    if types is None:
+        rows["x.jsonl"] = rows["x.jsonl"].replace('"01"', "1").replace('"2"', "2")
+    (tmp_path / name).write_text(rows[name])
+    inputs = Inputs.looked_at([tmp_path / name], RowRule("t", "k", subject="{n}", types=types))
     assert values(inputs, 0, 2) == ["a", "b"]
-    assert values(inputs, 0, 2, "n") == [1, 2]
+    assert values(inputs, 0, 2, "n") == numbers
+
+
+@pytest.mark.parametrize(
+    ("types", "order"), [((), ["10", "9", None]), ((("n", "int64"),), [9, 10, None])]
+)
+def test_rows_are_sorted_by_what_is_said_of_their_columns(
+    tmp_path: Path, types: Types, order: list[object]
+) -> None:
+    rule = RowRule("t", "k", order=("n",), types=types)
+    (tmp_path / "x.csv").write_text("k,n\na,9\nb,\nc,10\n")
+    assert values(Inputs.looked_at([tmp_path / "x.csv"], rule), 0, 3, "n") == order
+    (tmp_path / "x.jsonl").write_text('{"k":"a","n":"9"}\n{"k":"b"}\n{"k":"c","n":"10"}\n')
+    assert values(Inputs.looked_at([tmp_path / "x.jsonl"], rule), 0, 3, "n") == order
+
+
+def test_a_column_that_is_empty_in_one_of_two_csv_files_is_the_same_column(tmp_path: Path) -> None:
+    for name, row in (("1.csv", "a,1"), ("2.csv", "b,")):
+        (tmp_path / name).write_text(f"k,n\n{row}\n")
+    inputs = Inputs.looked_at([tmp_path / "1.csv", tmp_path / "2.csv"], RULE)
+    assert values(inputs, 0, 2, "n") == ["1", None]
+
+
+def test_json_lines_stand_beside_no_other_files(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("k\na\n")
+    (tmp_path / "2.jsonl").write_text('{"k":"a"}\n')
+    with pytest.raises(InputRefused, match="a job of their own"):
+        Inputs.looked_at([tmp_path / "1.csv", tmp_path / "2.jsonl"], RULE)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv"])
+def test_long_rows_make_smaller_chunks(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill_work, "BACKFILL_CHUNK_BYTES", 1 << 16)
+    table = pa.table({"k": ["x" * 5_000] * 100})
+    if name == "x.csv":
+        pyarrow.csv.write_csv(table, tmp_path / name)
+    else:
+        pq.write_table(table, tmp_path / name)  # there it is once
+    inputs, _ = backfill_work.looked_through([tmp_path / name], RULE)
+    chunks = backfill_work.chunks_of(inputs)
+    assert {each.records for each in chunks[:-1]} <= {12, 13}
+    assert sum(each.records for each in chunks) == 100
+
+
+def test_of_thousands_of_columns_an_error_names_some(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "1.parquet", **{f"c{n}": [n] for n in range(2_000)})
+    with pytest.raises(InputRefused, match="c19 and 1,980 more"):
+        Inputs.looked_at([path], RULE)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -7,7 +8,8 @@ import pytest
 
 from dss_bulk.payload_bounds import payloads_fit
 from dss_bulk.rejects import Reject
-from dss_bulk.rows import RowRule, checked, records_of
+from dss_bulk.row_rule import RowRule
+from dss_bulk.rows import checked, records_of
 from dss_core.limits import RECORD_BYTES_MAX
 from dss_core.routing import key_hash
 
@@ -85,7 +87,15 @@ def test_a_row_whose_time_is_none_is_rejected_with_what_it_says() -> None:
 def test_a_rule_survives_the_manifest() -> None:
     rule = RowRule("t", "k", "keyless", "t/{a}", "at", "body", ("at", "k"))
     assert RowRule.from_json(rule.to_json()) == rule
+    typed = replace(rule, types=(("k", "int64"),))
+    assert RowRule.from_json(typed.to_json()) == typed
     assert set(rule.columns) == {"k", "a", "at", "body"}
+
+
+def test_a_rule_of_an_older_tool_means_what_it_meant() -> None:
+    older = json.loads(RowRule("t", "k").to_json())
+    del older["types"]
+    assert RowRule.from_json(json.dumps(older)) == RowRule("t", "k", types=None)
 
 
 COLUMNS: list[pa.Array] = [

@@ -37,6 +37,7 @@ LOADS_SPARK = {
     "test_audit.py",
     "test_backfill.py",
     "test_failures.py",
+    "test_rows_source.py",
     "test_staging.py",
     "test_topic_jobs.py",
 }

@@ -1,6 +1,7 @@
 """Backfills on Spark publish what the local engine publishes, record for record."""
 
 import errno
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.driver import Engine, drive
 from dss_bulk.inputs import Inputs
 from dss_bulk.local_engine import LOCAL
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
 from dss_core.errors import RowsRefused, SubjectOutsideTopic
@@ -51,17 +52,32 @@ def engine(spark: "SparkSession") -> Engine:
     return SparkEngine(lambda: spark, "spark of a test")
 
 
-def inputs_in(folder: Path) -> list[Path]:
-    """A Parquet file of many row groups, one more, and lines of CSV with the same columns."""
+def inputs_in(folder: Path, kind: str = "parquet") -> list[Path]:
+    """A Parquet file of many row groups, and one more; or two files of text with the same rows."""
     columns = {
         "k": [None if n % 100 == 7 else f"k{n % 13}" for n in range(ROWS)],
         "n": list(range(ROWS)),
         "at": [float(n % 5) if n % 11 else None for n in range(ROWS)],
     }
     table = pa.table(columns)
+    if kind != "parquet":
+        return [texts(folder / f"{at}.{kind}", table[at * 350 :][:350]) for at in range(2)]
     pq.write_table(table.slice(0, 500), folder / "1.parquet", row_group_size=64)
     pq.write_table(table.slice(500), folder / "2.parquet")
     return [folder / "1.parquet", folder / "2.parquet"]
+
+
+def texts(path: Path, table: pa.Table) -> Path:
+    """Rows as lines; one of them cannot be read."""
+    if path.suffix == ".csv":
+        lines = [
+            ",".join("" if v is None else str(v) for v in row.values()) for row in table.to_pylist()
+        ]
+        lines = [",".join(table.column_names), *lines, "too,few"]
+    else:
+        lines = [*(json.dumps(row) for row in table.to_pylist()), '{"k":NaN}']
+    path.write_text("\n".join(lines))
+    return path
 
 
 async def backfilled(
@@ -95,14 +111,21 @@ def by_stream(published: Published) -> dict[object, Published]:
     return found
 
 
-@pytest.mark.parametrize("order", share([()], [(), ("at", "n")]))
+TEXTS = [(("n",), "csv"), ((), "jsonl"), (("n",), "jsonl")]
+PARQUET: list[tuple[tuple[str, ...], str]] = [((), "parquet")]
+
+
+@pytest.mark.parametrize(
+    ("order", "kind"), share(PARQUET, [*PARQUET, (("at", "n"), "parquet"), *TEXTS])
+)
 async def test_both_engines_publish_the_same_records_in_the_same_order_of_keys(
-    client: Client, engine: Engine, tmp_path: Path, order: tuple[str, ...]
+    client: Client, engine: Engine, tmp_path: Path, order: tuple[str, ...], kind: str
 ) -> None:
-    files = inputs_in(tmp_path)
+    files = inputs_in(tmp_path, kind)
+    types = () if kind == "parquet" else (("n", "int64"),)
     found = []
     for name, one in (("a", LOCAL), ("b", engine)):
-        rule = RowRule(name, "k", subject=f"{name}/{{k}}", order=order)
+        rule = RowRule(name, "k", subject=f"{name}/{{k}}", order=order, types=types)
         rejects = tmp_path / f"rejects-{name}"
         published = await backfilled(client, name, rule, files, one, rejects)
         texts = [path.read_text() for path in sorted(rejects.iterdir())]
@@ -114,7 +137,8 @@ async def test_both_engines_publish_the_same_records_in_the_same_order_of_keys(
         assert [(key, payload) for key, _, payload in records] == [
             (key, payload) for key, _, payload in theirs[stream]
         ]
-    assert sum(map(len, mine.values())) == ROWS - len(my_rejects)
+    rows = ROWS + (0 if kind == "parquet" else 2)
+    assert sum(map(len, mine.values())) == rows - len(my_rejects)
     assert my_rejects == their_rejects
 
 

@@ -51,7 +51,7 @@ def test_marks_of_what_may_be_absent_or_repeated_are_no_part_of_a_values_name() 
 
 
 def test_choices_and_defaults_are_plain_words() -> None:
-    given = parameter(node("produce"), "--input")
+    given = parameter(node("records", "peek"), "--as")
     assert given.type == "choice"
     assert given.default in given.choices
 

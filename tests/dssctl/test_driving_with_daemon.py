@@ -56,8 +56,11 @@ def test_rows_go_in_are_copied_and_come_out_again(
     dssctl("replays", "create", "over", "--from", "rows", "--to", "rows2", "--yes")
     assert job(dssctl, "over")["records"] == 50
     out = tmp_path / "out"
-    dssctl("exports", "create", "out", "--from", "rows2", "--to", str(out), "--yes")
-    assert job(dssctl, "out")["state"] == "done"
+    exported = ("exports", "create", "out", "--from", "rows2", "--to", str(out), "--yes", "--wait")
+    told = dssctl(*exported).stderr.decode()
+    assert "50 records, " in told
+    assert f" in {out}/run=000001" in told
+    assert f"below {out}".encode() in dssctl("jobs", "describe", "out").stdout
     assert [path.name for path in sorted(out.iterdir())] == ["_dss_export.json", "run=000001"]
     again = dssctl("exports", "create", "out2", "--from", "rows2", "--to", str(out), "--yes")
     assert b"nothing of rows2 is new" in again.stderr
@@ -70,6 +73,9 @@ def test_rows_go_in_are_copied_and_come_out_again(
         (("--key", "k", "--null-key", "perhaps"), b"refuse, keyless", 2),
         (("--key", "k", "--subject", "other/{n}"), b"outside the patterns", 2),
         (("--time-column", "k"), b"its k is no time: a", 1),
+        (("--types", "k=int64"), b"its k is no int64: a", 1),
+        (("--types", "k=number"), b"timestamp[us]", 2),
+        (("--subject", "bad-rows/{k"), b"a brace without the other one", 2),
     ],
 )
 def test_a_backfill_that_cannot_be_makes_no_job(

@@ -1,5 +1,7 @@
 """Waiting for a bulk job: what a watch tells of it, and what it tells no more."""
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from dss_client import Job, WatchKey, WatchUpdate
-from dss_core.errors import JobNotFound
+from dss_core.errors import DriverEnded, JobNotFound
 from dssctl import job_waiting
 from dssctl.job_waiting import Waiting, taken_soon
 from dssctl.settings import Settings
+from dssctl.started_driver import StartedDriver
 from support.looked_at_job import JOB
 
 
@@ -78,3 +81,23 @@ async def test_a_driver_that_was_just_started_is_given_time(
     assert await taken_soon(looked_at(iter([ended])), JOB.name) == ended
     monkeypatch.setattr(job_waiting, "DRIVER_LOOKS_MAX", 3)
     assert await taken_soon(looked_at(iter([nobody] * 4)), JOB.name) == nobody
+
+
+async def test_a_job_whose_driver_has_ended_is_waited_for_no_longer() -> None:
+    nobody = replace(JOB, driver_lives=False)
+    driver: Any = SimpleNamespace(how_it_ended=lambda: "was killed by signal 9")
+    with pytest.raises(DriverEnded, match="killed by signal 9"):
+        await Waiting(Settings(), nobody, driver).is_left(looked_at(iter([nobody])))
+    done = replace(nobody, state="done")
+    assert await Waiting(Settings(), nobody, driver).is_left(looked_at(iter([done])))
+    driver.how_it_ended = str
+    assert not await Waiting(Settings(), nobody, driver).is_left(looked_at(iter([])))
+
+
+def test_of_a_driver_it_is_known_how_it_ended() -> None:
+    pid = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
+    driver = StartedDriver(pid)
+    assert driver.how_it_ended() == ""
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert driver.how_it_ended() == "was killed by signal 9"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import BrokenInputLine
-from dssctl.outgoing import Fields, Outgoing, json_parser, line_parser
+from dssctl.outgoing import Fields, InputFormat, Outgoing, format_of, json_parser, line_parser
 from dssctl.records.items import bytes_fields
 
 parse = json_parser(Fields(), None, None)
@@ -88,3 +88,12 @@ def test_a_named_field_that_is_missing_breaks_the_line(fields: Fields) -> None:
 def test_what_consume_prints_is_what_produce_takes(payload: bytes, key: bytes | None) -> None:
     printed = json.dumps({**bytes_fields("payload", payload), **bytes_fields("key", key)})
     assert parse(1, printed.encode()) == Outgoing(payload, key, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [("x.jsonl", "jsonl"), ("/in/X.JSON", "jsonl"), ("x.ndjson", "jsonl"), ("x.txt", "lines")],
+)
+def test_a_name_that_ends_as_one_of_json_means_lines_of_json(path: str, lines: str) -> None:
+    assert format_of(path) == InputFormat(lines)
+    assert format_of("-") == InputFormat.LINES

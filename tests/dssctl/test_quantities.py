@@ -20,6 +20,11 @@ def test_a_size_without_a_unit_is_refused(text: str) -> None:
         size_bytes(text)
 
 
+def test_of_a_bare_number_it_is_said_that_bytes_are_meant() -> None:
+    with pytest.raises(typer.BadParameter, match="bytes are meant, not records; write 3000B"):
+        size_bytes("3000")
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [

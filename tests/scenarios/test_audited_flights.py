@@ -14,7 +14,7 @@ from dss_bulk.backfill_work import BackfillParams, chunks_of
 from dss_bulk.driver import drive
 from dss_bulk.inputs import Inputs
 from dss_bulk.local_engine import LOCAL
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.daemon_process import running, short_directory

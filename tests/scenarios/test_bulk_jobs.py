@@ -340,7 +340,9 @@ async def test_a_backfill_has_the_chunks_that_its_planner_says(client: Client) -
 async def test_an_export_keeps_what_was_said_of_each_chunk(client: Client) -> None:
     async with asyncio.timeout(PATIENCE_S):
         change = CreateJob("out", "export", source="orders", chunk_bytes=CHUNK_BYTES)
-        await client.operations.apply(change)
+        plan = await client.operations.plan(change)
+        assert plan.effects[0].endswith("and writes them to files, those of each stream in order.")
+        await client.operations.apply(plan)
         async with client.jobs.drive("out", driver="one") as lease:
             assert lease.granted.target is None
             async for chunk in lease.open_chunks():
@@ -359,7 +361,8 @@ async def test_a_driver_that_gives_up_ends_the_job(client: Client, home: Path) -
         async with client.jobs.drive("again", driver="one") as lease:
             chunk = await anext(lease.open_chunks())
             staged(lease, chunk.number, await read_chunk(client, chunk), SUBJECT)
-            await lease.give_up("the schema changed between two files")
+            # A reason of any length ends it: all of it could not be told.
+            await lease.give_up("the schema changed between two files: " + "column, " * 1_000)
         with pytest.raises(JobNotDone, match="the schema changed"):
             await client.jobs.ended("again")
         await until_swept(home)

@@ -21,7 +21,7 @@ from dss_bulk.export_work import ExportParams
 from dss_bulk.inputs import Inputs
 from dss_bulk.local_engine import LOCAL
 from dss_bulk.replay_params import ReplayParams
-from dss_bulk.rows import RowRule
+from dss_bulk.row_rule import RowRule
 from dss_client import Client
 from dss_client.changes import CreateJob, RemoveJob
 from dss_core.errors import (

@@ -88,9 +88,10 @@ def create(
     )
     size = source_bytes(settings, change) if asks_size(settings, engine) else None
     driver = chosen(settings, engine, master, conf, size, starts=drive)
-    make_job(context, change, driver, drive=drive, tells=not wait)
+    started = make_job(context, change, driver, drive=drive, tells=not wait)
     if wait and not settings.change.dry_run:
-        _wait(settings, name, checks, drives=drive)
+        require_job_done(wait_for_end_of(settings, name, started))
+        _show(settings, ask(settings, lambda client: client.jobs.get(name)), checks)
 
 
 @app.command(cls=showing(AUDIT_KIND))
@@ -98,12 +99,6 @@ def show(context: typer.Context, name: JobName, fail_on: FailOn = "none") -> Non
     """Show what an audit found, or has found so far: also how even the streams are."""
     settings = settings_of(context)
     _show(settings, ask(settings, lambda client: client.jobs.get(name)), _checks(fail_on))
-
-
-def _wait(settings: Settings, name: str, checks: "tuple[Check, ...]", *, drives: bool) -> None:
-    """Wait for the end of an audit, print its report, and judge it."""
-    require_job_done(wait_for_end_of(settings, name, drives=drives))
-    _show(settings, ask(settings, lambda client: client.jobs.get(name)), checks)
 
 
 def _show(settings: Settings, job: "Job", checks: "tuple[Check, ...]") -> None:

@@ -1,10 +1,12 @@
 """``dssctl exports``: records of a topic as Parquet files."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.counted import counted
 from dssctl.connection import ask
 from dssctl.driving import (
     Chunk,
@@ -23,7 +25,11 @@ from dssctl.driving import (
 )
 from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
 from dssctl.output import note, note_condition
+from dssctl.output.model import bytes_text
 from dssctl.tree import noun, settings_of
+
+if TYPE_CHECKING:
+    from dss_client import Client
 
 app = noun("exports")
 
@@ -69,4 +75,18 @@ def create(
     if resolved.change is None:
         note(settings, f"nothing of {source} is new since the last export to {folder}")
         return
+    note(settings, f"it writes to {folder}, as a run of its own")
     make_job(context, resolved.change, driver, drive=drive, wait=wait)
+    if wait and not settings.change.dry_run:
+        note(settings, ask(settings, lambda client: _where_it_is(client, name)))
+
+
+async def _where_it_is(client: "Client", name: str) -> str:
+    """What the last chunk of an export says of all of them."""
+    job = await client.jobs.get(name)
+    after = job.chunks - 2 if job.chunks > 1 else None
+    results = [chunk.result async for chunk in client.jobs.chunks(name, after=after)]
+    said = json.loads(results[-1].output) if results and results[-1] else {}
+    if "bytes" not in said:
+        return f"{counted(job.records, 'record')} were exported"
+    return f"{counted(job.records, 'record')}, {bytes_text(said['bytes'])}, in {said['folder']}"

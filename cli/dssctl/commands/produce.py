@@ -20,7 +20,7 @@ from dssctl.changing import Writing
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import connected, require_daemon
 from dssctl.input_lines import STANDARD_INPUT, lines, opened
-from dssctl.outgoing import Fields, InputFormat, Parser, json_parser, line_parser
+from dssctl.outgoing import Fields, InputFormat, Parser, format_of, json_parser, line_parser
 from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import reading
 from dssctl.settings import Settings
@@ -48,9 +48,13 @@ def produce(
     path: Annotated[
         str, typer.Argument(metavar="FILE", help="What to read; '-' is standard input.")
     ] = STANDARD_INPUT,
-    input_format: Annotated[
-        InputFormat, typer.Option("--input", help="What a line is: a payload, or a JSON object.")
-    ] = InputFormat.LINES,
+    wanted: Annotated[
+        InputFormat | None,
+        typer.Option(
+            "--input",
+            help="What a line is: a payload, or an object, as where FILE ends in .json or .jsonl.",
+        ),
+    ] = None,
     key: Annotated[str | None, typer.Option(help="For records without a key of their own.")] = None,
     subject: Annotated[
         str | None, typer.Option(help="Subject of records without one of their own; else TOPIC.")
@@ -76,9 +80,10 @@ def produce(
     """Publish each line as a record.
 
     Stops at a broken line and names it: everything before it is published, nothing after it.
-    With --input jsonl it takes what `consume -o jsonl` prints.
+    With --input jsonl, or a FILE of that name, it takes what `consume -o jsonl` prints.
     """
     settings = settings_of(context)
+    input_format = wanted or format_of(path)
     fields = Fields(payload=payload_field, key=key_field, subject=subject_field)
     if input_format is InputFormat.LINES and fields != Fields():
         raise typer.BadParameter("fields are for --input jsonl; here a line is the payload.")

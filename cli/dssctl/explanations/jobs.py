@@ -60,6 +60,14 @@ JOBS = {
         Python that PYSPARK_PYTHON names there needs protobuf, grpcio, pyarrow and xxhash, and the
         minor version of the driver's. The job is as it was, nothing was published by the chunks
         under way, and another driver goes on with it.""",
+    "DSS7050": """An error came up in a driver that has no words of its own: a mistake in the
+        driver, or no memory. It begins anew behind the last chunk that was published, some times,
+        and then the job fails, so that whoever waits for it hears of it. What was published stays.
+        The log of the driver has the traces.""",
+    "DSS7051": """The process that was started to drive the job has ended, killed for instance,
+        and no other one has taken the job. Nothing is lost: the job is as it was with the last
+        chunk that was published, and another driver goes on. The command that made it has stopped
+        waiting, because nothing would come.""",
     "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
         something. The report has each finding with its first places; the topic was not changed.""",
 }

@@ -271,3 +271,25 @@ class ExecutorIncomplete(DssError):
     )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class DriverCrashed(DssError):
+    """A driver met an error that nobody expected, each time. Fields: job, attempts, reason."""
+
+    code = "DSS7050"
+    sentence = "The driver of job {job} crashed {attempts} times, at last by {reason}."
+    hint = "Its log has the trace: dssctl jobs logs {job}; please report it with dssctl version."
+    grpc_status = "UNKNOWN"
+    exit_code = ExitCode.FAILED
+
+
+@registered
+class DriverEnded(DssError):
+    """The driver of a job that is waited for ended before the job did. Fields: job, how."""
+
+    code = "DSS7051"
+    sentence = "The job {job} is not done, and its driver {how}."
+    hint = "See why: dssctl jobs logs {job}; another driver goes on: dssctl jobs drive {job}"
+    grpc_status = "ABORTED"
+    exit_code = ExitCode.FAILED

@@ -389,11 +389,21 @@ def _chunks_of_inputs(change: CreateJob) -> tuple[PlannedChunk, ...]:
     )
 
 
+_PUBLISHES = ", and publishes them in their order"
+_THEN = {
+    JobKind.AUDIT: "",
+    JobKind.EXPORT: ", and writes them to files, those of each stream in order",
+    JobKind.BACKFILL: _PUBLISHES,
+    JobKind.REPLAY: _PUBLISHES,
+    JobKind.TRANSFORM: _PUBLISHES,
+}
+"""What a job does with what it reads."""
+
+
 def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:
     chunks = counted(len(manifest.chunks), "chunk")
     size = f"{counted(manifest.records, 'record')}, about {counted(manifest.bytes, 'byte')}"
-    then = "" if change.kind == JobKind.AUDIT else ", and publishes them in their order"
-    effects = [f"It reads at most {size}, in {chunks}{then}."]
+    effects = [f"It reads at most {size}, in {chunks}{_THEN[JobKind(change.kind)]}."]
     speed = change.rate_bytes_s or STATED_BYTES_S
     seconds = -(-manifest.bytes // speed)
     least = "at least" if change.rate_bytes_s else "about"
