@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 from dss_core.progress import Progress, Ranges, normalised
 from dssd.limits import DAMAGED_RANGES_MAX
-from dssd.machines.attempts import Attempts, merged_attempts
-
-Rests = Attempts
-"""Of unacked records that rest: (start, end, due in wall-clock milliseconds)."""
+from dssd.machines.attempts import Attempts, Rests, merged_attempts
 
 
 class Counts(NamedTuple):

@@ -178,10 +178,11 @@ def no_members(asked: Asked) -> Reason:
 
 
 def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
-    for start, end, due_ms in view.fate.rests:
-        if start <= offset < end and due_ms > now.wall_ms:
-            told = f"A user refused it; it comes again in {text_of_span(due_ms - now.wall_ms)}."
-            return Reason("resting", told, until_ms=due_ms)
+    for start, end, due in view.fate.rests:
+        if start <= offset < end and due.at_ms > now.wall_ms:
+            left_ms = min(due.at_ms - now.wall_ms, due.delay_ms)
+            told = f"A user refused it; it comes again in {text_of_span(left_ms)}."
+            return Reason("resting", told, until_ms=now.wall_ms + left_ms)
     return None
 
 

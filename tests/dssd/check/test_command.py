@@ -283,6 +283,7 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
             failures=b"",
             doubts=b"",
             rests=b"",
+            rest_delays=b"",
             damaged=b"",
             acked_count=0,
             filtered_count=0,

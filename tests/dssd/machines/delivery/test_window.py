@@ -6,7 +6,7 @@ from dss_core.ids import StreamId
 from dss_core.limits import CREDIT_RECORDS
 from dss_core.progress import Progress, total
 from dssd.limits import ISOLATE_AFTER_DOUBTS, REPORT_INTERVAL_MS
-from dssd.machines.attempts import Attempts
+from dssd.machines.attempts import Attempts, Due
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -697,7 +697,7 @@ def test_a_delay_that_a_user_chose_goes_along_with_the_stream() -> None:
     client.install(1, Stream([4]), wall_ahead_ms=1_000_000)
     client.feed(Settle(1, naks=(Nak(1, 2, 30_000), Nak(2, 3, 999)), frontier=4), Closing())
     rests = client.reports[1].fate.rests
-    assert rests == ((1, 2, 1_030_000),)
+    assert rests == ((1, 2, Due(1_030_000, 30_000)),)
     after = Client()
     after.install(1, Stream([4]), frontier=4, rests=rests, wall_ahead_ms=1_020_000)
     assert after.take() == [(((0, 1), (2, 4)), True, 2)]
@@ -1179,7 +1179,7 @@ def test_a_suspect_that_rests_comes_once_after_its_rest() -> None:
         frontier=4,
         attempts=((1, 2, 5),),
         doubts=((1, 2, 5),),
-        rests=((1, 2, 1_020_000),),
+        rests=((1, 2, Due(1_020_000, 20_000)),),
         wall_ahead_ms=1_000_000,
     )
     client.feed(Settle(1, ((0, 1), (2, 4)), frontier=4))
