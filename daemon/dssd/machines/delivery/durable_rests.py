@@ -1,10 +1,11 @@
-"""Rests that outlive the grant: what a user refused with a delay of its own.
+"""Rests that outlive the grant: what a user refused with a delay, and what comes alone.
 
-The daemon's own back-off ends with the grant; a delay that a user chose does not. Invariants: the
-ranges are disjoint, each is told until its time has come, and none rests for longer than was asked
-for, though the wall clock was set back since. Where it was set forward they come early: by the
-times alone nobody can tell that from a daemon that was down. Times are the machine's; reports carry
-wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life of the grant.
+The daemon's own back-off ends with the grant. A delay that a user chose does not, nor does the rest
+of a record that several clients vanished with: it would begin anew with each of them. Invariants:
+the ranges are disjoint, each is told until its time has come, and none rests for longer than was
+asked for, though the wall clock was set back since. Where it was set forward they come early: by
+the times alone nobody can tell that from a daemon that was down. Times are the machine's; reports
+carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life of the grant.
 """
 
 from collections.abc import Iterator
