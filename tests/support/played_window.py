@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, clipped, complement, normalised, without
-from dssd.machines.attempts import Attempts
+from dssd.machines.attempts import Attempts, Rests
 from dssd.machines.delivery.events import (
     ChunkRead,
     Deliver,
@@ -119,7 +119,7 @@ class Client:
         attempts: Attempts = (),
         suspect_end: int = 0,
         ack_wait_ms: int = ACK_WAIT_MS,
-        rests: Attempts = (),
+        rests: Rests = (),
         doubts: Attempts = (),
         wall_ahead_ms: int = 0,
         stall: bool = False,

@@ -166,7 +166,7 @@ class TopicCheck:
     def _report_bytes(self, path: Path, content: SegmentContent, watermark: int) -> None:
         if content.header_reason:
             self._report.damage(path, f"its header: {content.header_reason}")
-        for bad in content.bad:
+        for bad in content.damaged(watermark):
             what = f"bytes {bad.start}..{bad.end} are no whole frame"
             if self._ceilings and bad.start >= watermark:
                 self._report.note(path, f"{what}: they were not synced when the power went")

@@ -1,7 +1,8 @@
 """The bans of a group: rows by the wall clock, and what its leader makes of them.
 
 Invariant: while a daemon runs, a ban lasts by the monotonic clock, so a jump of the wall clock ends
-none; over a restart only the stored wall time is known, and a ban then lasts `BAN_MS_MAX` at most.
+none; over a restart only the stored wall time is known, and a ban then lasts no longer than was
+asked for, though the clock was set back.
 This module does not know what a ban keeps a client from.
 """
 
@@ -28,7 +29,7 @@ class Clocks(Protocol):
 
 def ban_of(row: BanRow, clock: Clocks) -> Ban:
     """The ban as a leader of this daemon knows it."""
-    left_ms = min(row.until_ms - clock.wall_ms(), BAN_MS_MAX)
+    left_ms = min(row.until_ms - clock.wall_ms(), row.lasts_ms or BAN_MS_MAX)
     return Ban(row.client_id, row.until_ms, clock.now_ms() + left_ms)
 
 

@@ -6,7 +6,8 @@ Invariant: each `unpacked_` function gives back what its `packed_` function was 
 import struct
 
 from dss_core.progress import Progress, Ranges
-from dssd.machines.attempts import Attempts
+from dssd.limits import NAK_DELAY_MS_MAX
+from dssd.machines.attempts import Attempts, Due, Rests
 from dssd.machines.fate import Counts, Fate
 from dssd.store.rows import ProgressRow
 
@@ -35,12 +36,32 @@ def unpacked_attempts(packed: bytes) -> Attempts:
     return tuple(zip(values[::3], values[1::3], values[2::3], strict=True))
 
 
+def packed_rests(rests: Rests) -> bytes:
+    """Triples (start, end, due); their delays are `packed_delays`."""
+    return packed_attempts(tuple((start, end, due.at_ms) for start, end, due in rests))
+
+
+def packed_delays(rests: Rests) -> bytes:
+    """The delay of each entry of `packed_rests`."""
+    return _packed([due.delay_ms for _, _, due in rests])
+
+
+def unpacked_rests(packed: bytes, delays: bytes) -> Rests:
+    """What `packed_rests` and `packed_delays` wrote; a row of an older format has no delays."""
+    entries = unpacked_attempts(packed)
+    known = _unpacked(delays) or (NAK_DELAY_MS_MAX,) * len(entries)
+    return tuple(
+        (start, end, Due(at_ms, delay_ms))
+        for (start, end, at_ms), delay_ms in zip(entries, known, strict=True)
+    )
+
+
 def fate_of(row: ProgressRow) -> Fate:
     """The fate of records in a row."""
     return Fate(
         unpacked_attempts(row.failures),
         unpacked_attempts(row.doubts),
-        unpacked_attempts(row.rests),
+        unpacked_rests(row.rests, row.rest_delays),
         unpacked_ranges(row.damaged),
         Counts(
             row.acked_count,

@@ -16,7 +16,9 @@ from dss_core.ids import StreamId
 from dssd.leaders.progress_columns import (
     fate_of,
     packed_attempts,
+    packed_delays,
     packed_ranges,
+    packed_rests,
     progress_of,
     unpacked_attempts,
     unpacked_ranges,
@@ -268,7 +270,7 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         cursor_generation=record.cursor_generation,
         failures=packed_attempts(fate.failures),
         doubts=packed_attempts(fate.doubts),
-        rests=packed_attempts(fate.rests),
+        rests=packed_rests(fate.rests),
         damaged=packed_ranges(fate.damaged),
         acked_count=fate.counts.acked,
         filtered_count=fate.counts.filtered,
@@ -276,6 +278,7 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         damaged_count=fate.counts.damaged,
         moved_count=fate.counts.moved,
         marked_below=record.marked_below,
+        rest_delays=packed_delays(fate.rests),
     )
 
 

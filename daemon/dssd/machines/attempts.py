@@ -3,11 +3,13 @@
 An *attempt* is a hand-out of a record to the user that is known or in doubt; a *failure* is an
 attempt that surely failed because of this record. Reports of one stream may come late or doubled,
 and a count never goes down; so two reports are merged by taking the higher count of each record.
+When a record that rests is due is kept and merged in the same way: the later time is the higher.
 Invariant: entries are sorted and disjoint, have a count of at least 1, and cover no acknowledged
 offset.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from dss_core.progress import Progress, complement
 
@@ -16,14 +18,34 @@ Attempts = tuple[Entry, ...]
 """Of unacked records: (start, end, count), sorted, disjoint, count at least 1."""
 
 
-def merged_attempts(mine: Attempts, other: Attempts, progress: Progress) -> Attempts:
+class Due(NamedTuple):
+    """When a record that rests comes again. The later one is greater."""
+
+    at_ms: int
+    """By the wall clock as it was when the record was refused."""
+    delay_ms: int
+    """What was asked for: it never rests for longer, whatever became of the clock."""
+
+
+Rests = tuple[tuple[int, int, Due], ...]
+"""Of unacked records that rest: (start, end, due), sorted, disjoint."""
+
+Count = TypeVar("Count", int, Due)
+CountOf = tuple[int, int, Count]
+
+
+def merged_attempts(
+    mine: tuple[CountOf[Count], ...], other: tuple[CountOf[Count], ...], progress: Progress
+) -> tuple[CountOf[Count], ...]:
     """The higher count of each record that the progress leaves unacknowledged."""
     if mine is other or mine == other or not (mine and other):
         return unacked_attempts(mine or other, progress)
     return unacked_attempts(_joined(mine, other), progress)
 
 
-def _joined(mine: Attempts, other: Attempts) -> Iterator[Entry]:
+def _joined(
+    mine: tuple[CountOf[Count], ...], other: tuple[CountOf[Count], ...]
+) -> Iterator[CountOf[Count]]:
     """One step an entry where the two say the same, as they mostly do: both may have thousands."""
     of_mine, of_other = iter(mine), iter(other)
     left, right = next(of_mine, None), next(of_other, None)
@@ -43,8 +65,8 @@ def _joined(mine: Attempts, other: Attempts) -> Iterator[Entry]:
         else:
             start, end = left[0], min(left[1], right[1])
             yield start, end, max(left[2], right[2])
-            left = (end, *left[1:]) if end < left[1] else next(of_mine, None)
-            right = (end, *right[1:]) if end < right[1] else next(of_other, None)
+            left = (end, left[1], left[2]) if end < left[1] else next(of_mine, None)
+            right = (end, right[1], right[2]) if end < right[1] else next(of_other, None)
     if left is not None:
         yield left
     if right is not None:
@@ -53,9 +75,11 @@ def _joined(mine: Attempts, other: Attempts) -> Iterator[Entry]:
     yield from of_other
 
 
-def unacked_attempts(entries: Iterable[Entry], progress: Progress) -> Attempts:
+def unacked_attempts(
+    entries: Iterable[CountOf[Count]], progress: Progress
+) -> tuple[CountOf[Count], ...]:
     """The entries without what is acknowledged; neighbours of one count are joined."""
-    kept: list[Entry] = []
+    kept: list[CountOf[Count]] = []
     floor, ranges = progress.floor, progress.ranges
     at = 0
     for start, end, count in entries:
@@ -72,7 +96,7 @@ def unacked_attempts(entries: Iterable[Entry], progress: Progress) -> Attempts:
     return tuple(kept)
 
 
-def _keep(kept: list[Entry], start: int, end: int, count: int) -> None:
+def _keep(kept: list[CountOf[Count]], start: int, end: int, count: Count) -> None:
     if kept and kept[-1][1] == start and kept[-1][2] == count:
         kept[-1] = (kept[-1][0], end, count)
     else:

@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 from dss_core.progress import Progress, Ranges, normalised
 from dssd.limits import DAMAGED_RANGES_MAX
-from dssd.machines.attempts import Attempts, merged_attempts
-
-Rests = Attempts
-"""Of unacked records that rest: (start, end, due in wall-clock milliseconds)."""
+from dssd.machines.attempts import Attempts, Rests, merged_attempts
 
 
 class Counts(NamedTuple):
@@ -57,7 +54,7 @@ class Fate:
     """How often a client vanished, or did not answer a revoke, while the unacked record was out
     with it: it may have died of the record."""
     rests: Rests = ()
-    """Unacked records that a user asked for again not before a time."""
+    """Unacked records that come again not before a time: a user said so, or they come alone."""
     damaged: Ranges = ()
     """Offsets that the group passed over because they are confirmed damaged; the newest ones."""
     counts: Counts = NO_COUNTS

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dss_core.progress import covers
 from dss_core.times import text_of_ms, text_of_span
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.delivery.standing import Hindrance, Place, Standing
 from dssd.machines.leader.events import LeaderView, StreamView
 from dssd.machines.messages import Stall
@@ -178,10 +179,18 @@ def no_members(asked: Asked) -> Reason:
 
 
 def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
-    for start, end, due_ms in view.fate.rests:
-        if start <= offset < end and due_ms > now.wall_ms:
-            told = f"A user refused it; it comes again in {text_of_span(due_ms - now.wall_ms)}."
-            return Reason("resting", told, until_ms=due_ms)
+    for start, end, due in view.fate.rests:
+        if start <= offset < end and due.at_ms > now.wall_ms:
+            left_ms = min(due.at_ms - now.wall_ms, due.delay_ms)
+            suspects = [each for each in view.fate.doubts if each[2] >= ISOLATE_AFTER_DOUBTS]
+            alone = any(low <= offset < high for low, high, _ in suspects)
+            why = (
+                "Clients vanished with it; it comes alone"
+                if alone
+                else "A user refused it; it comes"
+            )
+            told = f"{why} again in {text_of_span(left_ms)}."
+            return Reason("resting", told, until_ms=now.wall_ms + left_ms)
     return None
 
 

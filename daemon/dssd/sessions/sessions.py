@@ -159,7 +159,8 @@ class Sessions:
         self._end_all()
         # A session whose row was not written counts as disconnected when the daemon starts.
         with suppress(DiskFull):
-            await self._write_closed()
+            while self._closed:
+                await self._write_closed()
 
     @property
     def held_bytes(self) -> int:
@@ -392,15 +393,18 @@ class Sessions:
             self.detach(session)
 
     async def _keep(self) -> None:
-        """Write the rows of disconnected sessions, and discard expired ones."""
+        """Write the rows of disconnected sessions, and discard expired ones.
+
+        In turns, however many come: who never ends to close keeps no expired session here.
+        """
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._next_expiry_s()):
                     await self._changed.wait()
             self._changed.clear()
             try:
-                await self._write_closed()
                 await self.discard_expired()
+                await self._write_closed()
                 await self._discard_left()
             except DiskFull:
                 # Nothing is lost: it is tried again until the disk has room.
@@ -419,15 +423,16 @@ class Sessions:
             self._expiries.set(client_id, known.expires_at_ms)
 
     async def _write_closed(self) -> None:
-        while self._closed:
-            # Locks are always taken in one order, so that there is no deadlock.
-            chosen = list(islice(self._closed, CLOSED_ROWS_MAX))
-            async with AsyncExitStack() as locks:
-                await self._lock(locks, chosen)
-                closed = [self._closed[each] for each in chosen if each in self._closed]
-                await self._write_down(closed)
-                for known in closed:
-                    self._closed.pop(known.row.client_id, None)
+        """Some of them; the keeper comes back for the others."""
+        chosen = list(islice(self._closed, CLOSED_ROWS_MAX))
+        async with AsyncExitStack() as locks:
+            await self._lock(locks, chosen)
+            closed = [self._closed[each] for each in chosen if each in self._closed]
+            await self._write_down(closed)
+            for known in closed:
+                self._closed.pop(known.row.client_id, None)
+        if self._closed:
+            self._changed.set()
 
     async def _write_down(self, closed: list[_Known]) -> None:
         rows = [(known.row, known.version) for known in closed]

@@ -308,6 +308,9 @@ class ProgressRow(Row):
     """How many more operators passed over than they reopened; negative where it is fewer."""
     marked_below: int = 0
     """Unacked records below it were perhaps handed out before an operator moved the cursor."""
+    rest_delays: bytes = b""
+    """How long each entry of ``rests`` was to rest, in milliseconds: little-endian u64. Empty in
+    rows of a format before 10 that were not written since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +413,8 @@ class BanRow(Row):
     until_ms: int
     number: int
     """Of the operation."""
+    lasts_ms: int | None = None
+    """How long it was to last; unknown in rows of a format before 10."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,14 @@ def add_schedules(db: "sqlite_utils.Database") -> None:
     _add_tables(db, _SCHEDULE_TABLES)
 
 
+def add_asked_delays(db: "sqlite_utils.Database") -> None:
+    """Add how long rests and bans were to last, beside when they end."""
+    db.execute("ALTER TABLE progress ADD COLUMN rest_delays BLOB NOT NULL DEFAULT x''")
+    fill(db.conn, "progress")
+    db.execute("ALTER TABLE bans ADD COLUMN lasts_ms INTEGER")
+    fill(db.conn, "bans")
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -261,6 +269,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_operations,
     add_schedules,
     add_jobs,
+    add_asked_delays,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -27,7 +27,8 @@ def rot(cycle: PowerCycle, act: Rot) -> None:
                 continue
             at = HEADER_BYTES + item.position
             if at <= offset < at + len(item.frame):
-                cycle.tell(FrameHit(bodies[item.frame[FRAME_HEADER_BYTES:]].number))
+                number = bodies[item.frame[FRAME_HEADER_BYTES:]].number
+                cycle.tell(FrameHit(number, in_header=offset < at + FRAME_HEADER_BYTES))
     cycle.tell(Rotten(path.name))
     content[offset] ^= 1 << act.bit
     with path.open("r+b") as file:

@@ -104,6 +104,8 @@ class FrameHit:
     """Bit rot changed its bytes: it need not be readable any more."""
 
     number: int
+    in_header: bool = False
+    """Nothing tells its offsets any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,8 @@ class Ledger:
     refused: dict[int, str] = field(default_factory=dict)
     """Frames that are not there, and why."""
     hit: set[int] = field(default_factory=set)
+    nameless: set[int] = field(default_factory=set)
+    """Those of them that were hit in their headers."""
     ever_hit: set[int] = field(default_factory=set)
     """Of these it is not known which copy was hit."""
     rotten: set[str] = field(default_factory=set)
@@ -298,8 +302,10 @@ class Ledger:
                 self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))
             case FrameRefused(number, why):
                 self._learn_refusal(number, why)
-            case FrameHit(number):
+            case FrameHit(number, in_header):
                 self.hit.add(number)
+                if in_header:
+                    self.nameless.add(number)
                 self.ever_hit.add(number)
 
     def _learn_refusal(self, number: int, why: str) -> None:
@@ -319,6 +325,7 @@ class Ledger:
         self.lapsed.discard(number)
         self.places[number] = place
         self.hit.discard(number)
+        self.nameless.discard(number)
 
     def _learn_forgotten(self, frame: Frame) -> None:
         named = frame.producer % PRODUCERS

@@ -11,7 +11,7 @@ times     append times of a stream never fall, whatever the clock did
 dense     every offset of a stream has its record, or is reported as damaged for a reason; a power
           loss may have taken records of topics that answer before a sync
 starts    what was trimmed stays trimmed, and nothing else is
-offsets   a stream does not end below an offset that was given
+offsets   a stream does not end below an offset that was given, but for frames hit in their headers
 topics    topics that were made are there, those that were removed are gone
 reports   a start sets aside or calls damaged only what a crash explains
 files     each segment file has its row, each row its file; nothing bad is deleted
@@ -188,8 +188,8 @@ class _Stream:
         low, high = ledger.starts_min.get(stream, 0), ledger.starts_max.get(stream, 0)
         if not low <= found.start <= high:
             yield "starts", f"it starts at {found.start}, not in {low}..{high}"
-        hit = any(ledger.frames[number].stream == stream for number in ledger.hit)
-        if found.end < ledger.ends_min.get(stream, 0) and not hit:
+        nameless = any(ledger.frames[number].stream == stream for number in ledger.nameless)
+        if found.end < ledger.ends_min.get(stream, 0) and not nameless:
             yield "offsets", f"it ends at {found.end}, but was at {ledger.ends_min[stream]}"
         if found.stuck_at is not None:
             yield "dense", f"a read makes no progress at {found.stuck_at}"

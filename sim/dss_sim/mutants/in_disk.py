@@ -112,6 +112,13 @@ IN_DISK = (
         """,
     ),
     OnDisk(
+        "bad newest frame taken for torn",
+        "the newest frame of a file is given up though its header tells which offsets it had",
+        "SegmentContent.damaged",
+        "bad.start < promised or bad.header is not None",
+        "bad.start < promised",
+    ),
+    OnDisk(
         "torn frame taken as whole",
         "of the last frame of a file only the head is checked",
         "_Scan._bad_frame_here",

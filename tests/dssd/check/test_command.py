@@ -113,6 +113,13 @@ def test_a_torn_tail_is_noted_and_no_damage(killed: Path, capsys: Capture) -> No
     assert "a torn tail of " in capsys.readouterr().out
 
 
+def test_a_bad_newest_frame_of_full_length_is_damage(killed: Path, capsys: Capture) -> None:
+    newest = segments(killed)[-1]
+    flip(newest, newest.stat().st_size - 1)
+    assert check(killed) == ExitCode.FAILED
+    assert re.search(r"damage: log/.*seg: bytes \d+\.\.\d+ are no whole", capsys.readouterr().out)
+
+
 def test_what_an_earlier_start_set_aside_is_listed(stopped: Path, capsys: Capture) -> None:
     folder = stopped / "log" / "quarantine"
     folder.mkdir()
@@ -283,6 +290,7 @@ def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> No
             failures=b"",
             doubts=b"",
             rests=b"",
+            rest_delays=b"",
             damaged=b"",
             acked_count=0,
             filtered_count=0,

@@ -5,15 +5,17 @@ from hypothesis import strategies as st
 
 from dss_core.progress import Progress, normalised
 from dssd.limits import DAMAGED_RANGES_MAX
+from dssd.machines.attempts import Due
 from dssd.machines.fate import NO_FATE, Counts, Fate
 
 OFFSETS = st.integers(0, 20)
 ENTRIES = st.lists(st.tuples(OFFSETS, st.integers(1, 3)), max_size=4, unique_by=lambda e: e[0]).map(
     lambda found: tuple((at, at + 1, count) for at, count in sorted(found))
 )
+RESTS = ENTRIES.map(lambda found: tuple((*at, Due(count, 4 - count)) for *at, count in found))
 RANGES = st.lists(st.tuples(OFFSETS, OFFSETS), max_size=3).map(normalised)
 COUNTS = st.builds(Counts, OFFSETS, OFFSETS, OFFSETS, OFFSETS)
-FATES = st.builds(Fate, ENTRIES, ENTRIES, ENTRIES, RANGES, COUNTS)
+FATES = st.builds(Fate, ENTRIES, ENTRIES, RESTS, RANGES, COUNTS)
 NOTHING = Progress(0)
 
 
@@ -34,15 +36,17 @@ def test_the_order_of_reports_does_not_matter(one: Fate, two: Fate, three: Fate)
 
 
 def test_what_is_acknowledged_neither_failed_nor_rests() -> None:
-    known = Fate(failures=((0, 4, 2),), rests=((1, 3, 99),))
-    assert known.merged(NO_FATE, Progress(2)) == Fate(failures=((2, 4, 2),), rests=((2, 3, 99),))
+    known = Fate(failures=((0, 4, 2),), rests=((1, 3, Due(99, 1)),))
+    assert known.merged(NO_FATE, Progress(2)) == Fate(
+        failures=((2, 4, 2),), rests=((2, 3, Due(99, 1)),)
+    )
 
 
 def test_the_later_time_of_a_rest_and_the_higher_counts_win() -> None:
-    one = Fate(rests=((1, 2, 50),), counts=Counts(acked=5, lost=1))
-    two = Fate(rests=((1, 2, 70),), counts=Counts(acked=3, lost=2))
+    one = Fate(rests=((1, 2, Due(50, 9)),), counts=Counts(acked=5, lost=1))
+    two = Fate(rests=((1, 2, Due(70, 3)),), counts=Counts(acked=3, lost=2))
     merged = one.merged(two, NOTHING)
-    assert merged.rests == ((1, 2, 70),)
+    assert merged.rests == ((1, 2, Due(70, 3)),)
     assert merged.counts == Counts(acked=5, lost=2)
 
 

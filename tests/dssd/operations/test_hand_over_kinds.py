@@ -250,7 +250,7 @@ async def test_a_banned_client_stays_out_until_the_eviction_is_taken_back(works:
     members = await shared(works, "ann", "bob")
     row = await works.apply(Evict("billing", "ann", ban_ms=60_000))
     [ban] = [found.row for found in await works.plant.store.scan(BanRow)]
-    assert (ban.client_id, ban.number) == ("ann", row.number)
+    assert (ban.client_id, ban.number, ban.lasts_ms) == ("ann", row.number, 60_000)
     again = Answering(works.plant, members["ann"].group, "ann 2", session="ann", client_id="ann")
     again.begin()
     told = await again.next(Invalidate)

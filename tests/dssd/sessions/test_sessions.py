@@ -1,7 +1,7 @@
 """Sessions over a real log, store and real leaders, without a network."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -90,6 +90,27 @@ class SlowStore(MemoryStore):
     def hold(self) -> None:
         self.made.clear()
         self.may_answer.clear()
+
+
+class ChurnedStore(MemoryStore):
+    """While it commits the row of a session, another session closes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts = 0
+        self.closing: Callable[[], None] = lambda: None
+        self.left_at_delete: list[int] = []
+
+    async def commit(
+        self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        if any(isinstance(each, Put) and isinstance(each.row, SessionRow) for each in writes):
+            self.puts += 1
+            self.closing()
+        if any(isinstance(each, Delete) and each.kind is SessionRow for each in writes):
+            rows = [found.row for found in await self.scan(SessionRow)]
+            self.left_at_delete.append(sum(row.disconnected_at_ms is None for row in rows))
+        return await super().commit(writes, preconditions)
 
 
 class FullStore(MemoryStore):
@@ -681,6 +702,23 @@ async def test_a_session_expires_after_its_grace(plant: Plant) -> None:
     assert plant.groups.groups() == ()
     assert await plant.store.scan(SubscriptionRow) == []
     assert await plant.store.scan(SessionRow) == []
+
+
+async def test_sessions_expire_though_others_close_without_end(tmp_path: Path) -> None:
+    plant = Plant(tmp_path / "log", store := ChurnedStore())
+    clock = plant.clock = LateClock()
+    await plant.start()
+    async with opened_hall(plant) as hall:
+        sessions = [await hall.sessions.attach(Opening(f"c{n}")) for n in range(20)]
+        hall.sessions.detach(sessions.pop())
+        await until(lambda: store.puts == 21)
+        clock.late_ms = 10_001
+        store.closing = lambda: hall.sessions.detach(sessions.pop()) if sessions else None
+        store.closing()
+        await until(lambda: bool(store.left_at_delete))
+        assert store.left_at_delete[0] > 10
+    await plant.stop()
+    await store.close()
 
 
 async def test_an_expiry_meets_a_removal_by_an_operator(plant: Plant) -> None:

@@ -12,9 +12,9 @@ are. What is found, compared with W, decides::
     whole frames, ending at W                    reopened for appends
     whole frames above W                         copied to a new file; the old one ends at W
     bad bytes above W, no whole frame after      torn tail: the same; the bad bytes are not copied
-    bad bytes below W, or whole frames after     damage: the old file ends at W, whole frames above
-                                                 are copied, the gap in the offsets shows as
-                                                 damaged; never cut, never deleted
+    bad bytes below W, or whole frames after,    damage: the old file ends at W, whole frames above
+    or a bad frame of full length whose header   are copied, the gap in the offsets shows as
+    is whole                                     damaged; never cut, never deleted
     file missing, or ends below W                damage: sealed as it is, reported
 
 Frames above W are copied because the page cache may hold bytes that the disk does not have. An old
@@ -66,7 +66,8 @@ class Outcome(Enum):
     TAIL = "tail"
     """There are bytes above the watermark, torn or not: whole frames are copied to a new file."""
     DAMAGED = "damaged"
-    """Bad bytes where good ones were promised, or between good ones: it takes no more frames."""
+    """Bad bytes where good ones were promised, or between good ones, or where the offsets are known
+    of a frame that may have been acknowledged: it takes no more frames."""
 
 
 def judge(content: SegmentContent | None, watermark: int) -> Outcome:
@@ -78,7 +79,7 @@ def judge(content: SegmentContent | None, watermark: int) -> Outcome:
         return Outcome.NEVER_BEGUN if nothing else Outcome.DAMAGED
     if content.size < watermark:
         return Outcome.DAMAGED
-    if any(bad.start < max(watermark, content.good_end) for bad in content.bad):
+    if content.damaged(watermark):
         return Outcome.DAMAGED
     return Outcome.TAIL if content.size > watermark else Outcome.WHOLE
 
@@ -110,8 +111,8 @@ def size_of(path: Path) -> int:
 
 
 def losses_in(segment: SegmentId, content: SegmentContent, watermark: int) -> list[LostBytes]:
-    """The bad bytes of a damaged segment, and the bytes missing below its watermark."""
-    lost = list(content.bad)
+    """The damaged bytes of a segment, and the bytes missing below its watermark."""
+    lost = content.damaged(watermark)
     if content.size < watermark:
         lost.append(BadBytes(content.size, watermark, None))
     return [

@@ -137,19 +137,24 @@ class Outcomes:
         await asyncio.to_thread(unlink_segments, self._paths, [old])
 
     async def seal(
-        self, row: SegmentRow, content: SegmentContent, claims: Sequence[Claim] = ()
+        self,
+        row: SegmentRow,
+        content: SegmentContent,
+        claims: Sequence[Claim] = (),
+        size: int | None = None,
     ) -> Segment:
         """Seal a file whose frames are all below its watermark."""
         runs, frames = content.kept, content.frames_kept
         _claim(runs, claims)
+        size = content.size if size is None else size
         try:
-            segment = await self._indexed(row, content.size, runs, frames)
+            segment = await self._indexed(row, size, runs, frames)
             if row.state == "active":
                 await self._store.commit([Put(segment.row("sealed", segment.size))])
         except (DiskFull, OSError) as error:
             if not is_full(error):
                 raise
-            return await self._unsealed(row, content, content.size)
+            return await self._unsealed(row, content, size)
         return segment
 
     async def seal_damaged(self, damaged: Damaged, claims: Sequence[Claim]) -> list[Segment]:
@@ -161,7 +166,10 @@ class Outcomes:
         reason = damage(content, damaged.watermark, may_be_lost=self._may_be_lost)
         if not content.above:
             self._report(self._paths.segment(row_id(row)), reason)
-            return [await self.seal(row, content, claims)]
+            # With its bad frames, so that an index that is made anew finds their offsets too.
+            ends = [bad.end for bad in content.damaged(damaged.watermark)]
+            size = min(content.size, max(damaged.watermark, content.kept_end, *ends, 0))
+            return [await self.seal(row, content, claims, size)]
         try:
             return await self._moved_from_damaged(damaged, claims, reason)
         except (DiskFull, OSError) as error:
@@ -233,7 +241,8 @@ def damage(content: SegmentContent, watermark: int, *, may_be_lost: bool) -> str
         return f"damaged header: {content.header_reason}"
     if content.size < watermark:
         return f"it ends at byte {content.size}, below its watermark {watermark}"
-    places = ", ".join(f"{bad.start}..{bad.end}" for bad in content.bad[:DAMAGED_PLACES_TOLD_MAX])
-    if may_be_lost and all(bad.start >= watermark for bad in content.bad):
+    bad_bytes = content.damaged(watermark)
+    places = ", ".join(f"{bad.start}..{bad.end}" for bad in bad_bytes[:DAMAGED_PLACES_TOLD_MAX])
+    if may_be_lost and all(bad.start >= watermark for bad in bad_bytes):
         return f"lost with the power: bytes {places} were not synced"
     return f"damaged bytes: {places}"

@@ -5,7 +5,9 @@ start reads tens of thousands.
 
 Invariant: the offsets of a frame never lie below the end of its stream, even if retention removed
 records meanwhile; a frame that breaks this counts as bad bytes. A bad frame below the watermark
-counts as sent by its producer. This module must not decide about a file: `judge_segment` does.
+counts as sent by its producer. Above it, a header counts only if the file has its frame in full
+length: one that is cut off was never acknowledged. This module must not decide about a file:
+`judge_segment` does.
 """
 
 import os
@@ -56,6 +58,11 @@ class SegmentContent:
     def torn_bytes(self) -> int:
         """Bytes after the last whole frame."""
         return max(0, self.size - self.good_end)
+
+    def damaged(self, watermark: int) -> list[BadBytes]:
+        """Bad bytes that may have held what was acknowledged; the others are a torn tail."""
+        promised = max(watermark, self.good_end)
+        return [bad for bad in self.bad if bad.start < promised or bad.header is not None]
 
     @property
     def above_bytes(self) -> int:
@@ -166,9 +173,21 @@ class _Scanned:
             if isinstance(item, FrameSpan):
                 self._take(item)
                 continue
+            if item.start >= self._watermark and not self._names_offsets(item):
+                item = BadBytes(item.start, item.end, None)
             content.bad.append(item)
             if item.header is not None and item.start < self._watermark:
                 _count_as_sent(self._topic.producers, item.header)
+
+    def _names_offsets(self, bad: BadBytes) -> bool:
+        """Whether it is a frame in its full length, of offsets that its stream goes on with."""
+        header, ends = bad.header, self._topic.ends
+        return (
+            header is not None
+            and bad.end - bad.start == header.frame_bytes
+            and header.partition < len(ends)
+            and header.base_offset >= ends[header.partition]
+        )
 
     def _take(self, span: FrameSpan) -> None:
         number = 0

@@ -1,16 +1,18 @@
-"""Rests that outlive the grant: what a user refused with a delay of its own.
+"""Rests that outlive the grant: what a user refused with a delay, and what comes alone.
 
-The daemon's own back-off ends with the grant; a delay that a user chose does not. Invariant: the
-ranges are disjoint, and each is told until its time has come. Times are the machine's; reports
+The daemon's own back-off ends with the grant. A delay that a user chose does not, nor does the rest
+of a record that several clients vanished with: it would begin anew with each of them. Invariants:
+the ranges are disjoint, each is told until its time has come, and none rests for longer than was
+asked for, though the wall clock was set back since. Where it was set forward they come early: by
+the times alone nobody can tell that from a daemon that was down. Times are the machine's; reports
 carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life of the grant.
 """
 
 from collections.abc import Iterator
 
 from dss_core.progress import Progress, Ranges, normalised
-from dssd.limits import DURABLE_REST_MS_MIN, NAK_DELAY_MS_MAX
-from dssd.machines.attempts import unacked_attempts
-from dssd.machines.fate import Rests
+from dssd.limits import DURABLE_REST_MS_MIN
+from dssd.machines.attempts import Due, Rests, unacked_attempts
 
 
 class DurableRests:
@@ -20,17 +22,15 @@ class DurableRests:
 
     def __init__(self, granted: Rests, wall_ahead_ms: int, now_ms: int) -> None:
         self._wall_ahead_ms = wall_ahead_ms
-        # Longer than anybody may ask for: the wall clock was set back since.
-        latest_ms = now_ms + NAK_DELAY_MS_MAX
         self._resting = [
-            (start, end, min(due_ms - wall_ahead_ms, latest_ms))
-            for start, end, due_ms in granted
-            if due_ms - wall_ahead_ms > now_ms
+            (start, end, Due(min(due.at_ms - wall_ahead_ms, now_ms + due.delay_ms), due.delay_ms))
+            for start, end, due in granted
+            if due.at_ms - wall_ahead_ms > now_ms
         ]
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """Each range, and when it is due."""
-        return iter(self._resting)
+        return ((start, end, due.at_ms) for start, end, due in self._resting)
 
     def __len__(self) -> int:
         """How many ranges rest."""
@@ -43,12 +43,12 @@ class DurableRests:
     def rest(self, start: int, end: int, now_ms: int, delay_ms: int) -> None:
         """A user refused the range; a short delay is not worth a row."""
         if delay_ms >= DURABLE_REST_MS_MIN:
-            self._resting.append((start, end, now_ms + delay_ms))
+            self._resting.append((start, end, Due(now_ms + delay_ms, delay_ms)))
 
     def wake(self, now_ms: int) -> None:
         """Forget what has rested long enough."""
         if self._resting:
-            self._resting = [each for each in self._resting if each[2] > now_ms]
+            self._resting = [each for each in self._resting if each[2].at_ms > now_ms]
 
     def told(self, progress: Progress) -> Rests:
         """As the group protocol carries them, without what was acknowledged meanwhile."""
@@ -56,7 +56,8 @@ class DurableRests:
             return ()
         return unacked_attempts(
             sorted(
-                (start, end, at_ms + self._wall_ahead_ms) for start, end, at_ms in self._resting
+                (start, end, Due(due.at_ms + self._wall_ahead_ms, due.delay_ms))
+                for start, end, due in self._resting
             ),
             progress,
         )

@@ -2,8 +2,9 @@
 
 There are two kinds. What a user refused under an older grant rests until the time that was chosen.
 And a record that kills its consumer vanishes with it, together with its neighbours: what several
-clients vanished with, and nobody answered for, is a *suspect*. It rests for as long as its attempts
-say and comes *alone*, with no other suspect; the rest of the stream goes on around it.
+clients vanished with, and nobody answered for, is a *suspect*. From the last of them on it rests
+for as long as its doubts say, over all grants, and comes *alone*, with no other suspect; the rest
+of the stream goes on around it.
 
 Invariants: nothing is released before its time, or before the cursor has passed it, so a client's
 frontier stays true. Of the suspects, one is on its way or out at a time. This module does not know
@@ -14,11 +15,18 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Self
 
-from dss_core.progress import Progress, Range, Ranges, complement, normalised
+from dss_core.progress import (
+    Progress,
+    Range,
+    Ranges,
+    clipped,
+    complement,
+    normalised,
+    without,
+)
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.durable_rests import DurableRests
-from dssd.machines.delivery.retry import backoff_ms
 
 Waiting = tuple[int, int, int]
 """Due at, start, end."""
@@ -89,17 +97,16 @@ class HeldBack:
     @classmethod
     def of_grant(cls, rests: DurableRests, doubts: Attempts, now_ms: int) -> Self:
         """What a grant begins with: what rests, and what so many clients vanished with."""
-        # A suspect that rests comes after its rest, and only once.
-        resting = rests.ranges()
-        return cls(
-            ((due_ms, start, end) for start, end, due_ms in rests),
-            (
-                (now_ms + backoff_ms(count), low, high)
-                for start, end, count in doubts
-                if count >= ISOLATE_AFTER_DOUBTS
-                for low, high in complement(resting, start, end)
-            ),
+        suspects = normalised(
+            (start, end) for start, end, count in doubts if count >= ISOLATE_AFTER_DOUBTS
         )
+        # Those without a rest have had it, under the grants before: they are next.
+        waiting = [(now_ms, low, high) for low, high in without(suspects, rests.ranges())]
+        others: list[Waiting] = []
+        for start, end, due_ms in rests:
+            waiting += ((due_ms, low, high) for low, high in clipped(suspects, start, end))
+            others += ((due_ms, low, high) for low, high in complement(suspects, start, end))
+        return cls(others, waiting)
 
     def ranges(self) -> Ranges:
         """The offsets that wait."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from dss_core.progress import Progress, Ranges, clipped, complement, covers, normalised
-from dssd.limits import DOUBT_SHIFT
+from dssd.limits import DOUBT_SHIFT, ISOLATE_AFTER_DOUBTS
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.attempt_counts import AttemptCounts
 from dssd.machines.delivery.frame_plan import Stretch
@@ -188,6 +188,11 @@ class Marking:
     def note_doubt(self, start: int, end: int) -> None:
         """A client vanished with the records."""
         self._doubts.charge(start, end, 0)
+
+    def suspects(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """What of ``[start, end)`` comes alone, and how many clients vanished with it."""
+        segments = self._doubts.segments(start, end, 0)
+        return [each for each in segments if each[2] >= ISOLATE_AFTER_DOUBTS]
 
     def note_failed(self, start: int, end: int) -> None:
         """The last attempt of the records surely failed because of them."""

@@ -153,14 +153,17 @@ class DeliveredStream(StreamSending):
                 self.marking.note_in_doubt(sent.start, sent.end, self.frontier)
         return left
 
-    def end_vanished(self, *, alone: bool) -> list[SentRange]:
+    def end_vanished(self, now_ms: int, *, alone: bool) -> list[SentRange]:
         """The client vanished: it may have died of what was out; returns it.
 
         Alone: nothing else was out with the client, so it vanished because of this.
         """
         left = self.end_unanswered()
+        self.rests.wake(now_ms)
         for sent in left:
             self.marking.note_doubt(sent.start, sent.end)
+            for low, high, doubts in self.marking.suspects(sent.start, sent.end):
+                self.rests.rest(low, high, now_ms, backoff_ms(doubts))
             if alone:
                 self.marking.note_failed(sent.start, sent.end)
         return left

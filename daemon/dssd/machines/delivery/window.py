@@ -235,7 +235,8 @@ class DeliveryWindow:
         """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
         if answered or self._spares or self._share(stream).paused:
             return stream.out.take_all()
-        return stream.end_vanished(alone=False) if self._draining else stream.end_unanswered()
+        now_ms, vanished = self._now_ms, self._draining
+        return stream.end_vanished(now_ms, alone=False) if vanished else stream.end_unanswered()
 
     def _dropped(self, given: Dropped, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -269,7 +270,7 @@ class DeliveryWindow:
         for stream in streams:
             if self._share(stream).paused:
                 continue
-            self._credit_back(stream, stream.end_vanished(alone=alone))
+            self._credit_back(stream, stream.end_vanished(self._now_ms, alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)

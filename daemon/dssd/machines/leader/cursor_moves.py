@@ -24,7 +24,7 @@ generation was made already, and is not made again. This module does not know wh
 """
 
 from dss_core.progress import Progress, Ranges, without
-from dssd.machines.attempts import Attempts, unacked_attempts
+from dssd.machines.attempts import Count, CountOf, unacked_attempts
 from dssd.machines.fate import Fate
 from dssd.machines.leader.events import CursorMove, MadeMove
 from dssd.machines.leader.lent_stream import LentStream
@@ -77,7 +77,9 @@ def _first_reopened(before: Progress, after: Progress) -> int:
     return reopened[0][0] if reopened else OFFSET_MAX
 
 
-def _kept(entries: Attempts, below: int, after: Progress) -> Attempts:
+def _kept(
+    entries: tuple[CountOf[Count], ...], below: int, after: Progress
+) -> tuple[CountOf[Count], ...]:
     return unacked_attempts(
         ((start, min(end, below), count) for start, end, count in entries if start < below), after
     )

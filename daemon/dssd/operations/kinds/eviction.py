@@ -71,8 +71,8 @@ class Evictions:
         row = None
         if change.ban_ms is not None:
             until_ms = self._clock.wall_ms() + change.ban_ms
-            row = BanRow(plan.group.group_id, member.client_id, until_ms, number)
-            after["banned_until_ms"] = until_ms
+            row = BanRow(plan.group.group_id, member.client_id, until_ms, number, change.ban_ms)
+            after |= {"banned_until_ms": until_ms, "ban_ms": change.ban_ms}
         return Begun(
             writes=[] if row is None else [Put(row)],
             group=plan.group,
@@ -122,8 +122,8 @@ class Evictions:
         if is_bound and await self._version(after) != after["version"]:
             return Begun()
         if "banned_until_ms" in after:
-            until_ms = after["banned_until_ms"]
-            ban = BanRow(row.group_id, after["client_id"], until_ms, row.number)
+            lasting = after["banned_until_ms"], row.number, after.get("ban_ms")
+            ban = BanRow(row.group_id, after["client_id"], *lasting)
         return Begun(instruction=self._evict(row.number, row.reason, ban, after))
 
     def cancellation(self, row: OperationRow) -> Instruction | None:

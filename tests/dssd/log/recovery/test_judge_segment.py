@@ -9,10 +9,12 @@ import pytest
 
 from dss_core.errors import StoreOlderThanLog
 from dss_core.ids import StreamId
+from dssd.check.findings import Report, Weight
+from dssd.check.segments import TopicCheck
 from dssd.log.port import Appended
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths
 from dssd.store.port import Put
-from dssd.store.rows import SegmentRow
+from dssd.store.rows import SegmentRow, StorageTopicRow
 from support.segment_bytes import flip, frame_places
 
 Bench = Any
@@ -40,6 +42,15 @@ async def sent_again(
     again = await bench.append(make_frame(b"rec %03d" % number, sequence=number))
     assert isinstance(again, Appended)
     return again.base_offset, again.repeated
+
+
+async def damage_told(bench: Bench) -> list[str]:
+    """What a check of every byte calls damage."""
+    report = Report(bench.directory, deep=True)
+    [topic] = [found.row for found in await bench.store.scan(StorageTopicRow)]
+    check = TopicCheck(SegmentPaths(bench.directory), topic, "orders", report, lambda _: None, {})
+    check.check(await bench.rows(), clean=False)
+    return [each.what for each in report.findings if each.weight is Weight.DAMAGE]
 
 
 async def test_a_start_after_a_clean_stop_reads_no_frames(
@@ -119,6 +130,64 @@ async def test_a_torn_record_can_be_sent_again_and_gets_the_same_offset(
     old.write_bytes(old.read_bytes()[:-1])
     await bench.open()
     assert await sent_again(bench, make_frame, 2) == (2, False)
+
+
+@pytest.mark.parametrize("promised", [0, 2])
+@pytest.mark.parametrize("bad", [1, 2, 4])
+async def test_the_newest_frames_keep_their_offsets_where_their_headers_are_whole(
+    bench: Bench, bad: int, promised: int
+) -> None:
+    """None of them was known to be durable: nobody can tell whether they were acknowledged."""
+    old = await killed(bench, 4)
+    places = frame_places(old)
+    if promised <= 4 - bad:
+        await bench.promise(places[promised])
+    for place in places[-bad:]:
+        flip(old, place + 100)
+    await bench.open()
+    for _ in range(2):
+        assert await bench.payloads() == {n: b"rec %03d" % n for n in range(4 - bad)}
+        assert await bench.damaged() == [(4 - bad, 4)]
+        assert [bench.log.bounds(StreamId(7, other)).end for other in (0, 1)] == [4, 0]
+        await bench.reopen(crash=True)
+    assert (await bench.put(b"next")).base_offset == 4
+    assert f"the records {4 - bad}..4 cannot be read" in await damage_told(bench)
+
+
+async def test_the_newest_frame_keeps_its_offset_before_one_that_was_torn(bench: Bench) -> None:
+    old = await killed(bench, 4)
+    places = frame_places(old)
+    flip(old, places[2] + 100)
+    old.write_bytes(old.read_bytes()[:-1])
+    await bench.open()
+    assert await bench.damaged() == [(2, 3)]
+    assert [bench.log.bounds(StreamId(7, other)).end for other in (0, 1)] == [3, 0]
+
+
+async def test_the_newest_frame_is_stored_once_where_it_is_bad_and_sent_again(
+    bench: Bench, make_frame: Callable[..., bytes]
+) -> None:
+    old = await killed(bench, 3)
+    flip(old, frame_places(old)[2] + 100)
+    await bench.open()
+    assert await sent_again(bench, make_frame, 2) == (3, False)
+    await bench.reopen(crash=True)
+    assert await sent_again(bench, make_frame, 2) == (3, True)
+    assert await bench.payloads() == {0: b"rec 000", 1: b"rec 001", 3: b"rec 002"}
+
+
+async def test_the_index_with_the_offsets_of_a_bad_newest_frame_can_be_made_anew(
+    bench: Bench,
+) -> None:
+    old = await killed(bench, 3)
+    await bench.promise(frame_places(old)[2])
+    flip(old, frame_places(old)[2] + 100)
+    await bench.open()
+    await bench.crash()
+    old.with_suffix(".idx").unlink()
+    await bench.open()
+    assert await bench.damaged() == [(2, 3)]
+    assert bench.log.bounds(STREAM).end == 3
 
 
 async def test_a_whole_frame_after_a_bad_one_is_kept_and_the_bad_one_is_damaged(

@@ -3,6 +3,7 @@
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
 from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.machines.attempts import Due
 from dssd.machines.delivery.events import (
     Nak,
     Paused,
@@ -77,7 +78,7 @@ def test_a_record_that_is_due_while_the_group_is_paused_waits_for_its_turn() -> 
 
 
 def test_a_rest_of_an_older_grant_is_known_before_the_record_is_read() -> None:
-    client = lent(frontier=5, rests=((3, 4, 9_000),))
+    client = lent(frontier=5, rests=((3, 4, Due(9_000, 9_000)),))
     found = standing(client, 3)
     assert (found.place, found.until_ms) == (Place.RESTING, 9_000)
 

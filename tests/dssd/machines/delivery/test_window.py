@@ -6,7 +6,7 @@ from dss_core.ids import StreamId
 from dss_core.limits import CREDIT_RECORDS
 from dss_core.progress import Progress, total
 from dssd.limits import ISOLATE_AFTER_DOUBTS, REPORT_INTERVAL_MS
-from dssd.machines.attempts import Attempts
+from dssd.machines.attempts import Attempts, Due
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
@@ -38,6 +38,7 @@ from dssd.machines.delivery.events import (
     Unwanted,
     pieces_of,
 )
+from dssd.machines.delivery.retry import backoff_ms
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.fate import Counts, Fate
 from dssd.machines.messages import GrantedStream, Stall, StreamReport
@@ -538,7 +539,8 @@ def test_what_was_handed_out_before_is_marked_and_halved() -> None:
 
 def test_a_record_that_clients_vanished_with_comes_alone_and_the_stream_goes_on_around_it() -> None:
     client = Client(records=8)
-    client.install(1, Stream([8]), frontier=8, attempts=((2, 4, 5),), doubts=((2, 4, 5),))
+    suspects, rests = ((2, 4, 5),), ((2, 4, Due(16_000, 16_000)),)
+    client.install(1, Stream([8]), frontier=8, attempts=suspects, doubts=suspects, rests=rests)
     assert client.take() == [(((0, 2), (4, 6)), True, 2)]
     client.feed(Settle(1, ((0, 2), (4, 6)), frontier=6))
     assert client.take() == [(((6, 8),), True, 2)]
@@ -554,17 +556,48 @@ def test_a_record_that_clients_vanished_with_comes_alone_and_the_stream_goes_on_
     assert client.take() == [(((3, 4),), True, 6)]
 
 
+def test_a_record_that_comes_alone_waits_no_longer_where_its_stream_changes_hands() -> None:
+    client = Client(records=64)
+    before = ((0, 1, ISOLATE_AFTER_DOUBTS - 1),)
+    client.install(1, Stream([1]), attempts=before, doubts=before)
+    client.feed(Closing())
+    report, rest_ms = client.reports[1], backoff_ms(ISOLATE_AFTER_DOUBTS)
+    assert report.fate.rests == ((0, 1, Due(rest_ms, rest_ms)),)
+
+    def lend(grant: int, ahead_ms: int) -> None:
+        known, fate = report.attempts, report.fate
+        doubts, rests = fate.doubts, fate.rests
+        client.install(
+            grant, Stream([1]), attempts=known, doubts=doubts, rests=rests, wall_ahead_ms=ahead_ms
+        )
+
+    for later_ms in range(0, rest_ms, rest_ms // 4):
+        client = Client(records=64)
+        lend(1, later_ms)
+        client.tick(rest_ms // 4 - 1)
+        assert client.take() == []
+        client.feed(RevokeBegun(1, 1_000), RevokeFinished(1))
+        report = client.reports[1]
+    lend(2, later_ms)
+    client.tick(1)
+    assert client.take() == [(((0, 1),), True, ISOLATE_AFTER_DOUBTS + 1)]
+    client.feed(Closing())
+    twice_ms = later_ms + client.now_ms + 2 * rest_ms
+    assert client.reports[2].fate.rests == ((0, 1, Due(twice_ms, 2 * rest_ms)),)
+
+
 def test_of_all_that_clients_vanished_with_in_turn_only_a_few_leave_their_order() -> None:
     attempts: Attempts = ()
-    doubts: Attempts = ()
+    fate = Fate()
     first: list[int] = []
     for _ in range(ISOLATE_AFTER_DOUBTS + 1):
         client = Client(records=CREDIT_RECORDS)
-        client.install(1, Stream([1_000] * 9), attempts=attempts, doubts=doubts)
+        doubts, rests = fate.doubts, fate.rests
+        client.install(1, Stream([1_000] * 9), attempts=attempts, doubts=doubts, rests=rests)
         first.append(client.take()[0][0][0][0])
         client.feed(Closing())
         report = client.reports[1]
-        attempts, doubts = report.attempts, report.fate.doubts
+        attempts, fate = report.attempts, report.fate
     assert first[:-1] == [0] * ISOLATE_AFTER_DOUBTS
     assert 0 < first[-1] < 20
 
@@ -697,7 +730,7 @@ def test_a_delay_that_a_user_chose_goes_along_with_the_stream() -> None:
     client.install(1, Stream([4]), wall_ahead_ms=1_000_000)
     client.feed(Settle(1, naks=(Nak(1, 2, 30_000), Nak(2, 3, 999)), frontier=4), Closing())
     rests = client.reports[1].fate.rests
-    assert rests == ((1, 2, 1_030_000),)
+    assert rests == ((1, 2, Due(1_030_000, 30_000)),)
     after = Client()
     after.install(1, Stream([4]), frontier=4, rests=rests, wall_ahead_ms=1_020_000)
     assert after.take() == [(((0, 1), (2, 4)), True, 2)]
@@ -1179,7 +1212,7 @@ def test_a_suspect_that_rests_comes_once_after_its_rest() -> None:
         frontier=4,
         attempts=((1, 2, 5),),
         doubts=((1, 2, 5),),
-        rests=((1, 2, 1_020_000),),
+        rests=((1, 2, Due(1_020_000, 20_000)),),
         wall_ahead_ms=1_000_000,
     )
     client.feed(Settle(1, ((0, 1), (2, 4)), frontier=4))

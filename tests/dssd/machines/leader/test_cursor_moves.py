@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges, normalised
-from dssd.machines.attempts import Attempts, unacked_attempts
+from dssd.machines.attempts import Attempts, Due, unacked_attempts
 from dssd.machines.fate import Counts, Fate
 from dssd.machines.leader.cursor_moves import all_of, make_move, moved
 from dssd.machines.leader.events import CursorMove, MadeMove, StoredStream
@@ -45,7 +45,8 @@ KNOWN = st.dictionaries(st.integers(0, END - 1), st.integers(1, 3))
 
 def stream_of(acked: set[int], frontier: int, counts: dict[int, int]) -> LentStream:
     known = known_of(counts, acked)
-    fate = Fate(known, known, known, (), Counts(acked=len(acked)))
+    rests = tuple((start, end, Due(count, 5)) for start, end, count in known)
+    fate = Fate(known, known, rests, (), Counts(acked=len(acked)))
     start = max(frontier, progress_of(acked).floor)
     stored = StoredStream(STREAM, progress_of(acked), start, END, None, 3, attempts=known)
     lent = LentStream(stored)
@@ -86,7 +87,9 @@ def test_where_nothing_is_reopened_all_stays_known_of_what_is_not_acknowledged(
     lent.move = move_of(set(), added)
     make_move(lent)
     kept = lent.attempts, lent.fate.failures, lent.fate.doubts, lent.fate.rests
-    assert kept == tuple(unacked_attempts(each, lent.progress) for each in known)
+    *counted, rests = known
+    unacked = [unacked_attempts(each, lent.progress) for each in counted]
+    assert kept == (*unacked, unacked_attempts(rests, lent.progress))
     assert lent.frontier == max(frontier, lent.progress.floor)
 
 
@@ -100,7 +103,8 @@ def test_from_the_first_reopened_offset_on_all_comes_as_for_the_first_time(
     make_move(lent)
     after = (before - dropped) | added
     reopened = min(before - after, default=OFFSET_MAX)
-    for entries in (lent.attempts, lent.fate.failures, lent.fate.doubts, lent.fate.rests):
+    rests = tuple((start, end, due.at_ms) for start, end, due in lent.fate.rests)
+    for entries in (lent.attempts, lent.fate.failures, lent.fate.doubts, rests):
         for offset in range(END):
             kept = count_at(known, offset) if offset < reopened and offset not in after else 0
             assert count_at(entries, offset) == kept
