@@ -36,7 +36,10 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
         if reserve is not None:
             # A daemon that was killed leaves its socket there.
             with suppress(Unreachable):
-                async with connect(endpoint=reserve) as client, suggestions(settings, client):
+                async with (
+                    connect(endpoint=reserve, patient=False) as client,
+                    suggestions(settings, client),
+                ):
                     return await in_time(settings, question(client))
         async with connected(settings) as client, suggestions(settings, client):
             return await _answered(settings, client, question)
@@ -65,7 +68,7 @@ async def connected(settings: Settings, client_id: str | None = None) -> "AsyncI
     from dss_client.interrupts import heard_at_once
 
     with heard_at_once():
-        async with connect(client_id, endpoint=settings.endpoint) as client:
+        async with connect(client_id, endpoint=settings.endpoint, patient=False) as client:
             yield client
 
 

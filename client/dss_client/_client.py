@@ -48,6 +48,7 @@ def connect(
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
+    patient: bool = True,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
@@ -61,6 +62,8 @@ def connect(
             socket.
         credit_records: how many records the daemon may send ahead; its own default where absent.
         credit_bytes: the same in bytes.
+        patient: once the daemon has answered, calls wait while it is away. Else they raise
+            `Unreachable` at once, as the first call does; what is under way reconnects anyway.
 
     Raises:
         IllegalName, IllegalArgument, SocketPathTooLong: an argument breaks its rule.
@@ -76,7 +79,7 @@ def connect(
         )
     name = own_name() if client_id is None else client_id
     options = SessionOptions(name, clean_start, session_expiry, credit_records, credit_bytes)
-    return Client(resolve(endpoint), options)
+    return Client(resolve(endpoint), options, patient=patient)
 
 
 _PARTS = {
@@ -107,10 +110,13 @@ class Client:
     sessions: "Sessions"
     schedules: "Schedules"
 
-    def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
+    def __init__(
+        self, endpoint: Endpoint, options: SessionOptions, *, patient: bool = True
+    ) -> None:
         self.endpoint = endpoint.text
         self._endpoint = endpoint
         self._options = options
+        self._patient = patient
         self._tasks = asyncio.TaskGroup()
         self._connection: Connection
         self._session: Session | None = None
@@ -122,7 +128,7 @@ class Client:
         # It takes tens of milliseconds to import: whoever only needs the types is spared.
         from dss_client._connection import Connection
 
-        self._connection = Connection(self._endpoint)
+        self._connection = Connection(self._endpoint, patient=self._patient)
         await self._tasks.__aenter__()
         return self
 

@@ -87,6 +87,13 @@ CONNECT_WAIT_MS = 60_000
 CALL_TIMEOUT_S = 30.0
 """An administrative call that takes longer has failed."""
 
+FIRST_ANSWER_S = 30.0
+"""So long a daemon that went away under the very first call is waited for: a restart with a large
+store takes less, and what never answers at a mistaken address is told of."""
+
+LOSSES_OF_A_CALL_MAX = 8
+"""So often the connection may be lost under one question: it may be what ends the daemon."""
+
 CLOSE_TIMEOUT_S = 5.0
 """How long closing waits for the daemon to take the last acks."""
 

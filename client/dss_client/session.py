@@ -24,7 +24,7 @@ from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
 from dss_client._task_spawner import Spawn
 from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, TimedOut
+from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping, TimedOut
 
 if TYPE_CHECKING:
     from dss_client.subscription import Subscription
@@ -231,8 +231,9 @@ class Session:
                 attachment = await self._attach()
             except DssError as error:
                 if self._is_final(error):
-                    self._fail(error)
+                    self._fail(self._connection.outages.as_told(error))
                     return
+                self._outage.began(error)
                 await asyncio.sleep(backoff.pause_s())
                 continue
             backoff.reset()
@@ -259,7 +260,9 @@ class Session:
             # same subscriptions.
             self._session_id = b""
             return False
-        return not isinstance(error, PASSING) or not self._opened_once
+        if self._opened_once:
+            return not isinstance(error, PASSING)
+        return not self._connection.outages.are_waited_out(error)
 
     async def _attach(self) -> Attachment:
         """Open the call.
@@ -360,6 +363,8 @@ class Session:
 
     def refused(self, error: DssError, *, subscription: int, final: bool) -> None:
         """The daemon refused something that is not about one grant."""
+        if isinstance(error, Stopping):
+            return  # the next connection asks for all of it again
         if subscription in self._leaving and isinstance(error, NotSubscribed):
             self.unsubscribed(subscription)
             return

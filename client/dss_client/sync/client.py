@@ -32,6 +32,7 @@ def connect(
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
+    patient: bool = True,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``with connect() as client``, or close it.
 
@@ -48,6 +49,7 @@ def connect(
         endpoint,
         credit_records=credit_records,
         credit_bytes=credit_bytes,
+        patient=patient,
     )
     return Client(client)
 
