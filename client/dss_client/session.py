@@ -22,6 +22,7 @@ from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
+from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
 from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping, TimedOut
@@ -133,12 +134,13 @@ class Session:
         left = self._begin_leaving(subscription.number)
         if left is None:
             return
+        wait_s = the_stop.left_s(CLOSE_TIMEOUT_S)
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            async with asyncio.timeout(wait_s):
                 await left
         except TimeoutError:
             # The daemon ends it when the session expires; a resumed session is told again.
-            self._tell_unanswered(subscription, "is left")
+            self._tell_unanswered(subscription, "is left", wait_s)
         finally:
             self._acked_s.pop(subscription.number, None)
 
@@ -184,21 +186,22 @@ class Session:
         """Wait until the acks of a subscription are durable, as far as that can still happen."""
         if self._attachment is None:
             return
+        wait_s = the_stop.left_s(CLOSE_TIMEOUT_S)
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            async with asyncio.timeout(wait_s):
                 await self._attachment.settled(subscription.number)
         except TimeoutError:
-            self._tell_unanswered(subscription, "is kept")
+            self._tell_unanswered(subscription, "is kept", wait_s)
 
-    def _tell_unanswered(self, subscription: "Subscription", done: str) -> None:
+    def _tell_unanswered(self, subscription: "Subscription", done: str, waited_s: float) -> None:
         heard_s = self._heard_s if self._attachment is None else self._attachment.heard_s()
         acked_s = self._acked_s.get(subscription.number)
         open_acks = acked_s is not None and acked_s > heard_s - ACKS_STORED_S
         _LOG.warning(
-            "%s %s, and the daemon did not answer within %g s%s",
+            "%s %s, and the daemon did not answer within %.1f s%s",
             subscription.options.filter,
             done,
-            CLOSE_TIMEOUT_S,
+            waited_s,
             ": records that were acknowledged last may be redelivered" if open_acks else "",
         )
 
@@ -219,8 +222,12 @@ class Session:
                 # From these reports the daemon knows that no other record was handed out.
                 self._attachment.park(number)
             self._attachment.close()
-            await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
-        self._task.cancel()
+            try:
+                await asyncio.wait([self._task], timeout=the_stop.left_s(CLOSE_TIMEOUT_S))
+            finally:
+                self._task.cancel()
+        else:
+            self._task.cancel()
 
     # The life of the session.
 

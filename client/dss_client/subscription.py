@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dss_client._runs import Runs
 from dss_client._start_point import Start
+from dss_client._stop import the_stop
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
 from dss_core.filters import SubscriptionFilter
@@ -115,6 +116,7 @@ class Subscription:
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
         self._draining = False
+        self._has_to_end = False
         self._standing = ""
         self._paused = False
         self._handed: dict[tuple[int, str], int] = {}
@@ -150,6 +152,7 @@ class Subscription:
         """
         self._session = await self._open_session()
         await self._session.subscribe(self)
+        the_stop.opened(self)
         return self
 
     async def __aexit__(
@@ -164,7 +167,10 @@ class Subscription:
             Exception: what `on_grant` or `on_revoke` raised, unless the iteration raised it.
         """
         self._take_no_more()
-        await self._session.leave(self)
+        try:
+            await self._session.leave(self)
+        finally:
+            the_stop.closed(self)
         if error is None:
             self._raise_callback_error()
 
@@ -236,6 +242,7 @@ class Subscription:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
         Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
+        Under `dss_client.run` it does not return once the program is to end.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -246,6 +253,8 @@ class Subscription:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._wait_for(n)
+        if self._has_to_end:
+            await the_stop.wait_for_end(self)
         self._count(n)
         while True:
             while monotonic() >= self._resume_at:
@@ -330,6 +339,11 @@ class Subscription:
         """
         self._take_no_more()
         await self._session.flush_acks(self)
+
+    def end_taking(self) -> None:
+        """The program is to end: iteration ends, as by `drain`."""
+        self._has_to_end = True
+        self._take_no_more()
 
     def _take_no_more(self) -> None:
         self._draining = True
