@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_core.errors import DssError, ExitCode, TimedOut, Unreachable
-from dssctl.limits import CONNECT_PAUSE_S
+from dssctl.limits import CONNECT_PAUSE_S, SILENT_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -105,15 +105,30 @@ async def _answered(
 
 
 async def in_time(settings: Settings, call: Awaitable[Answer]) -> Answer:
-    """Await a call for as long as one may take.
+    """Await a call for as long as one may take; a person is told while it takes long.
 
     Raises:
         TimedOut: it took longer; whether it did anything is unknown.
     """
     import asyncio
 
+    telling = asyncio.get_running_loop().call_later(SILENT_S, _tell_silence, settings)
     try:
         async with asyncio.timeout(settings.timeout_s):
             return await call
-    except TimeoutError as late:
-        raise TimedOut(what="The call", seconds=f"{settings.timeout_s:g}") from late
+    except TimeoutError as error:
+        from dss_client.late_daemon import late
+
+        what = "The call"
+        raise late(settings.endpoint, what=what, seconds=settings.timeout_s) from error
+    finally:
+        telling.cancel()
+
+
+def _tell_silence(settings: Settings) -> None:
+    from dss_client.late_daemon import stopped_process
+    from dssctl.output import note
+
+    process = stopped_process(settings.endpoint)
+    why = f": its process {process} is stopped; kill -CONT {process}" if process else " yet"
+    note(settings, f"the daemon has not answered{why}")

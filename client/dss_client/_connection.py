@@ -15,6 +15,7 @@ import grpc.aio
 from dss_api.v1 import types_pb2
 from dss_client._endpoint import Endpoint
 from dss_client._outages import Outages
+from dss_client.late_daemon import late
 from dss_client.limits import (
     CALL_TIMEOUT_S,
     CHANNEL_BACKOFF_MAX_MS,
@@ -26,7 +27,6 @@ from dss_core.errors import (
     OutcomeUnknown,
     Overloaded,
     PermissionDenied,
-    TimedOut,
     UnknownCondition,
     Unreachable,
     from_wire,
@@ -278,7 +278,7 @@ class Connection:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
                 return Unreachable(endpoint=self.endpoint.text)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return TimedOut(what="The call", seconds=f"{CALL_TIMEOUT_S:g}")
+                return late(self.endpoint.text, what="The call", seconds=CALL_TIMEOUT_S)
             case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
                 return Overloaded(what="The daemon, or the way to it,", limit="its own")
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:

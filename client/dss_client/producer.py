@@ -201,7 +201,7 @@ class Producer(Sender[Delivery]):
 
         Raises:
             TopicNotFound: there is none of this name.
-            Unreachable: no daemon answers.
+            Unreachable: no daemon answers the first thing that this client asks.
         """
         from dss_client._produce_call import ProduceCall
         from dss_client.topics import Topics

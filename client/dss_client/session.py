@@ -24,8 +24,9 @@ from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
 from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
+from dss_client.late_daemon import late
 from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping, TimedOut
+from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
 
 if TYPE_CHECKING:
     from dss_client.subscription import Subscription
@@ -287,7 +288,8 @@ class Session:
             raise lost.reason from lost
         except TimeoutError as error:
             call.cancel()
-            raise TimedOut(what="Opening the session", seconds=f"{CALL_TIMEOUT_S:g}") from error
+            what, endpoint = "Opening the session", self._connection.endpoint.text
+            raise late(endpoint, what=what, seconds=CALL_TIMEOUT_S) from error
         if first.WhichOneof("item") == "error":
             call.cancel()
             raise error_from_wire(first.error.error)

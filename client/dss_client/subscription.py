@@ -147,8 +147,8 @@ class Subscription:
         Raises:
             GroupDestroyed, StartConflict, QueueNotDeclared, IllegalArgument: it refuses.
             SessionTakenOver: a newer connection uses the client id.
-            Unreachable, OutcomeUnknown, TimedOut: as the first thing that this client asks, and no
-                daemon answers, or it dies or stands still meanwhile. It may be asked again.
+            Unreachable, TimedOut: as the first thing that this client asks, and no daemon answers,
+                or it stands still. It may be asked again.
         """
         self._session = await self._open_session()
         await self._session.subscribe(self)
