@@ -22,6 +22,7 @@ from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
+    from dss_client._subscription_options import GrantNotice
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dss_client.session import Session
     from dss_client.sessions import Sessions
     from dss_client.stored_runs import StoredRuns
-    from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.subscription import Subscription
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
@@ -201,7 +202,8 @@ class Client:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
                 rule.
         """
-        from dss_client.subscription import Subscription, SubscriptionOptions
+        from dss_client._subscription_options import SubscriptionOptions
+        from dss_client.subscription import Subscription
 
         options = SubscriptionOptions.of(
             filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke

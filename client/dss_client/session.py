@@ -105,6 +105,7 @@ class Session:
             self._attachment.send(wanted.request)
         try:
             await taken
+            the_stop.opened(subscription)
         except asyncio.CancelledError:
             if self._is_kept(subscription):
                 self._park(subscription)
@@ -120,6 +121,12 @@ class Session:
 
         Nobody acknowledges any more what was handed out, so it goes to others at once.
         """
+        try:
+            await self._leave(subscription)
+        finally:
+            the_stop.closed(subscription)
+
+    async def _leave(self, subscription: "Subscription") -> None:
         if not self._is_kept(subscription):
             if self._attachment is not None:
                 self._attachment.park(subscription.number)

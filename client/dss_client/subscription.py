@@ -9,59 +9,23 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_client._runs import Runs
-from dss_client._start_point import Start
 from dss_client._stop import the_stop
+from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
-from dss_core.filters import SubscriptionFilter
 from dss_core.progress import total
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
     from dss_client.record import DeliveredBatch, DeliveredRecord
-
-
-@dataclass(frozen=True, slots=True)
-class GrantNotice:
-    """A stream was lent to a subscription, or taken back."""
-
-    stream: str
-    """As TOPIC/ORDINAL/PARTITION."""
-    grant_epoch: int
-    floor: int
-    """Every record below it is acknowledged."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionOptions:
-    """What a subscription was asked to be."""
-
-    filter: str
-    shared: bool
-    """Through a group, rather than private to the session."""
-    start: Start = None
-    ack_wait: float | None = None
-    on_grant: Callable[[GrantNotice], None] | None = None
-    on_revoke: Callable[[GrantNotice], None] | None = None
-
-    @classmethod
-    def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields
-        """Of what `Client.subscribe` is given.
-
-        Raises:
-            IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
-        """
-        parsed = SubscriptionFilter.parse(filter)
-        return cls(parsed.text, parsed.group is not None, **given)
 
 
 class Keeper(Protocol):
@@ -152,7 +116,6 @@ class Subscription:
         """
         self._session = await self._open_session()
         await self._session.subscribe(self)
-        the_stop.opened(self)
         return self
 
     async def __aexit__(
@@ -167,10 +130,7 @@ class Subscription:
             Exception: what `on_grant` or `on_revoke` raised, unless the iteration raised it.
         """
         self._take_no_more()
-        try:
-            await self._session.leave(self)
-        finally:
-            the_stop.closed(self)
+        await self._session.leave(self)
         if error is None:
             self._raise_callback_error()
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from dss_client import _client
 from dss_client._start_point import Start
+from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import PRODUCER_BUFFER_BYTES
-from dss_client.subscription import GrantNotice, SubscriptionOptions
 from dss_client.sync._portal import portal
 from dss_client.sync.administration import Administered
 from dss_client.sync.producer import Producer
