@@ -28,7 +28,7 @@ def main() -> int:
 
 
 async def _drive(job: str, endpoint: str | None, engine: LocalEngine) -> None:
-    async with dss_client.connect(endpoint=endpoint) as client:
+    async with dss_client.connect(endpoint=endpoint, patient=False) as client:
         ended = await drive(client, job, progressed, engine=engine)
         tell(job=ended.name, state=ended.state, records=ended.records)
 

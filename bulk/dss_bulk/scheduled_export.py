@@ -40,7 +40,7 @@ def main() -> int:
 
 
 async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None:
-    async with dss_client.connect(endpoint=endpoint) as client:
+    async with dss_client.connect(endpoint=endpoint, patient=False) as client:
         earlier = await _finished(client, change.name)
         new = await next_export(client, change, folder)
         for condition in new.lost:

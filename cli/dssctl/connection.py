@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_core.errors import DssError, ExitCode, TimedOut, Unreachable
-from dssctl.limits import CONNECT_PAUSE_S
+from dssctl.limits import CONNECT_PAUSE_S, SILENT_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
         if reserve is not None:
             # A daemon that was killed leaves its socket there.
             with suppress(Unreachable):
-                async with connect(endpoint=reserve) as client, suggestions(settings, client):
+                async with (
+                    connect(endpoint=reserve, patient=False) as client,
+                    suggestions(settings, client),
+                ):
                     return await in_time(settings, question(client))
         async with connected(settings) as client, suggestions(settings, client):
             return await _answered(settings, client, question)
@@ -65,7 +68,7 @@ async def connected(settings: Settings, client_id: str | None = None) -> "AsyncI
     from dss_client.interrupts import heard_at_once
 
     with heard_at_once():
-        async with connect(client_id, endpoint=settings.endpoint) as client:
+        async with connect(client_id, endpoint=settings.endpoint, patient=False) as client:
             yield client
 
 
@@ -102,15 +105,30 @@ async def _answered(
 
 
 async def in_time(settings: Settings, call: Awaitable[Answer]) -> Answer:
-    """Await a call for as long as one may take.
+    """Await a call for as long as one may take; a person is told while it takes long.
 
     Raises:
         TimedOut: it took longer; whether it did anything is unknown.
     """
     import asyncio
 
+    telling = asyncio.get_running_loop().call_later(SILENT_S, _tell_silence, settings)
     try:
         async with asyncio.timeout(settings.timeout_s):
             return await call
-    except TimeoutError as late:
-        raise TimedOut(what="The call", seconds=f"{settings.timeout_s:g}") from late
+    except TimeoutError as error:
+        from dss_client.late_daemon import late
+
+        what = "The call"
+        raise late(settings.endpoint, what=what, seconds=settings.timeout_s) from error
+    finally:
+        telling.cancel()
+
+
+def _tell_silence(settings: Settings) -> None:
+    from dss_client.late_daemon import stopped_process
+    from dssctl.output import note
+
+    process = stopped_process(settings.endpoint)
+    why = f": its process {process} is stopped; kill -CONT {process}" if process else " yet"
+    note(settings, f"the daemon has not answered{why}")

@@ -5,6 +5,9 @@ from dss_core.limits import RECORD_BYTES_MAX
 CALL_TIMEOUT_S = 10.0
 """A call that only asks or changes something; a person waits no longer without a word."""
 
+SILENT_S = 3.0
+"""After it a person is told that the daemon has not answered: most calls take milliseconds."""
+
 OPERATION_WAIT_S = 300.0
 """For the end of an operation: members settle what they hold, a frozen one for its lease."""
 

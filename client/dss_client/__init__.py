@@ -14,6 +14,7 @@ from dss_core.errors import DssError
 
 if TYPE_CHECKING:
     from dss_client import changes
+    from dss_client._subscription_options import GrantNotice
     from dss_client.answers import (
         Looked,
         Reason,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         TaskArgument,
     )
     from dss_client.sessions import SessionSummary
-    from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.subscription import Subscription
     from dss_client.topics import LocatedRange, StorageTopic, StreamBounds, Topic, TopicSummary
     from dss_client.watch import (
         WatchedGrant,
@@ -158,7 +159,7 @@ _PLACES = {
     "Task": "schedules",
     "TaskArgument": "schedules",
     "SessionSummary": "sessions",
-    "GrantNotice": "subscription",
+    "GrantNotice": "_subscription_options",
     "Subscription": "subscription",
     "StorageTopic": "topics",
     "LocatedRange": "topics",

@@ -22,6 +22,7 @@ from dss_core.limits import SESSION_EXPIRY_S_MAX
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
+    from dss_client._subscription_options import GrantNotice
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dss_client.session import Session
     from dss_client.sessions import Sessions
     from dss_client.stored_runs import StoredRuns
-    from dss_client.subscription import GrantNotice, Subscription
+    from dss_client.subscription import Subscription
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
@@ -48,6 +49,7 @@ def connect(
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
+    patient: bool = True,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
@@ -61,6 +63,8 @@ def connect(
             socket.
         credit_records: how many records the daemon may send ahead; its own default where absent.
         credit_bytes: the same in bytes.
+        patient: once the daemon has answered, calls wait while it is away. Else they raise
+            `Unreachable` at once, as the first call does; what is under way reconnects anyway.
 
     Raises:
         IllegalName, IllegalArgument, SocketPathTooLong: an argument breaks its rule.
@@ -76,7 +80,7 @@ def connect(
         )
     name = own_name() if client_id is None else client_id
     options = SessionOptions(name, clean_start, session_expiry, credit_records, credit_bytes)
-    return Client(resolve(endpoint), options)
+    return Client(resolve(endpoint), options, patient=patient)
 
 
 _PARTS = {
@@ -107,10 +111,13 @@ class Client:
     sessions: "Sessions"
     schedules: "Schedules"
 
-    def __init__(self, endpoint: Endpoint, options: SessionOptions) -> None:
+    def __init__(
+        self, endpoint: Endpoint, options: SessionOptions, *, patient: bool = True
+    ) -> None:
         self.endpoint = endpoint.text
         self._endpoint = endpoint
         self._options = options
+        self._patient = patient
         self._tasks = asyncio.TaskGroup()
         self._connection: Connection
         self._session: Session | None = None
@@ -122,7 +129,7 @@ class Client:
         # It takes tens of milliseconds to import: whoever only needs the types is spared.
         from dss_client._connection import Connection
 
-        self._connection = Connection(self._endpoint)
+        self._connection = Connection(self._endpoint, patient=self._patient)
         await self._tasks.__aenter__()
         return self
 
@@ -195,7 +202,8 @@ class Client:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
                 rule.
         """
-        from dss_client.subscription import Subscription, SubscriptionOptions
+        from dss_client._subscription_options import SubscriptionOptions
+        from dss_client.subscription import Subscription
 
         options = SubscriptionOptions.of(
             filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke

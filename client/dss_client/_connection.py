@@ -6,7 +6,7 @@ Invariant: no gRPC error leaves this module; callers see `DssError`.
 import asyncio
 import os
 from collections.abc import Awaitable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import grpc
@@ -14,6 +14,8 @@ import grpc.aio
 
 from dss_api.v1 import types_pb2
 from dss_client._endpoint import Endpoint
+from dss_client._outages import Outages
+from dss_client.late_daemon import late
 from dss_client.limits import (
     CALL_TIMEOUT_S,
     CHANNEL_BACKOFF_MAX_MS,
@@ -25,7 +27,6 @@ from dss_core.errors import (
     OutcomeUnknown,
     Overloaded,
     PermissionDenied,
-    TimedOut,
     UnknownCondition,
     Unreachable,
     from_wire,
@@ -57,8 +58,11 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.min_reconnect_backoff_ms", CONNECT_WAIT_MS),
     ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
     ("grpc.enable_http_proxy", 0),
+    # Else it inherits, from channels of this process that met an outage, that nobody is there.
+    ("grpc.use_local_subchannel_pool", 1),
 )
 
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 Up = TypeVar("Up")
 Down = TypeVar("Down")
@@ -80,8 +84,9 @@ def _channel_options() -> tuple[tuple[str, int | str], ...]:
 class Connection:
     """One channel to one daemon, with the stubs of its services made on first use."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, patient: bool = True) -> None:
         self.endpoint = endpoint
+        self.outages = Outages(endpoint.text, patient=patient)
         self._channel = grpc.aio.insecure_channel(endpoint.target, options=_channel_options())
 
     async def close(self) -> None:
@@ -165,16 +170,44 @@ class Connection:
 
         return WatchStub(self._channel)
 
+    async def ask(
+        self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
+    ) -> Answer:
+        """Ask what changes nothing; asked again while a daemon that was there is away.
+
+        Raises:
+            DssError: what the daemon said, or what became of the way to it.
+        """
+        return await self.outages.over(partial(self._once, method, request), repeats=True)
+
+    async def change(
+        self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
+    ) -> Answer:
+        """Ask for a change; asked again only where it is certain that it was not made.
+
+        Raises:
+            OutcomeUnknown: the connection was lost before the answer came.
+            DssError: what the daemon said, or what became of the way to it.
+        """
+        return await self.outages.over(partial(self._once, method, request), repeats=False)
+
+    async def _once(
+        self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
+    ) -> Answer:
+        return await self.answer(method(request, timeout=CALL_TIMEOUT_S))
+
     async def answer(self, call: Awaitable[Answer]) -> Answer:
-        """Await a unary call.
+        """Await a unary call, made once.
 
         Raises:
             DssError: what the daemon said, or what became of the way to it.
         """
         try:
-            return await call
+            answer = await call
         except grpc.aio.AioRpcError as error:
             raise self.translated(error) from error
+        self.outages.heard()
+        return answer
 
     async def read(self, call: "grpc.aio.StreamStreamCall[Up, Down]") -> Down:
         """The next item of a call that does not end by itself.
@@ -202,7 +235,10 @@ class Connection:
         except asyncio.CancelledError as error:
             self._raise_unless_ours(error)
             raise
-        return None if item is grpc.aio.EOF else cast("Down", item)
+        if item is grpc.aio.EOF:
+            return None
+        self.outages.heard()
+        return cast("Down", item)
 
     async def write(self, call: "grpc.aio.StreamStreamCall[Up, Down]", item: Up) -> None:
         """Send an item over a call.
@@ -232,6 +268,7 @@ class Connection:
         """What a failed call means."""
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
+                self.outages.heard()
                 return error_from_wire(types_pb2.Error.FromString(value))
         return self._of_status(error.code(), error.details() or "")
 
@@ -241,7 +278,7 @@ class Connection:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
                 return Unreachable(endpoint=self.endpoint.text)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return TimedOut(what="The call", seconds=f"{CALL_TIMEOUT_S:g}")
+                return late(self.endpoint.text, what="The call", seconds=CALL_TIMEOUT_S)
             case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
                 return Overloaded(what="The daemon, or the way to it,", limit="its own")
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:

@@ -124,7 +124,7 @@ class KeyedRunner:
         self._move_on()
 
     def take_no_more(self) -> None:
-        """No more records come: what waits for the end of a pause is not handled."""
+        """No more records come, and what waits here is not handled."""
         self._draining = True
         self._move_on()
 
@@ -213,7 +213,7 @@ class KeyedRunner:
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
             return
-        if self._paused:
+        if self._paused or self._draining:
             self._left.append(record)
             return
         if grant.acked_meanwhile(record.offset):

@@ -6,8 +6,6 @@ Invariant: frozen values out; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_client.limits import CALL_TIMEOUT_S
-
 if TYPE_CHECKING:
     from dss_client._connection import Connection
 
@@ -124,8 +122,7 @@ class Daemon:
         from dss_api.v1 import daemon_pb2
 
         request = daemon_pb2.DaemonStatusRequest()
-        call = self._connection.daemon.Status(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.daemon.Status, request)
         return DaemonStatus(
             version=reply.version,
             pid=reply.pid,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from dss_client._outage_log import Outage
 from dss_client._start_point import time_us
-from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import PASSING, IllegalArgument, Overloaded
 
 if TYPE_CHECKING:
@@ -166,14 +165,14 @@ class Events:
                         after = event.number
                         yield event
             except PASSING as error:
+                began = began or self._connection.outages.are_waited_out(error)
                 if not began or isinstance(error, Overloaded):
                     raise
                 outage.began(error)
             await asyncio.sleep(backoff.pause_s())
 
     async def _page(self, request: "events_pb2.ListEventsRequest") -> "events_pb2.ListEventsReply":
-        call = self._connection.events.List(request, timeout=CALL_TIMEOUT_S)
-        return await self._connection.answer(call)
+        return await self._connection.ask(self._connection.events.List, request)
 
     async def _watched(
         self, request: "events_pb2.WatchEventsRequest"

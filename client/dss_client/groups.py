@@ -165,8 +165,8 @@ class Groups:
             protocol=_protocol(protocol),
             on_damage=on_damage_to_wire(on_damage),
         )
-        call = self._connection.groups.Create(request, timeout=CALL_TIMEOUT_S)
-        return group_from_wire(await self._connection.answer(call))
+        reply = await self._connection.change(self._connection.groups.Create, request)
+        return group_from_wire(reply)
 
     async def list(
         self, *, all: bool = False, filter: str = "", sort: str = ""
@@ -189,8 +189,7 @@ class Groups:
         )
         found: list[Group] = []
         while True:
-            call = self._connection.groups.List(request, timeout=CALL_TIMEOUT_S)
-            reply = await self._connection.answer(call)
+            reply = await self._connection.ask(self._connection.groups.List, request)
             found += (group_from_wire(group) for group in reply.groups)
             request.page_token = reply.next_page_token
             if not request.page_token:
@@ -206,8 +205,7 @@ class Groups:
         from dss_api.v1 import groups_pb2
 
         request = groups_pb2.DescribeGroupRequest(group=group)
-        call = self._connection.groups.Describe(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.groups.Describe, request)
         return GroupDescription(
             group=group_from_wire(reply.group),
             grants=tuple(_grant(grant) for grant in reply.grants),
@@ -229,8 +227,7 @@ class Groups:
         from dss_client.offsets import GroupOffsets, offsets_from_wire
 
         request = groups_pb2.GroupOffsetsRequest(group=group, streams=streams)
-        call = self._connection.groups.Offsets(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.groups.Offsets, request)
         return GroupOffsets(reply.group, tuple(offsets_from_wire(each) for each in reply.streams))
 
     async def why(
@@ -264,8 +261,8 @@ class Groups:
         request = groups_pb2.WhyRequest(
             group=group, stream=stream, offset=offset, key=key, topic=topic
         )
-        call = self._connection.groups.Why(request, timeout=CALL_TIMEOUT_S)
-        return why_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(self._connection.groups.Why, request)
+        return why_from_wire(reply)
 
     async def stuck(
         self, group: str | None = None, *, after: float | None = None
@@ -286,8 +283,8 @@ class Groups:
         request = groups_pb2.StuckRequest(
             group=group or "", after_ms=None if after is None else round(after * 1_000)
         )
-        call = self._connection.groups.Stuck(request, timeout=CALL_TIMEOUT_S)
-        return stuck_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(self._connection.groups.Stuck, request)
+        return stuck_from_wire(reply)
 
     async def verify(
         self,
@@ -316,19 +313,24 @@ class Groups:
         from dss_client.answers import sums_from_wire
 
         request = groups_pb2.VerifyRequest(group=group, streams=streams, scan=scan)
-        call = self._connection.groups.Verify(request, timeout=None if scan else CALL_TIMEOUT_S)
-        found: list[StreamSums] = []
-        try:
-            while (reply := await self._connection.read_or_end(call)) is not None:
-                if reply.HasField("sums"):
-                    found.append(sums_from_wire(reply.sums))
-                elif progress is not None:
-                    progress(reply.progress.done, reply.progress.of)
-        except ConnectionLostError as lost:
-            raise lost.reason from lost
-        finally:
-            call.cancel()
-        return tuple(found)
+
+        async def verified() -> "tuple[StreamSums, ...]":
+            timeout = None if scan else CALL_TIMEOUT_S
+            call = self._connection.groups.Verify(request, timeout=timeout)
+            found: list[StreamSums] = []
+            try:
+                while (reply := await self._connection.read_or_end(call)) is not None:
+                    if reply.HasField("sums"):
+                        found.append(sums_from_wire(reply.sums))
+                    elif progress is not None:
+                        progress(reply.progress.done, reply.progress.of)
+            except ConnectionLostError as lost:
+                raise lost.reason from lost
+            finally:
+                call.cancel()
+            return tuple(found)
+
+        return await self._connection.outages.over(verified, repeats=True)
 
     async def remove(self, group: str, *, if_exists: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
@@ -340,8 +342,8 @@ class Groups:
         from dss_api.v1 import groups_pb2
 
         request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
-        call = self._connection.groups.Remove(request, timeout=CALL_TIMEOUT_S)
-        return (await self._connection.answer(call)).removed
+        reply = await self._connection.change(self._connection.groups.Remove, request)
+        return reply.removed
 
 
 class Grants:
@@ -360,8 +362,8 @@ class Grants:
         from dss_api.v1 import groups_pb2
 
         request = groups_pb2.ListGrantsRequest(group=group or "")
-        call = self._connection.grants.List(request, timeout=CALL_TIMEOUT_S)
-        return tuple(_grant(grant) for grant in (await self._connection.answer(call)).grants)
+        reply = await self._connection.ask(self._connection.grants.List, request)
+        return tuple(_grant(grant) for grant in reply.grants)
 
 
 def _protocol(name: str | None) -> "groups_pb2.GroupProtocol.ValueType":

@@ -54,8 +54,8 @@ class Jobs:
         """
         from dss_api.v1 import jobs_pb2
 
-        call = self._connection.jobs.List(jobs_pb2.ListJobsRequest(), timeout=CALL_TIMEOUT_S)
-        return [job_from_wire(each) for each in (await self._connection.answer(call)).jobs]
+        reply = await self._connection.ask(self._connection.jobs.List, jobs_pb2.ListJobsRequest())
+        return [job_from_wire(each) for each in reply.jobs]
 
     async def get(self, job: str) -> Job:
         """One job, by its name or number.
@@ -65,8 +65,10 @@ class Jobs:
         """
         from dss_api.v1 import jobs_pb2
 
-        call = self._connection.jobs.Get(jobs_pb2.GetJobRequest(job=job), timeout=CALL_TIMEOUT_S)
-        return job_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(
+            self._connection.jobs.Get, jobs_pb2.GetJobRequest(job=job)
+        )
+        return job_from_wire(reply)
 
     async def chunks(self, job: str, *, after: int | None = None) -> AsyncGenerator[JobChunk, None]:
         """The manifest of a job, in order; with ``after``, what comes behind that number.
@@ -334,8 +336,8 @@ async def _page(connection: "Connection", job: str, after: int | None) -> Sequen
     from dss_api.v1 import jobs_pb2
 
     request = jobs_pb2.ListChunksRequest(job=job, after=after)
-    call = connection.jobs.ListChunks(request, timeout=CALL_TIMEOUT_S)
-    return [_chunk(each) for each in (await connection.answer(call)).chunks]
+    reply = await connection.ask(connection.jobs.ListChunks, request)
+    return [_chunk(each) for each in reply.chunks]
 
 
 def _chunk(message: "jobs_pb2.Chunk") -> JobChunk:

@@ -87,8 +87,26 @@ CONNECT_WAIT_MS = 60_000
 CALL_TIMEOUT_S = 30.0
 """An administrative call that takes longer has failed."""
 
+FIRST_ANSWER_S = 30.0
+"""So long a daemon that went away under the very first call is waited for: a restart with a large
+store takes less, and what never answers at a mistaken address is told of."""
+
+LOSSES_OF_A_CALL_MAX = 8
+"""So often the connection may be lost under one question: it may be what ends the daemon."""
+
 CLOSE_TIMEOUT_S = 5.0
 """How long closing waits for the daemon to take the last acks."""
+
+GRACE_S = 20.0
+"""For what is under way at a SIGTERM: longer than most handlers take, and well within the 90 s
+after which systemd kills."""
+
+CLOSE_LATE_S = 0.5
+"""Closing waits so long for the daemon where the grace of a stop is over: one that is there answers
+within it."""
+
+SOON_S = 0.001
+"""No grace at all: a timer of the system takes 0 for never."""
 
 ACKS_STORED_S = 2.0
 """Acks are durable so long before the daemon was heard last: it stores them within a second."""
@@ -119,6 +137,10 @@ LEFT_ACKS_S = 0.002
 
 CLOSE_AT_EXIT_S = 5.0
 """For the loop's thread to end with the process, once its clients are closed."""
+
+SIGNAL_LOOK_S = 0.5
+"""A thread that waits for the loop looks up this often: of a signal that came in the moment before
+it began to wait, it would hear with the answer only."""
 
 OUTBOX_OF_BUFFER = 0.25
 """Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""

@@ -46,8 +46,8 @@ class Operations:
         from dss_client._changes_on_wire import change_to_wire
 
         request = operations_pb2.PlanRequest(change=change_to_wire(change))
-        call = self._connection.operations.Plan(request, timeout=CALL_TIMEOUT_S)
-        return plan_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(self._connection.operations.Plan, request)
+        return plan_from_wire(reply)
 
     async def apply(
         self,
@@ -92,8 +92,7 @@ class Operations:
         """Call, and call again where nobody knows whether the first call arrived."""
 
         try:
-            call = self._connection.operations.Apply(request, timeout=CALL_TIMEOUT_S)
-            return await self._connection.answer(call)
+            return await self._connection.change(self._connection.operations.Apply, request)
         except OutcomeUnknown as lost:
             call = self._connection.operations.Apply(
                 request, timeout=CALL_TIMEOUT_S, wait_for_ready=True
@@ -157,8 +156,8 @@ class Operations:
         from dss_api.v1 import operations_pb2
 
         request = operations_pb2.GetOperationRequest(number=number)
-        call = self._connection.operations.Get(request, timeout=CALL_TIMEOUT_S)
-        return operation_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(self._connection.operations.Get, request)
+        return operation_from_wire(reply)
 
     async def list(
         self, *, subject: str = "", state: str = "", latest: int | None = None
@@ -183,8 +182,8 @@ class Operations:
         from dss_api.v1 import operations_pb2
 
         request = operations_pb2.ListOperationsRequest(operation_id=operation_id)
-        call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
-        for found in (await self._connection.answer(call)).operations:
+        reply = await self._connection.ask(self._connection.operations.List, request)
+        for found in reply.operations:
             return await self.get(found.number)
         return None
 
@@ -197,8 +196,7 @@ class Operations:
         limit = min(limit or 0, _HIGHEST_LIMIT)
         request = operations_pb2.ListOperationsRequest(subject=subject, state=state, limit=limit)
         while True:
-            call = self._connection.operations.List(request, timeout=CALL_TIMEOUT_S)
-            reply = await self._connection.answer(call)
+            reply = await self._connection.ask(self._connection.operations.List, request)
             if not reply.operations:
                 return
             yield [operation_from_wire(each) for each in reply.operations]
@@ -228,6 +226,7 @@ class Operations:
                         if operation.ended:
                             return
             except PASSING as error:
+                began = began or self._connection.outages.are_waited_out(error)
                 if not began or isinstance(error, Overloaded):
                     raise
                 outage.began(error)
@@ -254,8 +253,8 @@ class Operations:
         from dss_api.v1 import operations_pb2
 
         request = operations_pb2.CancelOperationRequest(number=number, reason=reason)
-        call = self._connection.operations.Cancel(request, timeout=CALL_TIMEOUT_S)
-        return operation_from_wire(await self._connection.answer(call))
+        reply = await self._connection.change(self._connection.operations.Cancel, request)
+        return operation_from_wire(reply)
 
     async def _watched(self, number: int) -> AsyncGenerator[Operation, None]:
         """The states of one call.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeV
 
 from dss_client._producer_queue import Ack, PendingFrame
 from dss_client._start_point import time_us
+from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
 from dss_client.limits import (
     COLUMNS_SLICE_RECORDS_MAX,
@@ -200,7 +201,7 @@ class Producer(Sender[Delivery]):
 
         Raises:
             TopicNotFound: there is none of this name.
-            Unreachable: no daemon answers.
+            Unreachable: no daemon answers the first thing that this client asks.
         """
         from dss_client._produce_call import ProduceCall
         from dss_client.topics import Topics
@@ -218,13 +219,13 @@ class Producer(Sender[Delivery]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Flush, then stop; after an exception, stop without waiting.
+        """Flush, then stop; after an exception, stop without waiting, unless the program ends.
 
         Raises:
             DssError: something failed that nobody was told about.
         """
         try:
-            if error is None:
+            if error is None or the_stop.is_of(error):
                 await self.flush()
         finally:
             await self.call.stop()

@@ -133,14 +133,19 @@ class Reader:
                         yield batch
                 break
             except DssError as error:
-                began = bool(self.streams)
-                if not (began and self._request.follow and isinstance(error, PASSING)):
-                    raise
+                if not self._goes_on_after(error):
+                    raise self._connection.outages.as_told(error) from error.__cause__
                 self._outage.began(error)
             await asyncio.sleep(backoff.pause_s())
-            answers = self._resumed()
+            answers = self._resumed() if self.streams else self._answers(self._request)
         if self._damage is not None:
             raise self._damage
+
+    def _goes_on_after(self, error: DssError) -> bool:
+        if self.streams:
+            return self._request.follow and isinstance(error, PASSING)
+        # Nothing was read yet, so it may begin again.
+        return self._connection.outages.are_waited_out(error)
 
     async def _answers(self, request: "log_pb2.ReadRequest") -> AsyncGenerator[Batch, None]:
         """What one call gives.

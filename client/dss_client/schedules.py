@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_client.limits import CALL_TIMEOUT_S
-
 if TYPE_CHECKING:
     from dss_api.v1 import schedules_pb2
     from dss_client._connection import Connection
@@ -122,8 +120,7 @@ class Schedules:
         from dss_api.v1 import schedules_pb2
 
         request = schedules_pb2.ListSchedulesRequest()
-        call = self._connection.schedules.List(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.schedules.List, request)
         return tuple(map(schedule_from_wire, reply.schedules))
 
     async def describe(self, name: str) -> ScheduleDescription:
@@ -135,8 +132,7 @@ class Schedules:
         from dss_api.v1 import schedules_pb2
 
         request = schedules_pb2.DescribeScheduleRequest(name=name)
-        call = self._connection.schedules.Describe(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.schedules.Describe, request)
         return ScheduleDescription(
             schedule_from_wire(reply.schedule),
             tuple(reply.next_ms),
@@ -156,8 +152,7 @@ class Schedules:
         request = schedules_pb2.PreviewScheduleRequest(
             name=name, cron=cron, time_zone=time_zone, count=count
         )
-        call = self._connection.schedules.Preview(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.schedules.Preview, request)
         return tuple(DueTime(each.at_ms, each.local, each.delay_ms) for each in reply.times)
 
     async def trigger(self, name: str, *, reason: str = "") -> ScheduleRun:
@@ -170,16 +165,15 @@ class Schedules:
         from dss_api.v1 import schedules_pb2
 
         request = schedules_pb2.TriggerScheduleRequest(name=name, reason=reason)
-        call = self._connection.schedules.Trigger(request, timeout=CALL_TIMEOUT_S)
-        return run_from_wire(await self._connection.answer(call))
+        reply = await self._connection.change(self._connection.schedules.Trigger, request)
+        return run_from_wire(reply)
 
     async def tasks(self) -> tuple[Task, ...]:
         """What the daemon can do by the clock, by name."""
         from dss_api.v1 import schedules_pb2
 
         request = schedules_pb2.ListTasksRequest()
-        call = self._connection.schedules.Tasks(request, timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(self._connection.schedules.Tasks, request)
         return tuple(
             Task(
                 task.name,

@@ -22,9 +22,11 @@ from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
 from dss_client._start_point import start_to_wire
+from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
+from dss_client.late_daemon import late
 from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, TimedOut
+from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
 
 if TYPE_CHECKING:
     from dss_client.subscription import Subscription
@@ -103,6 +105,7 @@ class Session:
             self._attachment.send(wanted.request)
         try:
             await taken
+            the_stop.opened(subscription)
         except asyncio.CancelledError:
             if self._is_kept(subscription):
                 self._park(subscription)
@@ -118,6 +121,12 @@ class Session:
 
         Nobody acknowledges any more what was handed out, so it goes to others at once.
         """
+        try:
+            await self._leave(subscription)
+        finally:
+            the_stop.closed(subscription)
+
+    async def _leave(self, subscription: "Subscription") -> None:
         if not self._is_kept(subscription):
             if self._attachment is not None:
                 self._attachment.park(subscription.number)
@@ -133,12 +142,13 @@ class Session:
         left = self._begin_leaving(subscription.number)
         if left is None:
             return
+        wait_s = the_stop.left_s(CLOSE_TIMEOUT_S)
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            async with asyncio.timeout(wait_s):
                 await left
         except TimeoutError:
             # The daemon ends it when the session expires; a resumed session is told again.
-            self._tell_unanswered(subscription, "is left")
+            self._tell_unanswered(subscription, "is left", wait_s)
         finally:
             self._acked_s.pop(subscription.number, None)
 
@@ -184,21 +194,22 @@ class Session:
         """Wait until the acks of a subscription are durable, as far as that can still happen."""
         if self._attachment is None:
             return
+        wait_s = the_stop.left_s(CLOSE_TIMEOUT_S)
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            async with asyncio.timeout(wait_s):
                 await self._attachment.settled(subscription.number)
         except TimeoutError:
-            self._tell_unanswered(subscription, "is kept")
+            self._tell_unanswered(subscription, "is kept", wait_s)
 
-    def _tell_unanswered(self, subscription: "Subscription", done: str) -> None:
+    def _tell_unanswered(self, subscription: "Subscription", done: str, waited_s: float) -> None:
         heard_s = self._heard_s if self._attachment is None else self._attachment.heard_s()
         acked_s = self._acked_s.get(subscription.number)
         open_acks = acked_s is not None and acked_s > heard_s - ACKS_STORED_S
         _LOG.warning(
-            "%s %s, and the daemon did not answer within %g s%s",
+            "%s %s, and the daemon did not answer within %.1f s%s",
             subscription.options.filter,
             done,
-            CLOSE_TIMEOUT_S,
+            waited_s,
             ": records that were acknowledged last may be redelivered" if open_acks else "",
         )
 
@@ -219,8 +230,12 @@ class Session:
                 # From these reports the daemon knows that no other record was handed out.
                 self._attachment.park(number)
             self._attachment.close()
-            await asyncio.wait([self._task], timeout=CLOSE_TIMEOUT_S)
-        self._task.cancel()
+            try:
+                await asyncio.wait([self._task], timeout=the_stop.left_s(CLOSE_TIMEOUT_S))
+            finally:
+                self._task.cancel()
+        else:
+            self._task.cancel()
 
     # The life of the session.
 
@@ -231,8 +246,9 @@ class Session:
                 attachment = await self._attach()
             except DssError as error:
                 if self._is_final(error):
-                    self._fail(error)
+                    self._fail(self._connection.outages.as_told(error))
                     return
+                self._outage.began(error)
                 await asyncio.sleep(backoff.pause_s())
                 continue
             backoff.reset()
@@ -259,7 +275,9 @@ class Session:
             # same subscriptions.
             self._session_id = b""
             return False
-        return not isinstance(error, PASSING) or not self._opened_once
+        if self._opened_once:
+            return not isinstance(error, PASSING)
+        return not self._connection.outages.are_waited_out(error)
 
     async def _attach(self) -> Attachment:
         """Open the call.
@@ -277,7 +295,8 @@ class Session:
             raise lost.reason from lost
         except TimeoutError as error:
             call.cancel()
-            raise TimedOut(what="Opening the session", seconds=f"{CALL_TIMEOUT_S:g}") from error
+            what, endpoint = "Opening the session", self._connection.endpoint.text
+            raise late(endpoint, what=what, seconds=CALL_TIMEOUT_S) from error
         if first.WhichOneof("item") == "error":
             call.cancel()
             raise error_from_wire(first.error.error)
@@ -360,6 +379,8 @@ class Session:
 
     def refused(self, error: DssError, *, subscription: int, final: bool) -> None:
         """The daemon refused something that is not about one grant."""
+        if isinstance(error, Stopping):
+            return  # the next connection asks for all of it again
         if subscription in self._leaving and isinstance(error, NotSubscribed):
             self.unsubscribed(subscription)
             return

@@ -6,8 +6,6 @@ Invariant: frozen values out; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_client.limits import CALL_TIMEOUT_S
-
 if TYPE_CHECKING:
     from dss_api.v1 import sessions_pb2
     from dss_client._connection import Connection
@@ -46,8 +44,7 @@ class Sessions:
         while True:
             after = found[-1].client_id if found else ""
             request = sessions_pb2.ListSessionsRequest(after_client_id=after)
-            call = self._connection.sessions.List(request, timeout=CALL_TIMEOUT_S)
-            reply = await self._connection.answer(call)
+            reply = await self._connection.ask(self._connection.sessions.List, request)
             found += map(session_from_wire, reply.sessions)
             if not reply.more:
                 return tuple(found)

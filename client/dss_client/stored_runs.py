@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dss_client.limits import CALL_TIMEOUT_S
-
 if TYPE_CHECKING:
     from dss_api.v1 import log_pb2
     from dss_client._connection import Connection
@@ -58,8 +56,7 @@ async def stored_runs(
             start=at,
             end=wanted.end,
         )
-        call = connection.log.Runs(request, timeout=CALL_TIMEOUT_S)
-        files = (await connection.answer(call)).files
+        files = (await connection.ask(connection.log.Runs, request)).files
         if not files:
             return
         for each in map(_from_wire, files):

@@ -9,58 +9,23 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_client._runs import Runs
-from dss_client._start_point import Start
+from dss_client._stop import the_stop
+from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
-from dss_core.filters import SubscriptionFilter
 from dss_core.progress import total
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
     from dss_client.record import DeliveredBatch, DeliveredRecord
-
-
-@dataclass(frozen=True, slots=True)
-class GrantNotice:
-    """A stream was lent to a subscription, or taken back."""
-
-    stream: str
-    """As TOPIC/ORDINAL/PARTITION."""
-    grant_epoch: int
-    floor: int
-    """Every record below it is acknowledged."""
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionOptions:
-    """What a subscription was asked to be."""
-
-    filter: str
-    shared: bool
-    """Through a group, rather than private to the session."""
-    start: Start = None
-    ack_wait: float | None = None
-    on_grant: Callable[[GrantNotice], None] | None = None
-    on_revoke: Callable[[GrantNotice], None] | None = None
-
-    @classmethod
-    def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields
-        """Of what `Client.subscribe` is given.
-
-        Raises:
-            IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
-        """
-        parsed = SubscriptionFilter.parse(filter)
-        return cls(parsed.text, parsed.group is not None, **given)
 
 
 class Keeper(Protocol):
@@ -115,6 +80,7 @@ class Subscription:
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
         self._draining = False
+        self._has_to_end = False
         self._standing = ""
         self._paused = False
         self._handed: dict[tuple[int, str], int] = {}
@@ -145,8 +111,8 @@ class Subscription:
         Raises:
             GroupDestroyed, StartConflict, QueueNotDeclared, IllegalArgument: it refuses.
             SessionTakenOver: a newer connection uses the client id.
-            Unreachable, OutcomeUnknown, TimedOut: as the first thing that this client asks, and no
-                daemon answers, or it dies or stands still meanwhile. It may be asked again.
+            Unreachable, TimedOut: as the first thing that this client asks, and no daemon answers,
+                or it stands still. It may be asked again.
         """
         self._session = await self._open_session()
         await self._session.subscribe(self)
@@ -236,6 +202,7 @@ class Subscription:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
         Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
+        Under `dss_client.run` it does not return once the program is to end.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -246,6 +213,8 @@ class Subscription:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._wait_for(n)
+        if self._has_to_end:
+            await the_stop.wait_for_end(self)
         self._count(n)
         while True:
             while monotonic() >= self._resume_at:
@@ -330,6 +299,11 @@ class Subscription:
         """
         self._take_no_more()
         await self._session.flush_acks(self)
+
+    def end_taking(self) -> None:
+        """The program is to end: iteration ends, as by `drain`."""
+        self._has_to_end = True
+        self._take_no_more()
 
     def _take_no_more(self) -> None:
         self._draining = True

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import time_us
-from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
@@ -140,15 +139,16 @@ class Topics:
             retention_bytes=retention_bytes,
             if_not_exists=if_not_exists,
         )
-        call = self._connection.topics.Create(request, timeout=CALL_TIMEOUT_S)
-        return topic_from_wire(await self._connection.answer(call))
+        reply = await self._connection.change(self._connection.topics.Create, request)
+        return topic_from_wire(reply)
 
     async def list(self) -> tuple[TopicSummary, ...]:
         """Every topic, by name."""
         from dss_api.v1 import topics_pb2
 
-        call = self._connection.topics.List(topics_pb2.ListTopicsRequest(), timeout=CALL_TIMEOUT_S)
-        reply = await self._connection.answer(call)
+        reply = await self._connection.ask(
+            self._connection.topics.List, topics_pb2.ListTopicsRequest()
+        )
         return tuple(
             TopicSummary(topic_from_wire(summary.topic), summary.records, summary.bytes)
             for summary in reply.topics
@@ -163,8 +163,8 @@ class Topics:
         from dss_api.v1 import topics_pb2
 
         request = topics_pb2.DescribeTopicRequest(name=name)
-        call = self._connection.topics.Describe(request, timeout=CALL_TIMEOUT_S)
-        return topic_from_wire(await self._connection.answer(call))
+        reply = await self._connection.ask(self._connection.topics.Describe, request)
+        return topic_from_wire(reply)
 
     async def locate(
         self,
@@ -189,7 +189,7 @@ class Topics:
             start_us=None if start is None else time_us(start),
             end_us=None if end is None else time_us(end),
         )
-        call = self._connection.topics.Locate(request, timeout=CALL_TIMEOUT_S)
+        reply = await self._connection.ask(self._connection.topics.Locate, request)
         return tuple(
             LocatedRange(
                 each.stream,
@@ -199,7 +199,7 @@ class Topics:
                 each.end,
                 each.bytes,
             )
-            for each in (await self._connection.answer(call)).ranges
+            for each in reply.ranges
         )
 
     async def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
@@ -212,8 +212,8 @@ class Topics:
         from dss_api.v1 import topics_pb2
 
         request = topics_pb2.RemoveTopicRequest(name=name, force=force, if_exists=if_exists)
-        call = self._connection.topics.Remove(request, timeout=CALL_TIMEOUT_S)
-        return (await self._connection.answer(call)).removed
+        reply = await self._connection.change(self._connection.topics.Remove, request)
+        return reply.removed
 
 
 def topic_from_wire(topic: "topics_pb2.Topic") -> Topic:

@@ -152,6 +152,7 @@ async def watch(
             # The events of a daemon outlive it; nothing else that was told before counts any more.
             request.token.revision = 0
         except PASSING as error:
+            began = began or connection.outages.are_waited_out(error)
             if not began or isinstance(error, Overloaded):
                 raise
             outage.began(error)

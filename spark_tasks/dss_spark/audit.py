@@ -143,5 +143,5 @@ class _AuditReader(DataSourceReader):
     async def _examined(self, ranges: Sequence[SourceRange]) -> Partial:
         said = self._options
         rule = rule_of(said["job"], said["params"], said["filter"])
-        async with connect(endpoint=said["endpoint"]) as client:
+        async with connect(endpoint=said["endpoint"], patient=False) as client:
             return await examined_here(client, rule, ranges)

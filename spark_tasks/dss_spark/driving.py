@@ -34,7 +34,7 @@ async def in_turn(jobs: Sequence[str], endpoint: str | None, engine: SparkEngine
     Raises:
         DssError: one cannot be driven, or failed; those behind it are not begun.
     """
-    async with dss_client.connect(endpoint=endpoint) as client:
+    async with dss_client.connect(endpoint=endpoint, patient=False) as client:
         for job in jobs:
             ended = await drive(client, job, progressed, engine=engine)
             tell(job=ended.name, state=ended.state, records=ended.records)

@@ -328,6 +328,25 @@ async def test_drain_gives_back_what_waits_behind_a_refused_record(daemon: Memor
     assert reported(daemon) == {0: 1}
 
 
+async def test_drain_begins_no_handler_for_what_waits_in_the_client(daemon: MemoryDaemon) -> None:
+    fill(daemon, [None] * 20)
+    begun: list[int] = []
+    ends = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        begun.append(record.offset)
+        await ends.wait()
+
+    async with subscribed(daemon) as subscription:
+        run = asyncio.ensure_future(subscription.run(handle, concurrency=2))
+        await until(lambda: len(begun) == 2)
+        draining = asyncio.ensure_future(subscription.drain())
+        ends.set()
+        await asyncio.gather(run, draining)
+    assert begun == [0, 1]
+    assert daemon.acknowledged() == 2
+
+
 async def cancelled_in_handlers(subscription: Subscription, handlers: int) -> list[int]:
     """What the handlers of a run had when it was cancelled."""
     stuck: list[int] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dss_client.subscription import GrantNotice
+from dss_client._subscription_options import GrantNotice
 from dss_core.errors import GrantNotHeld
 from dss_core.progress import Progress
 from dss_sim.groups.checker import Violation

@@ -83,7 +83,7 @@ async def gathered(settings: Settings) -> Facts:
     reserve = operators_endpoint(settings.endpoint)
     if facts.unreachable is not None and reserve is not None:
         with suppress(DssError):
-            async with connect(endpoint=reserve) as client:
+            async with connect(endpoint=reserve, patient=False) as client:
                 await _ask(client, settings, facts)
     return facts
 

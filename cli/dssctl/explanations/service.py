@@ -49,6 +49,11 @@ SERVICE = {
     "DSS5004": """No answer came in time; whether the request was carried out is not known. The
         daemon is overloaded, frozen, or unreachable in a way that nobody reports. Look at
         dssctl daemon status, and allow more time with --timeout.""",
+    "DSS5050": """No answer came in time, and the process that listens at the daemon's socket is
+    stopped: by SIGSTOP, by Ctrl-Z in the terminal that it runs in, or by a debugger. It keeps its
+    connections and its store, and goes on where it was after kill -CONT. Members of groups that
+    it serves have lost nothing: their streams rest for a while. Only a unix socket tells
+    whose it is.""",
     "DSS5005": """A data directory belongs to one daemon at a time, and a living process holds
         it. Stop that one first (its number is in dssctl daemon status), or choose another
         --data-dir.""",

@@ -13,6 +13,7 @@ It may be used from several threads at once. Invariant: everything that a client
 one loop in one background thread; importing this package costs no gRPC and no pyarrow.
 """
 
+from dss_client.sync._running import run
 from dss_client.sync.client import Client, connect
 from dss_client.sync.producer import Delivery, Producer
 from dss_client.sync.reader import Reader
@@ -28,4 +29,5 @@ __all__ = [
     "Reader",
     "Subscription",
     "connect",
+    "run",
 ]

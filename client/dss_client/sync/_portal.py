@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from dss_client.limits import CLOSE_AT_EXIT_S
+from dss_client.limits import CLOSE_AT_EXIT_S, SIGNAL_LOOK_S
 from dss_core.errors import OpenedBeforeFork, ProcessEnds, WouldWaitForItself
 
 if TYPE_CHECKING:
@@ -127,7 +127,12 @@ class Portal:
 
 def _waited(future: "Future[Answer]") -> Answer:
     try:
-        return future.result()
+        while True:
+            try:
+                return future.result(SIGNAL_LOOK_S)
+            except TimeoutError:
+                if future.done():  # that of the work itself
+                    return future.result()
     except BaseException:
         # Of the work itself, it is done already.
         future.cancel()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from dss_client import _client
 from dss_client._start_point import Start
+from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import PRODUCER_BUFFER_BYTES
-from dss_client.subscription import GrantNotice, SubscriptionOptions
 from dss_client.sync._portal import portal
 from dss_client.sync.administration import Administered
 from dss_client.sync.producer import Producer
@@ -32,6 +32,7 @@ def connect(
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
+    patient: bool = True,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``with connect() as client``, or close it.
 
@@ -48,6 +49,7 @@ def connect(
         endpoint,
         credit_records=credit_records,
         credit_bytes=credit_bytes,
+        patient=patient,
     )
     return Client(client)
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from dss_client._producer_queue import PendingFrame
+from dss_client._stop import the_stop
 from dss_client.limits import GATHER_MS, OUTBOX_OF_BUFFER
 from dss_client.producer import Ack, BytesLike, HeadersArgument, RecordFields, Sender
 from dss_client.producer import Producer as AsyncProducer
@@ -227,7 +228,7 @@ class Producer:
             DssError: something failed that nobody was told about.
         """
         try:
-            if error is None:
+            if error is None or the_stop.is_of(error):
                 self.flush()
         finally:
             self._portal.run(self._producer.__aexit__(kind, error, trace))

@@ -169,6 +169,7 @@ from dss_core.errors.requests import (
 )
 from dss_core.errors.service import (
     AddressInUse,
+    DaemonStopped,
     DataDirectoryLocked,
     DataDirectoryNewer,
     DataDirectoryReplaced,
@@ -213,6 +214,7 @@ __all__ = [
     "ContextNotFound",
     "ContextReadOnly",
     "CopyLoop",
+    "DaemonStopped",
     "DataDirectoryLocked",
     "DataDirectoryNewer",
     "DataDirectoryReplaced",

@@ -60,6 +60,17 @@ class TimedOut(DssError):
 
 
 @registered
+class DaemonStopped(TimedOut):
+    """Raised by the client and the tool. Fields: what, seconds, process."""
+
+    code = "DSS5050"
+    sentence = (
+        "{what} did not finish within {seconds} s: the daemon's process {process} is stopped."
+    )
+    hint = "Let it go on: kill -CONT {process}. Whether it carries out the request then is unknown."
+
+
+@registered
 class DataDirectoryLocked(DssError):
     """Fields: path."""
 

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from dss_api.v1 import sessions_pb2
 from dss_client._connection import ConnectionLostError
+from dss_client._outages import Outages
 from dss_core.errors import GroupDestroyed, NotSubscribed, OutcomeUnknown, Unreachable
 from dss_sim.sessions.connection import Link
 from dss_sim.sessions.consumer import Up
@@ -192,6 +193,7 @@ class LibraryChannel:
 
     def __init__(self, process: "Process") -> None:
         self._process = process
+        self.outages = Outages(self.text, patient=True)
         self.calls: list[LibraryCall] = []
 
     @property
@@ -216,7 +218,9 @@ class LibraryChannel:
         Raises:
             ConnectionLostError: there will be none.
         """
-        return await call.read()
+        item = await call.read()
+        self.outages.heard()
+        return item
 
     async def write(self, call: LibraryCall, item: Up) -> None:
         """Send an item over a call.
@@ -240,6 +244,7 @@ def library_surroundings(seed: int, timeline: Timeline) -> Iterator[None]:
         patch("dss_client._doubt.monotonic", monotonic),
         patch("dss_client._keyed_runner.monotonic", monotonic),
         patch("dss_client._loop_watch.monotonic", monotonic),
+        patch("dss_client._outages.monotonic", monotonic),
         patch("dss_client._backoff.random", Random(f"{seed}/backoff")),
         patch("dss_client.session.keep_heap", lambda: None),
         patch.object(logging.getLogger("dss_client"), "disabled", True),

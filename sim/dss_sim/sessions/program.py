@@ -12,7 +12,7 @@ from typing import Protocol
 from zlib import crc32
 
 from dss_api.v1 import sessions_pb2
-from dss_client.subscription import SubscriptionOptions
+from dss_client._subscription_options import SubscriptionOptions
 from dss_core.limits import CREDIT_RECORDS
 from dss_sim.groups.history import Key
 from dss_sim.sessions.client import BACK_US

@@ -65,7 +65,7 @@ class DssReader(DataSourceReader):
             return [SlicePartition(each) for each in asyncio.run(self._slices())]
 
     async def _slices(self) -> list[Slice]:
-        async with connect(endpoint=self.options.endpoint) as client:
+        async with connect(endpoint=self.options.endpoint, patient=False) as client:
             ranges = await planned(client, self.options, self.wanted)
         return sliced(ranges, self.options.slice_bytes)
 

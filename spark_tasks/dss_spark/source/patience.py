@@ -57,7 +57,7 @@ async def asked(endpoint: str | None, ask: Callable[[Client], Awaitable[Answer]]
     patience = _Patience()
     while True:
         try:
-            async with connect(endpoint=endpoint) as client:
+            async with connect(endpoint=endpoint, patient=False) as client:
                 return await ask(client)
         except _AWAY as error:
             await patience.rest(error)

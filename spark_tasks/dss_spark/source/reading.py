@@ -36,7 +36,7 @@ def records_of(
 async def _batches(
     slice_: Slice, options: SourceOptions, subject: str | None
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    async with connect(endpoint=options.endpoint) as client:
+    async with connect(endpoint=options.endpoint, patient=False) as client:
 
         def read(left: Slice) -> Tables:
             return tables_of(client, left, subject=subject, in_place=options.in_place)

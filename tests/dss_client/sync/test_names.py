@@ -13,6 +13,7 @@ INNER = {
     "Client": {"opened_session", "spawn", "stored_runs"},
     "Producer": {"call", "into"},
     "Subscription": {
+        "end_taking",
         *("deliver", "ended", "fail", "granted", "handed_below", "note_current", "number"),
         *("options", "refused", "revoked", "set_paused", "stands", "stop", "sure_s"),
     },

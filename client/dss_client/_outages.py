@@ -1,0 +1,77 @@
+"""What becomes of a call while the daemon is away: whether it is made again.
+
+Once a daemon has been heard, a call waits for it without end, and whoever made it bounds that. A
+call that may have been done is made again only where that does no harm. Invariant: what the daemon
+refused is never asked again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TypeVar
+
+from dss_client._backoff import Backoff
+from dss_client._outage_log import Outage
+from dss_client.limits import FIRST_ANSWER_S, LOSSES_OF_A_CALL_MAX
+from dss_core.errors import DssError, OutcomeUnknown, Stopping, Unreachable
+
+Answer = TypeVar("Answer")
+
+AWAY = (Unreachable, Stopping, OutcomeUnknown)
+"""What a call fails with while the daemon is away."""
+
+
+class Outages:
+    """Of one connection; where it is not `patient`, whoever calls is told at once."""
+
+    def __init__(self, endpoint: str, *, patient: bool) -> None:
+        self._endpoint = endpoint
+        self._patient = patient
+        self._heard = False
+        self._met_s: float | None = None
+        """When somebody was first met there, who went away without an answer."""
+        self._log = Outage("the client", endpoint)
+
+    def heard(self) -> None:
+        """The daemon has answered something."""
+        self._heard = True
+
+    def are_waited_out(self, error: DssError) -> bool:
+        """Whether what failed by this is to be tried again."""
+        if not self._patient or not isinstance(error, AWAY):
+            return False
+        if self._met_s is None and not isinstance(error, Unreachable):
+            self._met_s = monotonic()
+        # A first call that a kill cut short: the daemon is there again soon, or it was none.
+        met = self._met_s is not None and monotonic() - self._met_s < FIRST_ANSWER_S
+        return self._heard or met
+
+    def as_told(self, error: DssError) -> DssError:
+        """What is raised of a call that may be repeated: who never answered was never there."""
+        if self._patient and not self._heard and isinstance(error, OutcomeUnknown):
+            return Unreachable(endpoint=self._endpoint)
+        return error
+
+    async def over(self, call: Callable[[], Awaitable[Answer]], *, repeats: bool) -> Answer:
+        """What a call gives, made again over outages; `repeats`: also one that may have been done.
+
+        Raises:
+            DssError: what the daemon refuses it with, or that it was never there.
+            OutcomeUnknown: it may have been done, or it ended the daemon again and again.
+        """
+        backoff = Backoff()
+        losses = 0
+        while True:
+            try:
+                answer = await call()
+            except AWAY as error:
+                losses += not error.definite
+                often = losses > (LOSSES_OF_A_CALL_MAX if repeats else 0)
+                if often or not self.are_waited_out(error):
+                    told = self.as_told(error) if repeats else error
+                    raise told from error.__cause__
+                self._log.began(error)
+            else:
+                self._log.ended()
+                return answer
+            await asyncio.sleep(backoff.pause_s())

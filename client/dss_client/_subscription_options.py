@@ -1,0 +1,42 @@
+"""What a subscription was asked to be; apart from the subscription, which hands out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dss_client._start_point import Start
+from dss_core.filters import SubscriptionFilter
+
+
+@dataclass(frozen=True, slots=True)
+class GrantNotice:
+    """A stream was lent to a subscription, or taken back."""
+
+    stream: str
+    """As TOPIC/ORDINAL/PARTITION."""
+    grant_epoch: int
+    floor: int
+    """Every record below it is acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionOptions:
+    """What a subscription was asked to be."""
+
+    filter: str
+    shared: bool
+    """Through a group, rather than private to the session."""
+    start: Start = None
+    ack_wait: float | None = None
+    on_grant: Callable[[GrantNotice], None] | None = None
+    on_revoke: Callable[[GrantNotice], None] | None = None
+
+    @classmethod
+    def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields
+        """Of what `Client.subscribe` is given.
+
+        Raises:
+            IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
+        """
+        parsed = SubscriptionFilter.parse(filter)
+        return cls(parsed.text, parsed.group is not None, **given)
