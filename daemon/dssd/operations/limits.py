@@ -24,6 +24,10 @@ OPERATIONS_TRIM_EVERY_S = 3_600.0
 OPERATIONS_LISTED_MAX = 500
 """In one answer; a caller asks for older ones behind it."""
 
+UNDO_LOOK_S = 2.0
+"""How long one answer looks whether each of its operations can be taken back: each is planned for
+it, 5 ms where its group reads 100 streams. What is beyond it says that it was not looked at."""
+
 DETAIL_LISTED_BYTES_MAX = 2_000
 """Of a change, and of what was before and after it, in a listing: so a page of 500 stays below the
 4 MB of a message."""

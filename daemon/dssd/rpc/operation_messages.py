@@ -80,9 +80,12 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
 
 def listed_message(row: OperationRow) -> operations_pb2.Operation:
     """An operation of a page: what is long is left to `Get`."""
-    details = ("change", "before", "after")
-    long = {name for name in details if len(getattr(row, name)) > DETAIL_LISTED_BYTES_MAX}
-    return operation_message(replace(row, **dict.fromkeys(long, "")))
+    change, before, after = map(_unless_long, (row.change, row.before, row.after))
+    return operation_message(replace(row, change=change, before=before, after=after))
+
+
+def _unless_long(detail: str) -> str:
+    return detail if len(detail) <= DETAIL_LISTED_BYTES_MAX else ""
 
 
 def asked_moves(row: OperationRow) -> int:
