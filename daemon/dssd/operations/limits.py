@@ -65,6 +65,13 @@ RECORDS_SKIPPED_MAX = 1_000
 GROUPS_NAMED_MAX = 5
 """In the sentences of a plan, those that lose most; the rest is counted."""
 
+HAND_SKIPS_LOOKED_AT = 200
+"""Of the newest operations of a group that moved cursors, for what was skipped by hand: a plan
+reads the moves of each, some 0.1 ms for a few streams."""
+
+OFFSETS_NAMED_MAX = 5
+"""Of records in a sentence of a plan; the rest is counted."""
+
 MEMBERS_NAMED_MAX = 10
 """In a sentence of a plan; the plan has a list of all."""
 

@@ -50,6 +50,7 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of, is_told
+from dssd.operations.hand_skips import told_of_hand_skips
 from dssd.operations.history import (
     DONE,
     RUNNING,
@@ -143,8 +144,10 @@ class Operations:
             DssError: it cannot be done.
         """
         if isinstance(change, Undo):
-            return await self._plan_undo(change.number)
-        return await self._kinds.by_change[type(change)].plan(change)
+            plan = await self._plan_undo(change.number)
+        else:
+            plan = await self._kinds.by_change[type(change)].plan(change)
+        return await told_of_hand_skips(plan, self._history)
 
     async def apply(
         self,
