@@ -35,6 +35,7 @@ from dss_core.errors.condition import (
     registered,
 )
 from dss_core.errors.conflicts import (
+    ExistsOtherwise,
     GroupAmbiguous,
     GroupDestroyed,
     GroupExists,
@@ -226,6 +227,7 @@ __all__ = [
     "EngineLost",
     "EngineMissing",
     "ExecutorIncomplete",
+    "ExistsOtherwise",
     "ExitCode",
     "ExportBroken",
     "FileUnwritable",
