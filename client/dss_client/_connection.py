@@ -21,6 +21,7 @@ from dss_client.limits import (
     CONNECT_WAIT_MS,
 )
 from dss_core.errors import (
+    CallUnknown,
     DssError,
     OutcomeUnknown,
     Overloaded,
@@ -233,6 +234,8 @@ class Connection:
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 return error_from_wire(types_pb2.Error.FromString(value))
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return CallUnknown(endpoint=self.endpoint.text)
         return self._of_status(error.code(), error.details() or "")
 
     def _of_status(self, status: grpc.StatusCode, details: str) -> DssError:

@@ -127,6 +127,7 @@ from dss_core.errors.publishing import (
 )
 from dss_core.errors.requests import (
     BrokenInputLine,
+    CallUnknown,
     ConfirmationNeeded,
     ContextExists,
     ContextNotFound,
@@ -207,6 +208,7 @@ __all__ = [
     "BorrowerNotFound",
     "BrokenInputLine",
     "BufferFull",
+    "CallUnknown",
     "ChunkNotFound",
     "ClientBanned",
     "ConfirmationNeeded",

@@ -95,7 +95,7 @@ class UnknownCondition(DssError):
 
     code = "DSS5010"
     sentence = "The daemon reported {code}: {text}"
-    hint = "It is newer than this tool: update the tool."
+    hint = "A code that is not known here is of a newer daemon: update the tool."
     grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED
     definite = False
