@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import IllegalConfig, WrongUsage
+from dss_core.sentences import as_sentence
 from dssctl.aliases import require_begins_with_command, require_free
 from dssctl.config import KEYS, Configuration, Context, resolved
 from dssctl.config.addresses import settled
@@ -134,8 +135,7 @@ def _edit(change: "Callable[[Document], None]") -> None:
         edit_configuration(change)
     except IllegalConfig as refused:
         said = str(refused.fields["reason"])
-        reason = said if said.endswith("?") else f"{said}."
-        raise WrongUsage(reason=reason, command="dssctl config") from refused
+        raise WrongUsage(reason=as_sentence(said), command="dssctl config") from refused
 
 
 def _require_command(context: typer.Context, name: str) -> None:

@@ -42,6 +42,7 @@ from dss_core.errors import (
     RevisionMoved,
 )
 from dss_core.ids import StreamId
+from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_APPLIED
 from dssd.events.model import Event, Note
@@ -418,8 +419,8 @@ class Operations:
         if not is_told(row):
             return
         reason = f": {row.reason}" if row.reason else ""
-        sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
-        self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))
+        what = f"{row.principal} applied operation {row.number}, {row.summary}{reason}"
+        self._note(Event(OPERATION_APPLIED, row.subject, as_sentence(what), fields_of(row)))
 
 
 def _repeated(known: OperationRow, change: Change) -> OperationRow:
