@@ -33,7 +33,7 @@ def note_differences(
 ) -> None:
     """Say what an existing one has otherwise than asked: by flag, what is asked and found."""
     differences = [
-        f"--{flag.replace('_', '-')} {asked} was asked for, and it has {found}"
+        f"--{flag.replace('_', '-')} {asked} was asked for, and it has {found or 'none'}"
         for flag, (asked, found) in settled.items()
         if asked != found and _is_given(context, flag)
     ]

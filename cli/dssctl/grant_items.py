@@ -48,7 +48,7 @@ def rate(field: str) -> Cell:
 
 def is_unmeasured(item: Item, now_us: int) -> bool:
     """Whether the daemon has perhaps not looked yet at what it is asked about: it is too young."""
-    created = item.get("created_at")
+    created = item.get("created_at", item.get("connected_at"))
     return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000
 
 

@@ -272,4 +272,6 @@ def _too_large(details: str) -> bool:
 
 def _never_left(details: str) -> bool:
     """Whether the transport says that no connection was made, so nothing can have been done."""
-    return "failed to connect" in details.lower() or "connection refused" in details.lower()
+    said = details.lower()
+    signs = ("failed to connect", "connection refused", "dns resolution failed", "errors resolving")
+    return any(sign in said for sign in signs)

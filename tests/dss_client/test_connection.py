@@ -59,6 +59,14 @@ async def test_a_server_without_the_call_is_said_to_be_no_daemon(tmp_path: Path)
     await server.stop(None)
 
 
+async def test_a_host_that_has_no_address_is_unreachable(socket: Path) -> None:
+    connection = Connection(resolve(f"unix:{socket}"))
+    for said in ("DNS resolution failed for a:1", "errors resolving a:1: Domain name not found"):
+        away = connection.translated(failed(grpc.StatusCode.UNAVAILABLE, said))
+        assert isinstance(away, Unreachable)
+    await connection.close()
+
+
 async def test_exhaustion_without_a_condition_of_ours_passes(socket: Path) -> None:
     connection = Connection(resolve(f"unix:{socket}"))
     exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
