@@ -122,7 +122,7 @@ class Sampler:
         else:
             own.done = (own.done or 0) + more
         if more > 0:
-            own.meter.add(more, now_ms)
+            own.meter.add(more, now_ms, last_ms)
         return known
 
     def _counts(self, group_id: int) -> dict[StreamId, int]:
@@ -149,13 +149,13 @@ class Sampler:
                 if end > growing.ends.end:
                     more = end - growing.ends.end
                     came += more
-                    growing.arrivals.add(more, now_ms)
+                    growing.arrivals.add(more, now_ms, self._looked_ms)
                     growing.ends.note(end, self._looked_ms, now_ms)
                 known[stream] = growing
             meter = self._topics.get(topic.topic_id) or RateMeter(self._looked_ms or now_ms)
             topics[topic.topic_id] = meter
             if came:
-                meter.add(came, now_ms)
+                meter.add(came, now_ms, self._looked_ms)
         self._streams, self._topics = known, topics
 
     def rates_of(self, group_id: int, wanted: TopicFilter) -> tuple[Rates, Rates]:
@@ -221,7 +221,7 @@ def _consumed(
         if consumed is None:
             done = begun.get(stream, 0)
             consumed = _Consumed(own, now_ms, RateMeter(last_ms if done else now_ms))
-            consumed.acks.add(done, now_ms)
+            consumed.acks.add(done, now_ms, last_ms)
             more += max(0, done)
         elif consumed.progress is not own:
             done = _done(own) - _done(consumed.progress)
@@ -229,7 +229,7 @@ def _consumed(
             if done:
                 # A rewind moves it as well; what is acknowledged again counts again.
                 consumed.moved_ms = now_ms
-                consumed.acks.add(done, now_ms)
+                consumed.acks.add(done, now_ms, last_ms)
                 more += max(0, done)
         known[stream] = consumed
     return known, more
