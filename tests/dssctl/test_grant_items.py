@@ -3,7 +3,7 @@
 import pytest
 
 from dssctl.grant_items import rate
-from dssctl.output import Instant
+from dssctl.output import Instant, Item
 
 
 @pytest.mark.parametrize(("age_s", "shown"), [(1, "-"), (5.9, "-"), (6.1, "0.0"), (60, "0.0")])
@@ -11,7 +11,7 @@ def test_a_rate_says_nothing_until_the_daemon_has_looked_at_the_group(
     age_s: float, shown: str
 ) -> None:
     now_us = 1_700_000_000_000_000
-    item = {"acks_1m": 0.0, "created_at": Instant(now_us - int(age_s * 1_000_000))}
+    item: Item = {"acks_1m": 0.0, "created_at": Instant(now_us - int(age_s * 1_000_000))}
     assert rate("acks_1m")(item, now_us) == shown
 
 
