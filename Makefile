@@ -24,6 +24,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 install: $(READY) ## make .venv with everything in it
+	@echo "next: . $(BIN)/activate && dssd serve --dev; README.md goes on from there, or: make demo" >&2
 
 spark: $(VENV)/ready-spark ## add PySpark to .venv, for bulk jobs on Spark; it needs Java 17
 

@@ -4,8 +4,12 @@ Invariant: a format that was asked for, by whatever origin, is complete.
 """
 
 import sys
+from collections.abc import Mapping
 
-from dssctl.output import Item, Kind, note, show_one
+import typer
+
+from dss_core.errors import ExistsOtherwise
+from dssctl.output import Item, Kind, note, note_condition, show_one
 from dssctl.output.escape import escaped
 from dssctl.settings import Format, Settings
 
@@ -19,3 +23,24 @@ def show_created(
         return
     sys.stdout.write(f"{escaped(sentence)}\n")
     note(settings, f"next: {next_command}")
+
+
+def note_differences(
+    context: typer.Context,
+    settings: Settings,
+    what: str,
+    settled: Mapping[str, tuple[object, object]],
+) -> None:
+    """Say what an existing one has otherwise than asked: by flag, what is asked and found."""
+    differences = [
+        f"--{flag.replace('_', '-')} {asked} was asked for, and it has {found or 'none'}"
+        for flag, (asked, found) in settled.items()
+        if asked != found and _is_given(context, flag)
+    ]
+    if differences:
+        note_condition(settings, ExistsOtherwise(what=what, differences="; ".join(differences)))
+
+
+def _is_given(context: typer.Context, flag: str) -> bool:
+    source = context.get_parameter_source(flag)
+    return source is not None and source.name == "COMMANDLINE"

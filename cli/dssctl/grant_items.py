@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
+from dssctl.limits import RATES_AFTER_S
 from dssctl.output import Cell, Column, Instant, Item, Kind
 
 if TYPE_CHECKING:
@@ -31,12 +32,24 @@ def _ranges(item: Item, _now_us: int) -> str:
 def rate(field: str) -> Cell:
     """A cell for records a second."""
 
-    def cell(item: Item, _now_us: int) -> str:
+    def cell(item: Item, now_us: int) -> str:
         value = item[field]
         assert isinstance(value, float)
-        return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+        return (
+            "-"
+            if is_unmeasured(item, now_us)
+            else f"{value:.0f}"
+            if value >= 10
+            else f"{value:.1f}"
+        )
 
     return cell
+
+
+def is_unmeasured(item: Item, now_us: int) -> bool:
+    """Whether the daemon has perhaps not looked yet at what it is asked about: it is too young."""
+    created = item.get("created_at", item.get("connected_at"))
+    return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000
 
 
 def rounded(rate: float) -> float:

@@ -275,3 +275,10 @@ FAILURES_KEPT = 20
 OBJECTS_BEFORE_COLLECTION = 100_000
 """New objects before the collector of cycles looks. What a command loads stays until it ends, and
 with Python's own figure it was looked through again and again meanwhile."""
+
+RATES_AFTER_S = 6.0
+"""How old a group is until its rates are shown: the daemon looks at it every 5 s, and before it has
+looked, a rate of 0 would stand beside thousands of records."""
+
+SUMMARY_CHARACTERS_MAX = 400
+"""Of a verb in the help of its noun: any first sentence, over a few lines."""

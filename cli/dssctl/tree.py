@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperGroup, TyperOption
 
 from dssctl.config import configure
 from dssctl.config import put as put_key
@@ -22,6 +22,7 @@ from dssctl.limits import CALL_TIMEOUT_S, NEAR_NAMES_MAX, OPERATION_WAIT_S, VERB
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
+from dssctl.summaries import Summarized
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
@@ -150,7 +151,7 @@ def _nothing_before_the_verb() -> None:
     """A noun does nothing by itself."""
 
 
-class Command(TyperCommand):
+class Command(Summarized):
     """A verb, with the global options after it."""
 
     impact: ClassVar[Impact] = Impact.READ

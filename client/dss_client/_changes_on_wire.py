@@ -94,8 +94,8 @@ def change_to_wire(change: Change) -> pb.Change:
     try:
         return _encoded(change)
     except (ValueError, OverflowError) as problem:
-        # What protobuf says of a number that does not fit its field.
-        raise IllegalArgument(argument=f"{change}", rule=str(problem)) from problem
+        # What protobuf says of a number that does not fit its field. The change may hold a secret.
+        raise IllegalArgument(argument="this change", rule=str(problem)) from problem
 
 
 def document_of(change: Change) -> dict[str, object]:

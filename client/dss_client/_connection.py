@@ -23,6 +23,7 @@ from dss_client.limits import (
     CONNECT_WAIT_MS,
 )
 from dss_core.errors import (
+    CallUnknown,
     DssError,
     OutcomeUnknown,
     Overloaded,
@@ -270,6 +271,8 @@ class Connection:
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 self.outages.heard()
                 return error_from_wire(types_pb2.Error.FromString(value))
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return CallUnknown(endpoint=self.endpoint.text)
         return self._of_status(error.code(), error.details() or "")
 
     def _of_status(self, status: grpc.StatusCode, details: str) -> DssError:
@@ -306,4 +309,6 @@ def _too_large(details: str) -> bool:
 
 def _never_left(details: str) -> bool:
     """Whether the transport says that no connection was made, so nothing can have been done."""
-    return "failed to connect" in details.lower() or "connection refused" in details.lower()
+    said = details.lower()
+    signs = ("failed to connect", "connection refused", "dns resolution failed", "errors resolving")
+    return any(sign in said for sign in signs)

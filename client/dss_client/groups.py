@@ -258,6 +258,8 @@ class Groups:
         from dss_api.v1 import groups_pb2
         from dss_client.answers import why_from_wire
 
+        if offset is not None and not 0 <= offset < 1 << 64:
+            raise IllegalArgument(argument=f"offset {offset}", rule="it counts from 0, in 64 bits")
         request = groups_pb2.WhyRequest(
             group=group, stream=stream, offset=offset, key=key, topic=topic
         )

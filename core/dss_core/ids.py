@@ -15,6 +15,10 @@ class StreamId(NamedTuple):
     storage_topic_id: int
     partition: int
 
+    def __str__(self) -> str:
+        """As an error says it where nobody knows the topic any more."""
+        return f"{self.storage_topic_id}:{self.partition}"
+
 
 class StreamName(NamedTuple):
     """A stream as people write it: ``orders/0/3``."""

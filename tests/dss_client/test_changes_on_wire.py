@@ -145,3 +145,12 @@ def test_a_value_that_breaks_its_rule_is_refused_before_it_is_sent(
 def test_what_is_no_document_of_a_change_is_refused(document: dict[str, object]) -> None:
     with pytest.raises(IllegalArgument):
         change_of(document)
+
+
+def test_what_cannot_be_sent_is_said_without_what_else_is_in_the_change() -> None:
+    change = changes.CreateSchedule(
+        "s", "lag-check", "* * * * *", {"url": "http://u:p@h"}, retries=-1
+    )
+    with pytest.raises(IllegalArgument) as refused:
+        change_to_wire(change)
+    assert refused.value.message == "this change is not allowed: Value out of range: -1."

@@ -8,7 +8,14 @@ import pytest
 from dss_api.v1 import topics_pb2
 from dss_client._connection import Connection
 from dss_client._endpoint import resolve
-from dss_core.errors import PASSING, Overloaded, TimedOut, UnknownCondition, Unreachable
+from dss_core.errors import (
+    PASSING,
+    CallUnknown,
+    Overloaded,
+    TimedOut,
+    UnknownCondition,
+    Unreachable,
+)
 
 
 def failed(status: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:
@@ -38,6 +45,26 @@ async def test_a_daemon_that_is_not_there_is_unreachable(socket: Path) -> None:
             await connection.answer(call)
     finally:
         await connection.close()
+
+
+async def test_a_server_without_the_call_is_said_to_be_no_daemon(tmp_path: Path) -> None:
+    server = grpc.aio.server()
+    server.add_insecure_port(f"unix:{tmp_path}/s")
+    await server.start()
+    connection = Connection(resolve(f"unix:{tmp_path}/s"))
+    with pytest.raises(CallUnknown, match="is no DSS daemon") as unknown:
+        await connection.answer(connection.topics.List(topics_pb2.ListTopicsRequest()))
+    assert (unknown.value.definite, unknown.value.exit_code) == (True, 3)
+    await connection.close()
+    await server.stop(None)
+
+
+async def test_a_host_that_has_no_address_is_unreachable(socket: Path) -> None:
+    connection = Connection(resolve(f"unix:{socket}"))
+    for said in ("DNS resolution failed for a:1", "errors resolving a:1: Domain name not found"):
+        away = connection.translated(failed(grpc.StatusCode.UNAVAILABLE, said))
+        assert isinstance(away, Unreachable)
+    await connection.close()
 
 
 async def test_exhaustion_without_a_condition_of_ours_passes(socket: Path) -> None:

@@ -1,11 +1,13 @@
 """The registry of conditions: codes, templates, statuses, and the way over the wire."""
 
 import pickle
+import re
 import string
 
 import pytest
 
 from dss_core.errors import REGISTRY, DssError, ExitCode, TopicNotFound, UnknownCondition, from_wire
+from dss_core.ids import StreamId, StreamName
 
 GRPC_STATUSES = {
     "ABORTED",
@@ -62,6 +64,25 @@ def test_a_condition_survives_the_wire_and_pickling(leaf: type[DssError]) -> Non
         assert type(other) is leaf
         assert (other.message, other.hint_text) == (error.message, error.hint_text)
         assert other.fields == error.fields
+
+
+_ODD = re.compile(r"\.\.|[a-z]\?\.|[A-Z][A-Za-z]+\([a-z_]+=|\bNone\b|<[a-z_.]+ |  ")
+"""Doubled stops and reprs of values of Python."""
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.__name__)
+@pytest.mark.parametrize(
+    "value",
+    ["it is closed.", "Did you mean orders?", 1, None, StreamId(5, 9), StreamName("orders", 0, 9)],
+    ids=str,
+)
+def test_a_condition_reads_well_whatever_its_fields_are(
+    leaf: type[DssError], value: object
+) -> None:
+    error = leaf(**dict.fromkeys(fields_of(leaf), value))
+    assert not _ODD.findall(f"{error.message}\n{error.hint_text}")
+    ends = (".", "?", "!") if leaf.sentence.endswith((".", "!")) else ("",)
+    assert error.message.endswith(ends)
 
 
 def test_an_unknown_code_keeps_its_text_and_is_not_definite() -> None:

@@ -315,3 +315,11 @@ def test_a_group_is_named_behind_a_list_or_by_an_option_but_once(noun: str, dssc
     twice = dssctl(*NOBODY, noun, "ls", "billing", "-g", "billing")
     assert twice.returncode == 2
     assert b"the group is named twice" in twice.stderr
+
+
+def test_the_help_of_a_noun_cuts_no_sentence(monkeypatch: pytest.MonkeyPatch, dssctl: Run) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    nouns = sorted({words[0] for words in leaf_commands() if len(words) == 2})
+    for noun in nouns:
+        listed = dssctl(noun, "--help").stdout.decode().partition("\n\nOptions:")[0]
+        assert not listed.partition("Commands:")[2].count("..."), listed

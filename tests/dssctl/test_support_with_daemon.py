@@ -1,6 +1,7 @@
 """``dssctl support gather`` against a daemon process."""
 
 import json
+import re
 import stat
 import tarfile
 from pathlib import Path
@@ -67,6 +68,47 @@ def test_a_bundle_tells_how_all_stands_and_has_no_payload(stocked: Daemon, tmp_p
     assert not {"bundle.format", "bundle.unknown"} & found.keys(), "of this version all is known"
     assert found["groups.stuck"]["level"] == "problem"
     assert told.returncode == 1
+
+
+def test_no_secret_that_anybody_gave_is_in_a_bundle_a_snapshot_or_a_listing(
+    stocked: Daemon, tmp_path: Path
+) -> None:
+    """Canaries stand in every field that a user fills and that is no name."""
+    dssctl, let_in = stocked.dssctl, "http://127.0.0.1:1/CANARY0a1b2c3d4e5f6g7h8i9"
+    why = ("-y", "--reason", "CANARY-WHY")
+    record = ("--key", "CANARY-KEY", "--header", "CANARY-NAME=CANARY-VALUE")
+    ok(dssctl("topics", "create", "copies"))
+    ok(dssctl("produce", "invoices", *record[:2], stdin=b"CANARY-PAYLOAD\n"))
+    ok(dssctl("records", "skip", "billing", "--key", "CANARY-KEY", *why))
+    for job in ("kept", "cancelled"):
+        copy = ("replays", "create", job, "--from", "invoices", "--to", "copies", "--no-drive")
+        ok(dssctl(*copy, *record, *why))
+    ok(dssctl("jobs", "cancel", "cancelled", *why))
+    check = ("lag-check", "--arg", "max-lag=0", "--arg", "attempts=1", "--arg")
+    told = ("schedules", "create", "told", "--cron", "@yearly", "--task")
+    ok(dssctl(*told, *check, f"url={let_in}", *why))
+    ok(dssctl("schedules", "edit", "told", "--arg", f"url={let_in}?token=CANARY-QUERY", *why))
+    assert dssctl("schedules", "run", "told", "--wait").returncode != 0
+    assert dssctl("tasks", "run", *check, f"url={let_in}").returncode != 0
+    assert dssctl("tasks", "run", *check, "url=ftp://ann:CANARY-URL@h/").returncode != 0
+    assert dssctl("tasks", "run", *check, "url=http://ann:CANARY-URL@h/").returncode != 0
+    path = tmp_path / "b.tar.gz"
+    ok(dssctl("support", "gather", str(path)))
+    said = ok(dssctl("tasks", "run", "snapshot")).decode().splitlines()[-1]
+    files = {**contents(path), "snapshot": Path(said.partition(", ")[0]).read_text()}
+    canaries = re.compile(f"[^ ]*(?:CANARY|{b'CANARY'.hex()})[^ ]*", re.IGNORECASE)
+    assert {
+        name: canaries.findall(text) for name, text in files.items() if canaries.search(text)
+    } == {}
+    numbers = ok(dssctl("ops", "ls", "-o", "name")).decode().split()
+    listings: list[tuple[str, ...]] = [
+        ("schedules", "ls"), ("schedules", "describe", "told"), ("schedules", "runs", "told"),
+        ("events",), ("audit", "ls"), ("ops", "ls"),
+        *(("ops", "describe", number) for number in numbers),
+    ]  # fmt: skip
+    lets_in = re.compile(rb"[^ ]*CANARY(?:0|-URL|-QUERY)[^ ]*")
+    shown = {each: lets_in.findall(ok(dssctl(*each, "-o", "json"))) for each in listings}
+    assert {each: found for each, found in shown.items() if found} == {}
 
 
 def test_names_are_taken_out_where_that_is_wanted(stocked: Daemon, tmp_path: Path) -> None:

@@ -77,7 +77,15 @@ def test_a_topic_is_created_listed_described_and_removed(daemon: Daemon) -> None
 def test_what_exists_is_a_conflict_unless_that_is_accepted(daemon: Daemon) -> None:
     topic(daemon, "twice")
     refused(daemon.dssctl("topics", "create", "twice"), 6, "DSS2002")
-    ok(daemon.dssctl("topics", "create", "twice", "--if-not-exists"))
+    again = daemon.dssctl("topics", "create", "twice", "--if-not-exists")
+    ok(again)
+    assert b"note: DSS2110" not in again.stderr, "nothing is asked of it"
+    other = ("--partitions", "7", "--durability", "sync", "--pattern", "twice/#")
+    accepted = daemon.dssctl("topics", "create", "twice", "--if-not-exists", *other, "-q")
+    ok(accepted)
+    differs = "--partitions 7 was asked for, and it has 1"
+    told = f"The topic twice was there before and stays as it is: {differs}."
+    assert accepted.stderr.decode() == f"note: DSS2110: {told}\n"
 
 
 def test_what_is_gone_is_not_found_unless_that_is_accepted(daemon: Daemon) -> None:

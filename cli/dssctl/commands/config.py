@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.errors import IllegalConfig, WrongUsage
+from dss_core.sentences import as_sentence
 from dssctl.aliases import require_begins_with_command, require_free
 from dssctl.config import KEYS, Configuration, Context, resolved
 from dssctl.config.addresses import settled
 from dssctl.config.document import config_path, read_configuration
-from dssctl.config.keys import did_you_mean, truth
+from dssctl.config.keys import did_you_mean, spelt, truth
 from dssctl.config.resolving import context_in_use
 from dssctl.output import Column, Item, Kind, note, show_list
 from dssctl.settings import Settings
@@ -82,7 +83,7 @@ def set_value(
     value: Annotated[str, typer.Argument(metavar="VALUE", help="As its flag has it.")],
 ) -> None:
     """Set a key in the configuration file; comments in it stay."""
-    from dssctl.config.editing import table_of
+    from dssctl.config.editing import table_of, take_out
 
     *tables, name = _parts(context, key)
     if tables[:1] == ["defaults"]:
@@ -94,7 +95,10 @@ def set_value(
     typed = value if tables == ["aliases"] else _typed(name, value)
 
     def change(document: "Document") -> None:
-        table_of(document, *tables)[name] = typed
+        table = table_of(document, *tables)
+        if tables != ["aliases"] and name not in table:
+            take_out(table, name)
+        table[name] = typed
 
     _edit(change)
     said = typed if name == "endpoint" else value
@@ -104,14 +108,18 @@ def set_value(
 @app.command(cls=Configuring)
 def unset(context: typer.Context, key: KeyName) -> None:
     """Remove a key from the configuration file, so that its default counts again."""
-    from dssctl.config.editing import table_of
+    from dssctl.config.editing import table_of, take_out
 
     *tables, name = _parts(context, key)
     gone: list[str] = []
 
     def change(document: "Document") -> None:
-        if table_of(document, *tables).pop(name, None) is not None:
-            gone.append(name)
+        table = table_of(document, *tables)
+        if tables == ["aliases"]:
+            was_set = table.pop(name, None) is not None
+        else:
+            was_set = take_out(table, name)
+        gone.extend([name] if was_set else [])
 
     _edit(change)
     said = "is not set any more in" if gone else "was not set in"
@@ -127,8 +135,7 @@ def _edit(change: "Callable[[Document], None]") -> None:
         edit_configuration(change)
     except IllegalConfig as refused:
         said = str(refused.fields["reason"])
-        reason = said if said.endswith("?") else f"{said}."
-        raise WrongUsage(reason=reason, command="dssctl config") from refused
+        raise WrongUsage(reason=as_sentence(said), command="dssctl config") from refused
 
 
 def _require_command(context: typer.Context, name: str) -> None:
@@ -149,11 +156,11 @@ def _parts(context: typer.Context, key: str) -> list[str]:
             raise typer.BadParameter(f"'{key}' is not aliases.NAME.", ctx=context)
         return [first, rest]
     if first not in {"contexts", "defaults"}:
-        return [key]
+        return [spelt(key)]
     name, last_dot, field = rest.rpartition(".")
     if not dot or not last_dot or not name or not field:
         raise typer.BadParameter(f"'{key}' is not {first}.NAME.KEY.", ctx=context)
-    return [first, name, field]
+    return [first, name, spelt(field)]
 
 
 def _typed(name: str, value: str) -> str | bool | int:

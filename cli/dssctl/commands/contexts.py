@@ -277,7 +277,7 @@ def _given(
 
 
 def _write(context: typer.Context, name: str, fields: dict[str, str]) -> None:
-    from dssctl.config.editing import Document, edit_configuration, table_of
+    from dssctl.config.editing import Document, edit_configuration, table_of, take_out
 
     try:
         require_context_name(name)
@@ -288,9 +288,10 @@ def _write(context: typer.Context, name: str, fields: dict[str, str]) -> None:
     def change(document: Document) -> None:
         table = table_of(document, "contexts", name)
         for field in fields:
-            table[field] = getattr(typed, field)
-            if table[field] == "":
-                del table[field]
+            if field not in table or getattr(typed, field) == "":
+                take_out(table, field)
+            if getattr(typed, field) != "":
+                table[field] = getattr(typed, field)
 
     configuration = edit_configuration(change)
     written = configuration.contexts[name]

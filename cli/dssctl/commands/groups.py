@@ -6,12 +6,12 @@ import typer
 
 from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
-from dss_core.times import parse_span_ms
+from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import GroupName, IfExists
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
-from dssctl.creation import show_created
+from dssctl.creation import note_differences, show_created
 from dssctl.grant_items import GROUP_GRANT_KIND, grant_item
 from dssctl.group_items import BORROWER_KIND, GROUP_KIND, borrower_item, group_item
 from dssctl.group_questions import (
@@ -106,6 +106,10 @@ def create(
         )
 
     item = group_item(ask(settings, look_and_create))
+    if if_not_exists:
+        asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
+        has = text_of_span(int(str(item["ack_wait_ms"])))
+        note_differences(context, settings, f"The group {group}", {"ack_wait": (asked, has)})
     show_created(settings, GROUP_KIND, item, _sentence(item), _next_command(item))
 
 

@@ -1,5 +1,6 @@
 """``dssctl topics``: the named logs."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,7 @@ from dssctl.arguments import IfExists, TopicName
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
-from dssctl.creation import show_created
+from dssctl.creation import note_differences, show_created
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.output.model import size
@@ -111,6 +112,8 @@ def create(
     """Create a topic."""
     settings = settings_of(context)
     confirm_name_if_protected(settings, f"Creating the topic {name}", name)
+    retention_ms = parse_span_ms(retention) if retention else None
+    retention_bytes = size_bytes(retention_size) if retention_size else None
     topic = ask(
         settings,
         lambda client: client.topics.create(
@@ -120,11 +123,22 @@ def create(
             router=router,
             patterns=pattern or (),
             durability=durability,
-            retention_ms=parse_span_ms(retention) if retention else None,
-            retention_bytes=size_bytes(retention_size) if retention_size else None,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
             if_not_exists=if_not_exists,
         ),
     )
+    settled = {
+        "partitions": (partitions, topic.partitions),
+        "factor": (factor, topic.producing.factor),
+        "router": (router, topic.router),
+        "durability": (durability, topic.durability),
+        "retention": (_span(retention_ms), _span(topic.retention_ms)),
+        "retention_size": (retention_bytes, topic.retention_bytes),
+        "pattern": (_listed(pattern), _listed(topic.patterns)),
+    }
+    if if_not_exists:
+        note_differences(context, settings, f"The topic {name}", settled)
     told = f"dssctl produce {name}, and a line of text for each record"
     show_created(settings, CREATED_KIND, _item(topic), _sentence(topic), told)
 
@@ -204,6 +218,14 @@ def remove(
 
     with accepting(context, TopicNotFound, name, if_exists=if_exists):
         carry_out(context, RemoveTopic(name, force), showing_removal(name))
+
+
+def _span(span_ms: int | None) -> str | None:
+    return None if span_ms is None else text_of_span(span_ms)
+
+
+def _listed(patterns: Sequence[str] | None) -> str:
+    return ",".join(sorted(patterns or ()))
 
 
 def _item(topic: "Topic") -> Item:

@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast
 
 from dss_core.errors import DssError, IllegalConfig
-from dssctl.config.keys import KEYS, did_you_mean, put, truth
+from dssctl.config.keys import KEYS, did_you_mean, put, spelt, truth
 from dssctl.limits import CONFIG_BYTES_MAX
 from dssctl.settings import Settings
 
@@ -176,7 +176,7 @@ def _of_command(name: str, table: Table) -> Mapping[str, str]:
 def _values(table: Table, where: str, allowed: Callable[[str], bool]) -> dict[str, str]:
     """Keys and their values, each tried."""
     texts: dict[str, str] = {}
-    for name, value in table.items():
+    for name, value in _spelt(table, where).items():
         possible = [key for key in KEYS if allowed(key)]
         if name not in possible:
             near = did_you_mean(name, possible)
@@ -186,9 +186,20 @@ def _values(table: Table, where: str, allowed: Callable[[str], bool]) -> dict[st
     return texts
 
 
+def _spelt(table: Table, where: str) -> Table:
+    """The table with its keys as they are spelt here."""
+    read: dict[str, object] = {}
+    for name, value in table.items():
+        if spelt(name) in read:
+            raise ValueError(f"{where}{spelt(name)} is there twice, with - and with _.")
+        read[spelt(name)] = value
+    return read
+
+
 def _context(name: str, table: Table) -> Context:
     where = f"contexts.{name}"
     require_context_name(name)
+    table = _spelt(table, f"{where}.")
     for given in table:
         if given not in CONTEXT_FIELDS:
             near = did_you_mean(given, list(CONTEXT_FIELDS))

@@ -13,6 +13,7 @@ from typing import Any
 
 from dss_core.errors import IllegalConfig
 from dssctl.config.document import Configuration, config_path, configuration_of
+from dssctl.config.keys import spelt
 
 Document = MutableMapping[str, Any]
 
@@ -52,6 +53,14 @@ def table_of(document: Document, *names: str) -> Document:
             found[name] = tomlkit.table(is_super_table=name in {"contexts", "defaults"})
         found = found[name]
     return found
+
+
+def take_out(table: Document, name: str) -> bool:
+    """Remove a key, however it is spelt; whether it was there."""
+    spellings = [each for each in table if spelt(each) == name]
+    for each in spellings:
+        del table[each]
+    return bool(spellings)
 
 
 def _require_regular(path: Path) -> None:

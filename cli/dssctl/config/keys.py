@@ -35,6 +35,11 @@ class Key(NamedTuple):
         return f"DSSCTL_{self.name.upper()}"
 
 
+def spelt(name: str) -> str:
+    """The name of a key as the file has it: flags have - where keys have _."""
+    return name.replace("-", "_")
+
+
 def put(settings: Settings, name: str, text: str) -> None:
     """Set one key.
 

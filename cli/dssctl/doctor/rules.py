@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
+from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, fine, problem, warning
@@ -82,7 +83,9 @@ def _state(facts: Facts) -> Iterator[Finding]:
         remedy = "Free space on its disk, or shorten a retention."
         if status.state == "stopping":
             remedy = "Wait until it is back: dssctl wait daemon --for ready"
-        yield problem("daemon.state", f"It is {status.state}: {status.state_reason}.", remedy)
+        yield problem(
+            "daemon.state", as_sentence(f"It is {status.state}: {status.state_reason}"), remedy
+        )
 
 
 def _version(facts: Facts) -> Iterator[Finding]:

@@ -33,6 +33,9 @@ CONFLICTS = {
         so the change was not made. Look again and repeat it if it is still wanted.""",
     "DSS2013": """Groups are told apart by name and filter, and several have this name. The
         message lists them. Write NAME@FILTER for the one that is meant.""",
+    "DSS2110": """What exists was accepted, as --if-not-exists asks for, and it is not what the
+        other flags ask for. Nothing was changed. Where that matters, edit what an edit can change,
+        or make another one.""",
     "DSS2014": """Groups read the topic, and would lose what they have not acknowledged.
         Nothing was removed. Remove the groups first, or pass --force if nobody needs the
         records.""",

@@ -115,6 +115,9 @@ REQUESTS = {
     "DSS1172": """dssctl wait waited for as long as it was to, and what it waited for did not come
         about; the message says how it stands. Nothing was changed by the waiting. See what keeps
         it, with dssctl groups stuck for one, or wait for longer.""",
+    "DSS1190": """Something answers at this address, and says that it has no such call. Mostly it
+        is another server, whose port was taken for that of dssd; where dssctl daemon status is
+        answered, it is a daemon of an older version, which is to be updated.""",
     "DSS1173": """dssctl bench publishes as fast as it can, for figures alone. A context that is
         marked as protected is one where that would disturb somebody, so it is refused there
         whatever else is said. Bench a daemon of its own, on the same kind of machine.""",

@@ -46,7 +46,7 @@ GROUP: Fields = (
     text("protocol", "borrow or lease: how streams are lent to members."),
     text("on_damage", "pass over damaged records, or stall before them."),
     *_FATES,
-    number("revision", "How often operators changed it; --if-revision compares it."),
+    number("revision", "Rises with each operation; --if-revision compares it."),
     truth("paused", "Whether it hands out nothing because an operator said so."),
     moment("paused_until", "When the pause ends by itself.", optional=True),
     moment("created_at", "When it was created."),

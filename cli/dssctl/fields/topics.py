@@ -29,7 +29,7 @@ TOPIC: Fields = (
     span("retention_ms", "Records are kept for so long.", optional=True),
     size("retention_bytes", "So much is kept.", optional=True),
     moment("created_at", "When it was created."),
-    number("revision", "How often operators changed it; --if-revision compares it."),
+    number("revision", "Rises with each change; a new topic begins above any that had its name."),
     number("records", "Records that it holds.", absent=True),
     size("bytes", "What they take on disk.", absent=True),
     items("streams", "Stream", "Its streams; of describe only.", absent=True),

@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any, TextIO
 
 from dss_core.errors import WrongUsage
+from dss_core.sentences import as_sentence
 from dssctl.output.escape import escaped
 from dssctl.output.model import Item, Kind, Section, plain
 from dssctl.settings import Settings
@@ -40,8 +41,8 @@ class Templated:
         try:
             line = self._fields.vformat(self._template, (), item)
         except (ValueError, KeyError, IndexError, TypeError) as problem:
-            reason = f"the template '{self._template}' cannot be filled in: {_said(problem)}."
-            raise WrongUsage(reason=reason, command="dssctl explain") from problem
+            reason = f"the template '{self._template}' cannot be filled in: {_said(problem)}"
+            raise WrongUsage(reason=as_sentence(reason), command="dssctl explain") from problem
         self._out.write(f"{escaped(line)}\n")
 
     def end(self) -> None:

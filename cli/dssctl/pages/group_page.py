@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dss_core.counted import counted
 from dss_core.times import text_of_span
 from dssctl.forecast import forecast_ms, forecast_text
+from dssctl.grant_items import is_unmeasured
 from dssctl.group_items import drained
 from dssctl.group_questions import STUCK_KIND, stuck_item
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
@@ -133,7 +134,9 @@ def _cell_lag(item: Item, now_us: int) -> str:
     return f"{bound}{item['lag']}{age}{done}"
 
 
-def _cell_rates(item: Item, _now_us: int) -> str:
+def _cell_rates(item: Item, now_us: int) -> str:
+    if is_unmeasured(item, now_us):
+        return "not measured yet"
     minute, five = item["arrivals_1m"], item["arrivals_5m"]
     acks, acks_five = item["acks_1m"], item["acks_5m"]
     return (

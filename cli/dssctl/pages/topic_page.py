@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.filters import TopicFilter
+from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
 from dssctl.output import Column, Instant, Item, Kind, Section
@@ -79,7 +80,9 @@ def topic_verdict(look: TopicLook, now_us: int) -> Verdict:
     name = look.topic.name
     if look.status.state == "read-only":
         reason = look.status.state_reason
-        return Verdict("problem", f"Nothing can be published: {reason}.", ("dssctl doctor",))
+        return Verdict(
+            "problem", as_sentence(f"Nothing can be published: {reason}"), ("dssctl doctor",)
+        )
     gone = sum(loss.records for loss in look.status.unread_losses if loss.topic == name)
     if gone:
         told = f"Since the daemon started, retention took {counted(gone, 'record')} unread."

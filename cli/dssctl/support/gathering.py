@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dss_core.errors import DssError
+from dss_core.redaction import Redaction, reasons_in
 from dss_core.times import text_of_ms
 from dssctl import VERSION
 from dssctl.connection import connected, in_time, require_daemon
@@ -21,7 +22,6 @@ from dssctl.doctor.rules import findings_of
 from dssctl.output import Item
 from dssctl.settings import Settings
 from dssctl.support.bundle import KIND, Bundle, bundle_at
-from dssctl.support.redaction import Redaction
 from dssctl.support.sources import (
     ASKED,
     JOURNAL,
@@ -64,6 +64,10 @@ class _Answers:
         for answer in self.found.values():
             yield from _names_in(plain(answer))
 
+    def reasons(self) -> Iterator[str]:
+        """What people said why they did something."""
+        return reasons_in(plain(self.found))
+
 
 def gather(
     settings: Settings,
@@ -82,7 +86,8 @@ def gather(
     with bundle_at(path, now_us // 1_000_000) as bundle:
         steps = _Steps(show)
         answers = asyncio.run(_asked(settings, steps))
-        redaction = Redaction([*answers.names(), *_own_names()] if hide_names else ())
+        names = [*answers.names(), *_own_names()] if hide_names else ()
+        redaction = Redaction(names, answers.reasons())
         _write_answers(bundle, answers, redaction)
         findings = asyncio.run(gathered(settings))
         found = [plain(each) for each in findings_of(findings)]

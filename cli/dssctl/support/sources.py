@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dss_core.errors import DssError
+from dss_core.redaction import LEFT_OUT, SECRET
 from dssctl import VERSION
 from dssctl.config.document import config_path
 from dssctl.limits import (
@@ -24,7 +25,6 @@ from dssctl.limits import (
     LOG_READ_BYTES,
     LOG_S_MAX,
 )
-from dssctl.support.redaction import LEFT_OUT, SECRET
 
 if TYPE_CHECKING:
     from dss_client import Client

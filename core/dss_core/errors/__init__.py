@@ -35,6 +35,7 @@ from dss_core.errors.condition import (
     registered,
 )
 from dss_core.errors.conflicts import (
+    ExistsOtherwise,
     GroupAmbiguous,
     GroupDestroyed,
     GroupExists,
@@ -126,6 +127,7 @@ from dss_core.errors.publishing import (
 )
 from dss_core.errors.requests import (
     BrokenInputLine,
+    CallUnknown,
     ConfirmationNeeded,
     ContextExists,
     ContextNotFound,
@@ -207,6 +209,7 @@ __all__ = [
     "BorrowerNotFound",
     "BrokenInputLine",
     "BufferFull",
+    "CallUnknown",
     "ChunkNotFound",
     "ClientBanned",
     "ConfirmationNeeded",
@@ -228,6 +231,7 @@ __all__ = [
     "EngineLost",
     "EngineMissing",
     "ExecutorIncomplete",
+    "ExistsOtherwise",
     "ExitCode",
     "ExportBroken",
     "FileUnwritable",

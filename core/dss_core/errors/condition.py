@@ -4,6 +4,7 @@ Invariant: a code names one class, forever. The only condition defined here is t
 that this version does not know.
 """
 
+import string
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import ClassVar
@@ -45,8 +46,8 @@ class DssError(Exception):
     """Whether it is certain that the request has done nothing."""
 
     def __init__(self, /, **fields: object) -> None:
-        self.fields: dict[str, str] = {name: str(value) for name, value in fields.items()}
-        super().__init__(self.sentence.format_map(_Fields(self.fields)))
+        self.fields: dict[str, str] = {name: _said(value) for name, value in fields.items()}
+        super().__init__(_rendered(self.sentence, self.fields))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickling and copying keep class and fields."""
@@ -60,15 +61,25 @@ class DssError(Exception):
     @property
     def hint_text(self) -> str:
         """What to do next; may be empty."""
-        return self.hint.format_map(_Fields(self.fields))
+        return _rendered(self.hint, self.fields)
 
 
-class _Fields(dict[str, str]):
-    """Fields for a template: one that an older peer did not send shows as ``?``."""
+UNKNOWN = "?"
+"""What stands in for a field that an older peer did not send, or that nobody knows."""
 
-    def __missing__(self, key: str) -> str:
-        """What stands in for a field that is not there."""
-        return "?"
+
+def _said(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _rendered(template: str, fields: Mapping[str, str]) -> str:
+    """The template over the fields; a field that is a sentence ends no sentence twice."""
+    pieces: list[str] = []
+    for literal, name, _, _ in string.Formatter().parse(template):
+        is_ended = bool(pieces) and pieces[-1] != UNKNOWN and pieces[-1].endswith((".", "?", "!"))
+        literal = literal.removeprefix(".") if is_ended else literal
+        pieces += [literal] if name is None else [literal, fields.get(name, UNKNOWN)]
+    return "".join(pieces)
 
 
 REGISTRY: dict[str, type[DssError]] = {}
@@ -95,7 +106,7 @@ class UnknownCondition(DssError):
 
     code = "DSS5010"
     sentence = "The daemon reported {code}: {text}"
-    hint = "It is newer than this tool: update the tool."
+    hint = "A code that is not known here is of a newer daemon: update the tool."
     grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED
     definite = False

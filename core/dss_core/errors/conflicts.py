@@ -7,6 +7,17 @@ from dss_core.errors.condition import DssError, ExitCode, registered
 
 
 @registered
+class ExistsOtherwise(DssError):
+    """Told of by a creation that accepts what exists. Fields: what, differences."""
+
+    code = "DSS2110"
+    sentence = "{what} was there before and stays as it is: {differences}."
+    hint = "Use it as it is, or take another name."
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class TopicExists(DssError):
     """Fields: topic."""
 

@@ -487,3 +487,20 @@ class NotInProtectedContext(DssError):
     hint = "Name a target that is for trying: --context NAME, or --no-context --endpoint ADDRESS"
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
+
+
+@registered
+class CallUnknown(DssError):
+    """Something answers, and has no such call: it is no DSS daemon, or an older one.
+
+    Fields: endpoint.
+    """
+
+    code = "DSS1190"
+    sentence = (
+        "What answers at {endpoint} does not know this call: it is no DSS daemon, or one that is "
+        "older than this tool."
+    )
+    hint = "Say where the daemon is, or ask what is there: dssctl daemon status"
+    grpc_status = "UNIMPLEMENTED"
+    exit_code = ExitCode.UNREACHABLE

@@ -69,7 +69,7 @@ class AckOutOfRange(DssError):
     """Fields: start, end, grant."""
 
     code = "DSS6005"
-    sentence = "Offsets {start}..{end} were not delivered under grant {grant}."
+    sentence = "Offsets {start} to {end} were not delivered under grant {grant}."
     hint = "Ack only what was delivered."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.FAILED

@@ -1,7 +1,7 @@
 """Events as values: what is told, and what is kept of it.
 
-Invariant: what is told is whole when it is made; its texts are cut to their bounds and can be
-stored. This module must not know how events are kept.
+Invariant: what is told is whole when it is made; its texts are cut to their bounds, can be stored,
+and let nobody in. This module must not know how events are kept.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Protocol
 
+from dss_core.redaction import masked
 from dssd.events.limits import (
     EVENT_FIELD_BYTES_MAX,
     EVENT_FIELDS_MAX,
@@ -70,7 +71,7 @@ class Event:
     """The figures again, for programs."""
 
     def __post_init__(self) -> None:
-        """Cut what is too long, and replace what cannot be stored."""
+        """Cut what is too long, leave secrets out, and replace what cannot be stored."""
         set_field = object.__setattr__  # the value is not seen by anybody yet
         set_field(self, "subject", _cut(self.subject, EVENT_SUBJECT_BYTES_MAX))
         set_field(self, "sentence", _cut(self.sentence, EVENT_SENTENCE_BYTES_MAX))
@@ -144,8 +145,8 @@ def once_identity(code: str, subject: str, fields: Mapping[str, str]) -> tuple[s
 
 
 def _cut(text: str, bytes_max: int) -> str:
-    """The text within its bound, without half characters and lone surrogates."""
-    encoded = text.encode(errors="replace")
+    """The text within its bound, without secrets, half characters and lone surrogates."""
+    encoded = masked(text).encode(errors="replace")
     if len(encoded) > bytes_max:
         kept = encoded[: bytes_max - len(_ELLIPSIS)].decode(errors="ignore").encode()
         encoded = kept + _ELLIPSIS

@@ -16,6 +16,7 @@ from dss_core.errors import (
     JobLeased,
     JobNotInState,
 )
+from dss_core.sentences import as_sentence
 from dss_core.staged import StagedFile
 from dss_core.times import text_of_span
 from dssd.events.kinds import JOB_ENDED, JOB_FAILED
@@ -91,7 +92,9 @@ def end_of(job: HeldJob) -> Event | None:
             sentence = f"{counted(job.progress.records, 'record')}: all of its chunks are done."
             return Event(JOB_ENDED, row.name, sentence, fields)
         case Phase.FAILED:
-            return Event(JOB_FAILED, row.name, f"Its driver gave up: {row.failure}.", fields)
+            return Event(
+                JOB_FAILED, row.name, as_sentence(f"Its driver gave up: {row.failure}"), fields
+            )
         case Phase.ACTIVE | Phase.PAUSED | Phase.CANCELLED:
             return None
         case phase:

@@ -528,5 +528,5 @@ class SegmentLog:
     def _state(self, stream: StreamId) -> StorageTopicState:
         state = self._topics.get(stream.storage_topic_id)
         if state is None or not 0 <= stream.partition < len(state.streams):
-            raise StreamNotFound(stream=f"{stream.storage_topic_id}:{stream.partition}")
+            raise StreamNotFound(stream=stream)
         return state

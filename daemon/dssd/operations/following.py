@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from dss_core.errors import DiskFull, DssError
+from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_ENDED
 from dssd.events.model import Event, Note
@@ -216,9 +217,8 @@ class Following:
             return
         took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
         failure = f": {row.failure}" if row.failure else ""
-        sentence = (
-            f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}."
-        )
+        what = f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}"
+        sentence = as_sentence(what)
         self._note(Event(OPERATION_ENDED, row.subject, sentence, fields_of(row)))
 
 

@@ -24,6 +24,10 @@ OPERATIONS_TRIM_EVERY_S = 3_600.0
 OPERATIONS_LISTED_MAX = 500
 """In one answer; a caller asks for older ones behind it."""
 
+UNDO_LOOK_S = 2.0
+"""How long one answer looks whether each of its operations can be taken back: each is planned for
+it, 5 ms where its group reads 100 streams. What is beyond it says that it was not looked at."""
+
 DETAIL_LISTED_BYTES_MAX = 2_000
 """Of a change, and of what was before and after it, in a listing: so a page of 500 stays below the
 4 MB of a message."""
@@ -60,6 +64,13 @@ RECORDS_SKIPPED_MAX = 1_000
 
 GROUPS_NAMED_MAX = 5
 """In the sentences of a plan, those that lose most; the rest is counted."""
+
+HAND_SKIPS_LOOKED_AT = 200
+"""Of the newest operations of a group that moved cursors, for what was skipped by hand: a plan
+reads the moves of each, some 0.1 ms for a few streams."""
+
+OFFSETS_NAMED_MAX = 5
+"""Of records in a sentence of a plan; the rest is counted."""
 
 MEMBERS_NAMED_MAX = 10
 """In a sentence of a plan; the plan has a list of all."""

@@ -42,6 +42,7 @@ from dss_core.errors import (
     RevisionMoved,
 )
 from dss_core.ids import StreamId
+from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_APPLIED
 from dssd.events.model import Event, Note
@@ -50,6 +51,7 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of, is_told
+from dssd.operations.hand_skips import told_of_hand_skips
 from dssd.operations.history import (
     DONE,
     RUNNING,
@@ -143,8 +145,10 @@ class Operations:
             DssError: it cannot be done.
         """
         if isinstance(change, Undo):
-            return await self._plan_undo(change.number)
-        return await self._kinds.by_change[type(change)].plan(change)
+            plan = await self._plan_undo(change.number)
+        else:
+            plan = await self._kinds.by_change[type(change)].plan(change)
+        return await told_of_hand_skips(plan, self._history)
 
     async def apply(
         self,
@@ -415,8 +419,8 @@ class Operations:
         if not is_told(row):
             return
         reason = f": {row.reason}" if row.reason else ""
-        sentence = f"{row.principal} applied operation {row.number}, {row.summary}{reason}."
-        self._note(Event(OPERATION_APPLIED, row.subject, sentence, fields_of(row)))
+        what = f"{row.principal} applied operation {row.number}, {row.summary}{reason}"
+        self._note(Event(OPERATION_APPLIED, row.subject, as_sentence(what), fields_of(row)))
 
 
 def _repeated(known: OperationRow, change: Change) -> OperationRow:

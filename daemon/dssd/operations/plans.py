@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges
 from dssd.machines.leader.events import Instruction
 from dssd.operations.changes import Change, StreamMove
 from dssd.store.port import Precondition, Write
@@ -74,6 +76,8 @@ class Plan:
     """Of the operator, once it is applied."""
     beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
+    reopened: tuple[tuple[str, StreamId, Ranges], ...] = ()
+    """By stream, what is acknowledged now and will not be any more."""
     found: Any = field(default=None, repr=False, compare=False)
     """What its kind found when it planned, and need not look for when it begins."""
 

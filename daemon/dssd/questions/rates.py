@@ -6,6 +6,7 @@ noted. Times are those of one clock that never goes back.
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 from math import exp
 from typing import NamedTuple
 
@@ -35,8 +36,11 @@ class RateMeter:
         self._began_ms = self._at_ms = now_ms
         self._averages = NO_RATES
 
-    def add(self, records: int, now_ms: int) -> None:
-        """So many came since the last call, or since the beginning."""
+    def add(self, records: int, now_ms: int, since_ms: int = 0) -> None:
+        """So many came since the last call, or since a time after it: none came until then."""
+        if since_ms > self._at_ms:
+            self._averages = Rates(*self._faded(since_ms - self._at_ms))
+            self._at_ms = since_ms
         passed_ms = now_ms - self._at_ms
         if passed_ms <= 0:
             return
@@ -54,10 +58,14 @@ class RateMeter:
         # The time before it began is not a time in which nothing came.
         return Rates(
             *(
-                average * exp(-idle_ms / span_ms) / (1 - exp(-age_ms / span_ms))
-                for average, span_ms in zip(self._averages, RATE_SPANS_MS, strict=True)
+                average / (1 - exp(-age_ms / span_ms))
+                for average, span_ms in zip(self._faded(idle_ms), RATE_SPANS_MS, strict=True)
             )
         )
+
+    def _faded(self, idle_ms: int) -> Iterator[float]:
+        pairs = zip(self._averages, RATE_SPANS_MS, strict=True)
+        return (average * exp(-idle_ms / span_ms) for average, span_ms in pairs)
 
 
 class Age(NamedTuple):

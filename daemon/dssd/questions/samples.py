@@ -1,8 +1,9 @@
 """The sampler: how streams grow and groups go on, noted every few seconds.
 
 It reads ends from the log and progress from live leaders, and asks nobody for anything: a group
-without a leader acknowledges nothing. Invariant: what it keeps of a group or a stream goes with it,
-and a look holds the loop for short turns only.
+without a leader acknowledges nothing. What began since the last look did all of it since then; what
+was there at the first look is counted from there on. Invariant: what it keeps of a group or a
+stream goes with it, and a look holds the loop for short turns only.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,15 @@ class _Consumed:
     acks: RateMeter
 
 
+@dataclass(slots=True)
+class _GroupAcks:
+    """A group, also while it has no leader."""
+
+    meter: RateMeter
+    done: int | None
+    """With how much it was done at the last look since it began; None: it had no leader yet."""
+
+
 class Movement(NamedTuple):
     """How a group goes on in a stream."""
 
@@ -63,7 +73,7 @@ class Sampler:
         self._streams: dict[StreamId, _Growing] = {}
         self._consumed: dict[int, dict[StreamId, _Consumed]] = {}
         self._topics: dict[int, RateMeter] = {}
-        self._groups_acks: dict[int, RateMeter] = {}
+        self._groups_acks: dict[int, _GroupAcks] = {}
         self._looked_ms = 0
         self._read_by: dict[int, tuple[int, ...]] = {}
         """Topics that a group reads, until a topic comes or goes."""
@@ -73,24 +83,52 @@ class Sampler:
     async def look(self) -> None:
         """Look at every stream and every group with a leader once."""
         turn = LoopTurn()
-        now_ms = self._clock.now_ms()
+        now_ms, last_ms = self._clock.now_ms(), self._looked_ms
         await self._look_at_streams(turn, now_ms)
         self._looked_ms = now_ms
-        await self._look_at_groups(turn, now_ms)
+        await self._look_at_groups(turn, now_ms, last_ms)
 
-    async def _look_at_groups(self, turn: LoopTurn, now_ms: int) -> None:
+    async def _look_at_groups(self, turn: LoopTurn, now_ms: int, last_ms: int) -> None:
         known: dict[int, dict[StreamId, _Consumed]] = {}
-        acks: dict[int, RateMeter] = {}
+        acks: dict[int, _GroupAcks] = {}
         for group in self._groups.groups():
             await turn.give_way()
             group_id = group.group_id
+            own = self._groups_acks.get(group_id)
+            if own is None:
+                own = _GroupAcks(RateMeter(last_ms or now_ms), 0 if last_ms else None)
+            acks[group_id] = own
             progress = self._registry.live_progress(group_id)
-            if not progress:
-                continue
-            before = self._consumed.get(group_id, {})
-            known[group_id], done = _consumed(before, progress, now_ms)
-            acks[group_id] = _metered(self._groups_acks.get(group_id), done, now_ms)
+            if progress:
+                known[group_id] = self._consumed_by(group_id, own, progress, now_ms, last_ms)
         self._consumed, self._groups_acks = known, acks
+
+    def _consumed_by(
+        self,
+        group_id: int,
+        own: _GroupAcks,
+        progress: dict[StreamId, Progress],
+        now_ms: int,
+        last_ms: int,
+    ) -> dict[StreamId, _Consumed]:
+        before = self._consumed.get(group_id, {})
+        is_new = own.done == 0 or bool(before)
+        counts = self._counts(group_id) if progress.keys() - before.keys() else {}
+        known, more = _consumed(before, progress, counts if is_new else {}, now_ms, last_ms)
+        if not is_new:
+            # Its leader was away: it did nothing meanwhile, but perhaps something since.
+            done = sum(counts.values())
+            more, own.done = 0 if own.done is None else done - own.done, done
+        else:
+            own.done = (own.done or 0) + more
+        if more > 0:
+            own.meter.add(more, now_ms, last_ms)
+        return known
+
+    def _counts(self, group_id: int) -> dict[StreamId, int]:
+        """With how much a live group is done since it began, by stream."""
+        glance = self._registry.glance(group_id)
+        return {each.stream: sum(each.fate.counts) for each in glance.streams} if glance else {}
 
     async def _look_at_streams(self, turn: LoopTurn, now_ms: int) -> None:
         known: dict[StreamId, _Growing] = {}
@@ -105,14 +143,19 @@ class Sampler:
                     continue
                 growing = self._streams.get(stream)
                 if growing is None:
-                    growing = _Growing(EndSamples(end, now_ms), RateMeter(now_ms))
-                elif end > growing.ends.end:
+                    # One that was made since the last look was empty then.
+                    began_ms, began = (self._looked_ms, 0) if self._looked_ms else (now_ms, end)
+                    growing = _Growing(EndSamples(began, began_ms), RateMeter(began_ms))
+                if end > growing.ends.end:
                     more = end - growing.ends.end
                     came += more
-                    growing.arrivals.add(more, now_ms)
+                    growing.arrivals.add(more, now_ms, self._looked_ms)
                     growing.ends.note(end, self._looked_ms, now_ms)
                 known[stream] = growing
-            topics[topic.topic_id] = _metered(self._topics.get(topic.topic_id), came, now_ms)
+            meter = self._topics.get(topic.topic_id) or RateMeter(self._looked_ms or now_ms)
+            topics[topic.topic_id] = meter
+            if came:
+                meter.add(came, now_ms, self._looked_ms)
         self._streams, self._topics = known, topics
 
     def rates_of(self, group_id: int, wanted: TopicFilter) -> tuple[Rates, Rates]:
@@ -124,7 +167,7 @@ class Sampler:
             if meter is not None:
                 arrivals = arrivals.plus(meter.rates(now_ms))
         acks = self._groups_acks.get(group_id)
-        return arrivals, NO_RATES if acks is None else acks.rates(now_ms)
+        return arrivals, NO_RATES if acks is None else acks.meter.rates(now_ms)
 
     def _topics_of(self, group_id: int, wanted: TopicFilter) -> tuple[int, ...]:
         known = self._read_by.get(group_id)
@@ -160,31 +203,33 @@ class Sampler:
         )
 
 
-def _metered(meter: RateMeter | None, more: int, now_ms: int) -> RateMeter:
-    if meter is None:
-        return RateMeter(now_ms)
-    if more:
-        meter.add(more, now_ms)
-    return meter
-
-
 def _consumed(
-    before: dict[StreamId, _Consumed], progress: dict[StreamId, Progress], now_ms: int
+    before: dict[StreamId, _Consumed],
+    progress: dict[StreamId, Progress],
+    begun: dict[StreamId, int],
+    now_ms: int,
+    last_ms: int,
 ) -> tuple[dict[StreamId, _Consumed], int]:
-    """The streams of a group, and with how much more it is done in all."""
+    """The streams of a group, and with how much more it is done in all.
+
+    Of those that began since the last look it is known with how much it is done.
+    """
     known: dict[StreamId, _Consumed] = {}
     more = 0
     for stream, own in progress.items():
         consumed = before.get(stream)
         if consumed is None:
-            consumed = _Consumed(own, now_ms, RateMeter(now_ms))
+            done = begun.get(stream, 0)
+            consumed = _Consumed(own, now_ms, RateMeter(last_ms if done else now_ms))
+            consumed.acks.add(done, now_ms, last_ms)
+            more += max(0, done)
         elif consumed.progress is not own:
             done = _done(own) - _done(consumed.progress)
             consumed.progress = own
             if done:
                 # A rewind moves it as well; what is acknowledged again counts again.
                 consumed.moved_ms = now_ms
-                consumed.acks.add(done, now_ms)
+                consumed.acks.add(done, now_ms, last_ms)
                 more += max(0, done)
         known[stream] = consumed
     return known, more

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from dss_api.v1 import operations_pb2, types_pb2
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dss_core.redaction import masked, masked_json
 from dssd.leaders.progress_columns import unpacked_ranges
 from dssd.operations.history import undo_ends_ms
 from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
@@ -58,17 +60,17 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
         kind=row.kind,
         subject=row.subject,
         state=row.state,
-        summary=row.summary,
+        summary=masked(row.summary),
         reason=row.reason,
         principal=row.principal,
         origin=row.origin,
         applied_at_ms=row.applied_at_ms,
         ended_at_ms=row.ended_at_ms,
         revision=row.revision,
-        change=row.change,
-        before=row.before,
-        after=row.after,
-        failure=row.failure,
+        change=masked_json(row.change),
+        before=masked_json(row.before),
+        after=masked_json(row.after),
+        failure=masked(row.failure),
         undoes=row.undoes,
         undone_by=row.undone_by,
         undoable=not row.not_undoable_because and not row.undone_by,
@@ -78,11 +80,12 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
 
 def listed_message(row: OperationRow) -> operations_pb2.Operation:
     """An operation of a page: what is long is left to `Get`."""
-    message = operation_message(row)
-    for field in ("change", "before", "after"):
-        if len(getattr(row, field)) > DETAIL_LISTED_BYTES_MAX:
-            message.ClearField(field)
-    return message
+    change, before, after = map(_unless_long, (row.change, row.before, row.after))
+    return operation_message(replace(row, change=change, before=before, after=after))
+
+
+def _unless_long(detail: str) -> str:
+    return detail if len(detail) <= DETAIL_LISTED_BYTES_MAX else ""
 
 
 def asked_moves(row: OperationRow) -> int:

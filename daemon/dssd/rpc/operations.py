@@ -1,8 +1,10 @@
 """The servicer of `Operations`: decodes, asks the operations, encodes."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from itertools import islice
+from math import inf
 from typing import Any
 
 import grpc.aio
@@ -12,6 +14,7 @@ from dss_core.errors import Overloaded
 from dssd.operations.limits import (
     OPERATION_WATCHES_MAX,
     OPERATIONS_LISTED_MAX,
+    UNDO_LOOK_S,
 )
 from dssd.operations.operations import Caller, Operations
 from dssd.rpc.changes import change_from
@@ -27,6 +30,8 @@ from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.store.rows import OperationRow
 from dssd.topics.catalogue import Catalogue
+
+NOT_LOOKED_AT = "it was not looked at in this list; ask for the operation alone"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -74,7 +79,9 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
         rows = self._operations.newest(request.operation_id)
         wanted = (row for row in rows if _is_wanted(row, request))
-        listed = [listed_message(row) for row in islice(wanted, limit)]
+        page = list(islice(wanted, limit))  # rows may go while others are looked at
+        late_at = asyncio.get_running_loop().time() + UNDO_LOOK_S
+        listed = [await self._taken_back(row, listed_message(row), late_at) for row in page]
         return operations_pb2.ListOperationsReply(operations=listed)
 
     async def Watch(
@@ -108,11 +115,17 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         return message
 
     async def _looked_at(self, number: int) -> operations_pb2.Operation:
-        """The operation, and whether it can be taken back as things are now."""
         row = await self._operations.whole(number)
-        message = await self._message(row)
+        return await self._taken_back(row, await self._message(row))
+
+    async def _taken_back(
+        self, row: OperationRow, message: operations_pb2.Operation, late_at: float = inf
+    ) -> operations_pb2.Operation:
+        """The message, which says whether the operation can be taken back as things are now."""
         if message.undoable and row.ended_at_ms is not None:
-            message.not_undoable_because = await self._operations.undo_refusal(row.number)
+            is_late = asyncio.get_running_loop().time() > late_at
+            refusal = NOT_LOOKED_AT if is_late else await self._operations.undo_refusal(row.number)
+            message.not_undoable_because = refusal
             message.undoable = not message.not_undoable_because
         return message
 

@@ -8,6 +8,7 @@ import grpc.aio
 
 from dss_api.v1 import schedules_pb2, schedules_pb2_grpc
 from dss_core.errors import IllegalArgument
+from dss_core.redaction import masked
 from dssd.schedules.cron import fire_times
 from dssd.schedules.definitions import arguments_of, times_of
 from dssd.schedules.due_times import delay_ms
@@ -90,7 +91,7 @@ def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
     return schedules_pb2.Schedule(
         name=row.name,
         task=row.task,
-        arguments=arguments_of(row),
+        arguments={name: masked(text) for name, text in arguments_of(row).items()},
         cron=row.cron,
         time_zone=row.time_zone,
         jitter_ms=row.jitter_ms,
@@ -121,8 +122,8 @@ def run_message(row: ScheduleRunRow) -> schedules_pb2.ScheduleRun:
         ended_at_ms=row.ended_at_ms,
         retry_at_ms=row.retry_at_ms,
         operation=row.operation,
-        output=row.output,
-        failure=row.failure,
+        output=masked(row.output),
+        failure=masked(row.failure),
         count=row.count,
     )
 

@@ -5,6 +5,7 @@ on failing, that it works again, and which due times were missed. One that works
 """
 
 from dss_core.counted import counted
+from dss_core.sentences import as_sentence
 from dss_core.times import text_of_ms
 from dssd.clock import Clock
 from dssd.events.kinds import SCHEDULE_FAILED, SCHEDULE_MISSED, SCHEDULE_RECOVERED
@@ -67,8 +68,7 @@ class Telling:
         self._tell(SCHEDULE_MISSED, live, sentence, {"count": str(count)})
 
     def _tell(self, kind: EventKind, live: Live, sentence: str, fields: dict[str, str]) -> None:
-        ended = sentence if sentence.endswith(".") else f"{sentence}."
-        self._note(Event(kind, f"schedule/{live.row.name}", ended, fields))
+        self._note(Event(kind, f"schedule/{live.row.name}", as_sentence(sentence), fields))
 
 
 def _word(outcome: Outcome) -> str:

@@ -6,6 +6,7 @@ module must not know why a read fails; it tells what it is given.
 
 from dss_core.errors import DiskFailed, DiskFull, LogUnreadable, Stopping
 from dss_core.progress import Ranges, total
+from dss_core.sentences import as_sentence
 from dssd.events.kinds import (
     RECORDS_PASSED,
     STREAM_DAMAGED,
@@ -30,7 +31,10 @@ class DeliveryTrouble:
         """A read of the stream failed; it is tried again."""
         self._unreadable.add(stream)
         reason = error.fields["reason"]
-        said = f"A read for group {name_of(group)} failed: {reason}. Nothing is skipped."
+        said = (
+            as_sentence(f"A read for group {name_of(group)} failed: {reason}")
+            + " Nothing is skipped."
+        )
         self._events.note(Event(STREAM_UNREADABLE, stream, said, _fields(group, error.fields)))
 
     def readable(self, stream: str, group: GroupRow) -> None:

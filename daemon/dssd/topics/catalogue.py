@@ -262,7 +262,7 @@ class Catalogue:
     def _owner(self, stream: StreamId) -> tuple[Topic, StorageTopic]:
         owner = self._by_storage_topic.get(stream.storage_topic_id)
         if owner is None or not 0 <= stream.partition < owner[1].partitions:
-            raise StreamNotFound(stream=f"{stream.storage_topic_id}:{stream.partition}")
+            raise StreamNotFound(stream=stream)
         return owner
 
     def _enter(self, topic: Topic) -> None:

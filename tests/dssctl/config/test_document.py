@@ -37,6 +37,12 @@ def test_contexts_general_keys_and_defaults_of_commands_are_read() -> None:
     assert read.defaults == {"groups ls": {"sort": "lag", "limit": "20"}}
 
 
+def test_a_key_is_spelt_as_its_flag_too() -> None:
+    read = configuration_of(PATH, b"connect-wait = 3\n[contexts.prod]\nread-only = true")
+    assert read.values == {"connect_wait": "3"}
+    assert read.contexts["prod"].read_only
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -45,7 +51,8 @@ def test_contexts_general_keys_and_defaults_of_commands_are_read() -> None:
         ("output = 'xml'", "output: 'xml' is none of table"),
         ("timeout = 'soon'", "timeout: "),
         ("output = ['json']", "output is neither text nor number nor truth"),
-        ("[contexts.prod]\nread-only = true", "contexts.prod.read-only. Did you mean read_only?"),
+        ("[contexts.prod]\nread-olny = true", "contexts.prod.read_olny. Did you mean read_only?"),
+        ("connect-wait = 1\nconnect_wait = 2", "connect_wait is there twice, with - and with _"),
         ("[contexts.prod]\nread_only = 'perhaps'", "'perhaps' is neither yes nor no"),
         ("[contexts.prod]\ncolour = 'mauve'", "'mauve' is none of red"),
         ("[contexts.'a b']\n", "'a b' is no name of a context"),

@@ -379,6 +379,13 @@ async def test_who_did_what_and_why_is_kept_and_told(works: Works) -> None:
     assert "ticket 9" in works.told[0].sentence
 
 
+async def test_a_reason_that_is_a_sentence_ends_the_event_once(works: Works) -> None:
+    await made(works, 1)
+    await works.apply(skip(ToOffset(10), "orders/0/0"), reason="It was broken.")
+    [applied, _ended] = works.told[-2:]
+    assert applied.sentence.endswith(": It was broken.")
+
+
 async def test_old_operations_are_removed_with_what_would_undo_them(works: Works) -> None:
     await made(works, 1)
     row = await works.apply(skip(ToOffset(10), "orders/0/0"), operation_id="old")

@@ -190,3 +190,48 @@ async def test_a_look_that_is_given_up_hides_no_growth_from_the_next(
         with pytest.raises(asyncio.CancelledError):
             await questions.overviews.all()
     assert (await overview(questions)).lag == 7
+
+
+async def test_what_began_since_the_last_look_is_in_the_rates(
+    hall: Hall, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, sampler, shift_ms = hall.plant.clock, questions.sampler, 0
+    now_ms = type(clock).now_ms
+    monkeypatch.setattr(type(clock), "now_ms", lambda self: now_ms(self) + shift_ms)
+    began_ms = clock.now_ms()
+    await sampler.look()
+    streams = await orders(hall, 50)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        grant = (await client.records(50))[0][0]
+        await client.ack(grant, 0, 50)
+        await until_lag(questions, 0)
+        shift_ms += 5_000
+        await sampler.look()
+        per_s = 50_000 / (clock.now_ms() - began_ms)
+        found = await overview(questions)
+        assert found.counts.acked == 50
+        for rates in (found.arrivals, found.acks):
+            assert rates == pytest.approx((per_s, per_s), rel=0.1)
+        of_stream = sampler.movement(found.group.group_id, streams[0], 50, 50)
+        assert of_stream.acks.minute == pytest.approx(per_s, rel=0.1)
+        shift_ms += 5_000
+        await sampler.look()
+    monkeypatch.setattr(hall.plant.registry, "live_progress", lambda _group_id: {})
+    shift_ms += 5_000
+    await sampler.look()
+    assert (await overview(questions)).acks.five_minutes > 1, "also once its leader has ended"
+
+
+async def test_what_was_there_at_the_first_look_is_in_no_rate(
+    hall: Hall, questions: Questions
+) -> None:
+    await orders(hall, 50)
+    async with hall.attached() as client:
+        await client.subscribe(GROUP)
+        grant = (await client.records(50))[0][0]
+        await client.ack(grant, 0, 50)
+        await until_lag(questions, 0)
+        await questions.sampler.look()
+        found = await overview(questions)
+        assert (found.arrivals, found.acks) == ((0, 0), (0, 0))

@@ -26,6 +26,15 @@ def test_a_rate_that_ends_is_forgotten_over_its_span_without_further_samples() -
     assert meter.rates(at_ms + 60 * MINUTE) == pytest.approx((0, 0), abs=0.001)
 
 
+def test_what_comes_after_a_silence_is_not_spread_over_the_silence() -> None:
+    burst, steady = RateMeter(0), RateMeter(0)
+    burst.add(600, 10 * MINUTE, 10 * MINUTE - 5 * SECOND)
+    for at_ms in range(5 * SECOND, 10 * MINUTE + 1, 5 * SECOND):
+        steady.add(600 if at_ms == 10 * MINUTE else 0, at_ms)
+    assert burst.rates(10 * MINUTE) == pytest.approx(steady.rates(10 * MINUTE))
+    assert burst.rates(10 * MINUTE).minute == pytest.approx(9.6, rel=0.01)
+
+
 def test_a_number_that_falls_counts_as_nothing_and_two_samples_at_once_as_one() -> None:
     meter = RateMeter(0)
     meter.add(-50, SECOND)

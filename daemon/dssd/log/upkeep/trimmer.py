@@ -211,7 +211,7 @@ class Trimmer:
                 one = state.streams[stream.partition]
                 if start < one.start or end > one.end:
                     raise OffsetOutOfRange(
-                        stream=f"{stream.storage_topic_id}:{stream.partition}",
+                        stream=str(stream),
                         offset=start if start < one.start else end,
                         start=one.start,
                         end=one.end,

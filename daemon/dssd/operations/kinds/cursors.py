@@ -302,6 +302,7 @@ class CursorMoves:
             effects=tuple(effects_of(streams, members)) if touched else (),
             members=tuple(members),
             nothing_to_do=not touched,
+            reopened=tuple(reopened for each in touched if (reopened := self._reopened(each))[2]),
             found=moving,
         )
 
@@ -321,6 +322,13 @@ class CursorMoves:
             clamped=moving.clamped,
             client_id=view.client_id,
         )
+
+    def _reopened(self, moving: _Moving) -> tuple[str, StreamId, Ranges]:
+        view = moving.stream.view
+        bounds = self._log.bounds(view.stream)
+        reopened = without(all_of(view.progress), all_of(moving.after))
+        kept = clipped(reopened, bounds.start, bounds.end)
+        return str(moving.stream.name), view.stream, kept
 
     def _records(self, stream: StreamId, ranges: Ranges) -> tuple[int, bool]:
         bounds = self._log.bounds(stream)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dss_core.counted import counted
 from dss_core.errors import TaskFailed
+from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssd.clock import Clock
 from dssd.events.kinds import LAG_HIGH
@@ -98,7 +99,7 @@ class _LagCheck:
                 if given[name]:
                     await tell(given[name], document, given["attempts"] or 1, say)
             except AlertFailed as failed:
-                untold.append(f"And {failed}.")
+                untold.append(as_sentence(f"And {failed}"))
         return untold
 
     def _is_behind(self, group: GroupLag, given: Given) -> bool:

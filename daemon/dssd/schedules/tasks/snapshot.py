@@ -1,7 +1,8 @@
 """The task ``snapshot``: how the daemon stands, in one file that can be given to whoever helps.
 
 It has names of topics, groups and clients, figures, events, and what operators changed, and nothing
-of any record. Invariant: a file in the directory is whole; only so many are kept.
+of any record, no address and no reason of a person. Invariant: a file in the directory is whole;
+only so many are kept.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from typing import Any
 
 from dss_core.counted import counted
 from dss_core.errors import TaskFailed
+from dss_core.redaction import Redaction, reasons_in
 from dssd.clock import Clock
 from dssd.schedules.limits import SNAPSHOTS_KEPT, SNAPSHOTS_KEPT_MAX
 from dssd.schedules.tasks import parsing
@@ -31,7 +33,9 @@ def snapshot(gather: Gather, directory: Path, clock: Clock) -> Task:
     """The task, over what gathers it."""
 
     async def work(given: Given, say: Say) -> None:
-        content = json.dumps(await gather(), indent=1, sort_keys=True, default=str).encode()
+        gathered = await gather()
+        redacted = Redaction(reasons=reasons_in(gathered)).value(gathered)
+        content = json.dumps(redacted, indent=1, sort_keys=True, default=str).encode()
         name = f"{datetime.fromtimestamp(clock.wall_ms() / 1_000, UTC):%Y%m%dT%H%M%S.%f}"
         path = directory / f"{_PREFIX}{name}{_SUFFIX}"
         try:
