@@ -15,7 +15,7 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
-from dssd.events.model import Note, unheard
+from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
@@ -81,7 +81,7 @@ class LeaderActor:
         send: Callable[[ToBorrower], None],
         concluded: Callable[[int], None],
         timing: LeaderTiming,
-        note: Note = unheard,
+        teller: Teller,
     ) -> None:
         self.group = group
         self._filter = TopicFilter.parse(group.filter)
@@ -94,8 +94,8 @@ class LeaderActor:
         self._concluded = concluded
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
-        heard = note if group.session_id is None else unheard
-        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard)
+        heard = teller if group.session_id is None else Unheard()
+        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -298,18 +298,21 @@ class LeaderActor:
             await turn.give_way()
             rows.append((record.stream.storage_topic_id, writes_of(self.group, (record,))))
         versions = version_writes(self.group, persist)
+        beside = self._lost_members.beside()
         while True:
             # Rows of a removed topic are being deleted, and must not come back behind that.
             has = self._catalogue.has_storage_topic
             writes = [write for there, of_stream in rows if has(there) for write in of_stream]
             try:
-                await self._store.commit([*writes, *versions], [claimed.still_holds()])
+                await self._store.commit([*writes, *versions, *beside], [claimed.still_holds()])
                 break
             except PreconditionFailed:
                 await self._lose_leadership()
                 return
             except DiskFull:
-                if await self._stops_before_retry():
+                # A new row needs room; what moves must not wait for what tells of it.
+                tried, beside = beside, []
+                if not tried and await self._stops_before_retry():
                     return
         ends = tuple(self._ends(persist.measure))
         self._put(Committed(persist.commit_id, self._clock.now_ms(), ends))

@@ -17,7 +17,8 @@ from dss_core.errors import DiskFull, DssError
 from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_ENDED
-from dssd.events.model import Event, Note
+from dssd.events.model import Event
+from dssd.events.teller import Teller
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
@@ -26,7 +27,7 @@ from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, Hi
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
-from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
+from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
 
 DONE_AS_ASKED = Worked({})
@@ -45,7 +46,7 @@ class Following:
         clock: Clock,
         kinds: KindTable,
         history: History,
-        note: Note,
+        teller: Teller,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -53,7 +54,7 @@ class Following:
         self._clock = clock
         self._kinds = kinds
         self._history = history
-        self._note = note
+        self._teller = teller
         self.moved = asyncio.Event()
         """Set, and replaced, each time that something of an operation was done."""
         self._concluded: asyncio.Queue[tuple[int, Worked]] = asyncio.Queue()
@@ -72,7 +73,7 @@ class Following:
         )
         self._stop_watching = self._groups.watch_removed(self._group_removed)
         self._standing = [
-            self._tasks.create_task(kept(name, run, self._note), name=name)
+            self._tasks.create_task(kept(name, run, self._teller.note), name=name)
             for name, run in (
                 ("moves of operations", self._watch_moves),
                 (ENDS, self._note_ends),
@@ -121,7 +122,7 @@ class Following:
 
     def _failed(self, row: OperationRow, error: Exception) -> Worked:
         """How an operation ends that met what nobody foresaw."""
-        return Worked({}, contain(f"operation {row.kind}", error, self._note).message)
+        return Worked({}, contain(f"operation {row.kind}", error, self._teller.note).message)
 
     def give_up(self, row: OperationRow, cancellation: Cancellation) -> None:
         """Have the rest of an operation stopped."""
@@ -158,7 +159,7 @@ class Following:
             try:
                 await self._end(number, worked)
             except Exception as error:  # noqa: BLE001 - it ends as failed; the next daemon sees to the rest
-                why = contain(ENDS, error, self._note).message
+                why = contain(ENDS, error, self._teller.note).message
                 if not worked.failure:
                     self._concluded.put_nowait((number, Worked({}, why)))
 
@@ -177,15 +178,24 @@ class Following:
                 row, state=state, failure=why, after=after, ended_at_ms=self._clock.wall_ms()
             )
 
+        draft: EventRow | None = None
+
+        def drafted(row: OperationRow) -> EventRow | None:
+            nonlocal draft
+            draft = self._teller.draft(_ended(row), draft) if is_told(row) else None
+            return draft
+
         while True:
             try:
-                changed = await self._history.change(number, ended)
+                changed = await self._history.change(number, ended, drafted)
                 break
             except DiskFull:
                 await asyncio.sleep(FULL_DISK_RETRY_S)
-        if changed is not None:
-            self._note_ended(changed)
-            self.ring()
+        if changed is None:
+            return
+        if is_told(changed):
+            self._teller.note(_ended(changed), draft)
+        self.ring()
 
     async def _made(self, number: int) -> Made | None:
         """What it did, where the rest was given up; None where all of it was done.
@@ -212,14 +222,12 @@ class Following:
                 await self._history.trim(self._clock.wall_ms())
             await asyncio.sleep(OPERATIONS_TRIM_EVERY_S)
 
-    def _note_ended(self, row: OperationRow) -> None:
-        if not is_told(row):
-            return
-        took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
-        failure = f": {row.failure}" if row.failure else ""
-        what = f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}"
-        sentence = as_sentence(what)
-        self._note(Event(OPERATION_ENDED, row.subject, sentence, fields_of(row)))
+
+def _ended(row: OperationRow) -> Event:
+    took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
+    failure = f": {row.failure}" if row.failure else ""
+    what = f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}"
+    return Event(OPERATION_ENDED, row.subject, as_sentence(what), fields_of(row))
 
 
 def is_told(row: OperationRow) -> bool:
