@@ -234,7 +234,7 @@ class Daemon:
         tell_start_findings(events.note, directory.path, log, catalogue)
         groups = await Groups.open(store, catalogue, log, self._clock)
         registry = Registry(
-            store, groups, catalogue, log, self._clock, boot_id=self._boot_id, note=events.note
+            store, groups, catalogue, log, self._clock, boot_id=self._boot_id, teller=events
         )
         await stack.enter_async_context(registry)
         sessions = await Sessions.open(
@@ -305,7 +305,7 @@ class Daemon:
         )
         kinds = kinds.joined(task_runs.kinds())
         kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
-        operations = await Operations.open(*parts, self._clock, kinds, note)
+        operations = await Operations.open(*parts, self._clock, kinds, data.events)
         await stack.enter_async_context(operations)
         schedules = Schedules(store, book, operations, task_runs, self._clock, note)
         await stack.enter_async_context(schedules)
@@ -318,7 +318,7 @@ class Daemon:
             operators = operators_address(directory)
             addresses = self._config.listen
             peers = UnixPeers(addresses if operators is None else (*addresses, operators))
-            audit = Audit(parts.events.note, peers, self._clock)
+            audit = Audit(parts.events, peers, self._clock)
             doors = self._doors = Doors(
                 self._registers(parts, log_servicer, peers),
                 self._crash,

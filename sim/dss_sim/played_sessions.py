@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from dss_core.progress import Ranges, complement
 from dss_sim.played_groups import PATIENCE_S, Plant
-from dssd.events.model import Teller
+from dssd.events.teller import Teller
 from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
 from dssd.machines.start_point import Earliest, StartPoint
 from dssd.sessions.client_items import (

@@ -2,6 +2,7 @@
 
 from dssd.clock import Clock
 from dssd.events.model import unheard
+from dssd.events.teller import Unheard
 from dssd.limits import CONCURRENT_CALLS_MAX
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
@@ -10,7 +11,7 @@ from dssd.rpc.unix_peers import UnixPeers
 
 def unaudited() -> Audit:
     """One that nobody hears."""
-    return Audit(unheard, UnixPeers(()), Clock())
+    return Audit(Unheard(), UnixPeers(()), Clock())
 
 
 def uncounted() -> Calls:

@@ -1,20 +1,26 @@
-"""Events that a part under test tells, kept in a list."""
+"""Keeps what is told in a list, and refuses as a full disk does."""
 
 from dss_core.errors import DiskFull
+from dssd.events.columns import drafted
 from dssd.events.model import Event
+from dssd.store.rows import EventRow
 
 
 class Heard:
-    """Implements `dssd.events.model.Teller`."""
+    """Implements `dssd.events.teller.Teller`."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.drafts: list[EventRow] = []
+        """Those of which nothing was told so far."""
         self.full = False
         """The disk has no room for events that must be durable."""
 
-    def note(self, event: Event) -> None:
-        """Keep it."""
+    def note(self, event: Event, draft: EventRow | None = None) -> None:
+        """Keep it, instead of its draft."""
         self.events.append(event)
+        if draft is not None:
+            self.drafts.remove(draft)
 
     async def tell(self, event: Event) -> int:
         """Keep it, unless the disk is full."""
@@ -22,6 +28,14 @@ class Heard:
             raise DiskFull
         self.events.append(event)
         return len(self.events)
+
+    def draft(self, event: Event, again: EventRow | None = None) -> EventRow:
+        """One that stays until its event is told."""
+        if again is not None:
+            self.drafts.remove(again)
+        number = again.number if again else -1 - len(self.events) - len(self.drafts)
+        self.drafts.append(drafted(event, number, 0))
+        return self.drafts[-1]
 
     def told(self) -> list[tuple[str, str, str]]:
         """What was told: code, subject, sentence."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S, Member, Plant
-from dssd.events.model import Event
 from dssd.machines.messages import (
     Revoke,
     Revoked,
@@ -23,6 +22,7 @@ from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
 from support.bulk_jobs import opened_jobs
+from support.heard_events import Heard
 
 ANA = Caller("local:ana", "unix:")
 
@@ -34,7 +34,8 @@ class Works:
         self.plant = Plant(directory, store)
         self.operations: Operations
         self.sessions: Sessions
-        self.told: list[Event] = []
+        self.heard = Heard()
+        self.told = self.heard.events
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -47,7 +48,7 @@ class Works:
         )
         await self._running.enter_async_context(self.sessions)
         kinds = await self.kinds()
-        self.operations = await Operations.open(*parts, plant.clock, kinds, self.told.append)
+        self.operations = await Operations.open(*parts, plant.clock, kinds, self.heard)
         await self._running.enter_async_context(self.operations)
 
     async def kinds(self) -> KindTable:

@@ -2,7 +2,7 @@
 
 import json
 
-from dssd.events.model import KeptEvent, Severity
+from dssd.events.model import Event, KeptEvent, Severity
 from dssd.store.rows import EventRow
 
 
@@ -34,3 +34,10 @@ def kept_in(row: EventRow) -> KeptEvent:
         times=row.times,
         last_at_ms=row.last_at_ms,
     )
+
+
+def drafted(event: Event, number: int, at_ms: int) -> EventRow:
+    """The row of an event that is told once, at that time."""
+    kind = event.kind
+    said = (kind.code, kind.severity, event.subject, event.sentence, event.fields)
+    return row_of(KeptEvent(number, at_ms, *said, times=1, last_at_ms=at_ms))

@@ -1,6 +1,7 @@
 """The events of a daemon: told by its parts, kept in the store, read by operators.
 
-Whoever needs an event to be durable awaits `Events.tell`; whoever does not uses `Events.note`.
+Whoever needs an event to be durable awaits `Events.tell`, or commits its `Events.draft` with what
+it tells of; whoever does not uses `Events.note`.
 
 Invariant: events are readable in the order of their numbers, so a reader who goes on behind the
 last number that it has seen misses none. A store that refuses an event ends nothing. A reader has
@@ -16,7 +17,7 @@ from typing import Self
 
 from dss_core.errors import Stopping
 from dssd.clock import Clock
-from dssd.events.columns import kept_in
+from dssd.events.columns import drafted, kept_in
 from dssd.events.folding import Entry, Folds
 from dssd.events.kinds import KINDS
 from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_MAX, EVENTS_PAGE_ROWS
@@ -34,6 +35,7 @@ _LEVELS = {
     Severity.WARNING: logging.WARNING,
     Severity.ERROR: logging.ERROR,
 }
+_KINDS = {kind.code: kind for kind in KINDS}
 _ONCE = {kind.code for kind in KINDS if kind.repeats is Repeats.ONCE}
 
 
@@ -43,6 +45,8 @@ class Events:
     def __init__(self, store: Store, clock: Clock, rows: Sequence[EventRow]) -> None:
         self._store = store
         self._clock = clock
+        drafts = [row for row in rows if row.number < 0]
+        rows = rows[len(drafts) :]  # they come by number
         self._folds = Folds()
         for kept in (kept_in(row) for row in rows if row.code in _ONCE):
             identity = once_identity(kept.code, kept.subject, kept.fields)
@@ -65,6 +69,9 @@ class Events:
         """Set, and made anew, when there is more to read."""
         self._stopping = False
         self._tasks = asyncio.TaskGroup()
+        self._last_draft = drafts[0].number if drafts else 0
+        for row in reversed(drafts):
+            self._tell_left(row)
 
     @classmethod
     async def open(cls, store: Store, clock: Clock) -> Self:
@@ -116,12 +123,39 @@ class Events:
         taken = self._taken(event)
         return taken if isinstance(taken, int) else await self._writer.put_urgent(taken)
 
-    def note(self, event: Event) -> None:
-        """Keep the event soon. Where too many wait, the oldest is dropped and counted."""
+    def note(self, event: Event, draft: EventRow | None = None) -> None:
+        """Keep the event soon, instead of its draft.
+
+        Where too many wait, the oldest without a draft is dropped and counted.
+        """
         taken = self._taken(event)
         if isinstance(taken, Entry):
             taken.noted = True
+            if draft is not None:
+                taken.drafts.append(draft.number)
             self._writer.put(taken)
+
+    def draft(self, event: Event, again: EventRow | None = None) -> EventRow:
+        """A row to commit with what the event tells of; ``again``: the draft that it replaces.
+
+        Where this daemon ends before it notes the event, the next one tells it as it stands here.
+        """
+        assert event.kind.repeats is not Repeats.ONCE, "one that is known leaves its draft behind"
+        if again is None:
+            self._last_draft -= 1
+        number = again.number if again else self._last_draft
+        return drafted(event, number, self._clock.wall_ms())
+
+    def _tell_left(self, draft: EventRow) -> None:
+        """Note what the daemon before this one had not told."""
+        kind = _KINDS.get(draft.code)
+        if kind is None:
+            return  # A newer version told it.
+        kept = kept_in(draft)
+        event = Event(kind, kept.subject, kept.sentence, kept.fields)
+        entry = Entry(event, kept.at_ms, self._clock.now_ms())
+        entry.noted, entry.drafts = True, [draft.number]
+        self._writer.put(entry)
 
     async def first_after(self, selection: Selection, after: int, limit: int) -> Page:
         """The first wanted events after a number, at most so many.

@@ -27,8 +27,8 @@ class Entry:
     """One event that is kept, or waits to be."""
 
     __slots__ = (
-        "at_ms", "began_ms", "event", "last_at_ms", "noted", "number", "queued", "seen_ms",
-        "times", "unsaved", "waiting",
+        "at_ms", "began_ms", "drafts", "event", "last_at_ms", "noted", "number", "queued",
+        "seen_ms", "times", "unsaved", "waiting",
     )  # fmt: skip
 
     def __init__(self, event: Event, wall_ms: int, now_ms: int) -> None:
@@ -43,6 +43,8 @@ class Entry:
         self.noted = False
         """It waits on when the store refuses it."""
         self.queued = False
+        self.drafts: list[int] = []
+        """What is removed as it is kept."""
         self.waiting: list[Future[int]] = []
         """Who returns once it is durable."""
 

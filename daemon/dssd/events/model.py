@@ -7,7 +7,6 @@ and let nobody in. This module must not know how events are kept.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Protocol
 
 from dss_core.redaction import masked
 from dssd.events.limits import (
@@ -108,31 +107,6 @@ class KeptEvent:
 
 Note = Callable[[Event], None]
 """Takes an event that is to be kept soon; never fails."""
-
-
-class Teller(Protocol):
-    """Whoever keeps events."""
-
-    def note(self, event: Event) -> None:
-        """Keep the event soon."""
-
-    async def tell(self, event: Event) -> int:
-        """Keep the event; returns its number once it is durable.
-
-        Raises:
-            DiskFull, DiskFailed, Stopping: it is not kept.
-        """
-
-
-class Unheard:
-    """Keeps nothing: in a simulator, and in tests of other things."""
-
-    def note(self, event: Event) -> None:
-        """Drop it."""
-
-    async def tell(self, event: Event) -> int:
-        """Drop it."""
-        return 0
 
 
 def unheard(_event: Event) -> None:

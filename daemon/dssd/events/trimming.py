@@ -1,7 +1,7 @@
 """Removes the events that are too many or too old, some in each commit.
 
-Invariant: the newest event stays, however old it is, so that its number is not given again; and
-none is removed before an older one.
+Invariant: the newest event stays, however old it is, so that its number is not given again; none is
+removed before an older one, and no draft is.
 """
 
 from dssd.events.limits import EVENTS_MAX, EVENTS_TRIM_ROWS
@@ -22,7 +22,7 @@ async def trim(store: Store, *, count: int, newest: int, oldest_kept_ms: int) ->
     """
     excess = EVENTS_TRIM_ROWS if too_many(count) else 0
     doomed: list[int] = []
-    for at, found in enumerate(await store.scan(EventRow, limit=EVENTS_TRIM_ROWS)):
+    for at, found in enumerate(await store.scan(EventRow, after=(0,), limit=EVENTS_TRIM_ROWS)):
         row = found.row
         if row.number == newest or (at >= excess and row.last_at_ms >= oldest_kept_ms):
             break

@@ -2,8 +2,9 @@
 
 Events that nobody waits for share a commit after a rest; one that somebody waits for is written at
 once, with all before it. Invariant: numbers are dense and rise; an event gets its number when it is
-durable. If the store refuses, what somebody waits for fails and what was noted waits on, in its
-order; if too much waits, the oldest is dropped, and an event says how many.
+durable, and its draft goes in that commit. If the store refuses, what somebody waits for fails and
+what was noted waits on, in its order; if too much waits, the oldest without a draft is dropped, and
+an event says how many.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from dss_core.errors import DssError, Stopping
 from dssd.clock import Clock
@@ -28,12 +30,21 @@ from dssd.events.limits import (
 )
 from dssd.events.model import Event, KeptEvent
 from dssd.events.trimming import too_many, trim
-from dssd.store.port import Put, Store
+from dssd.store.port import Delete, Put, Store, Write
+from dssd.store.rows import EventRow
 
 _LOG = logging.getLogger(__name__)
 
 Answer = asyncio.Future[int]
 """Of somebody who waits until an event is durable: its number."""
+
+
+class _Taken(NamedTuple):
+    """What a commit takes from an entry, to be given back where it fails."""
+
+    unsaved: int
+    waiting: list[Answer]
+    drafts: list[int]
 
 
 class Writer:
@@ -70,8 +81,10 @@ class Writer:
     def put(self, entry: Entry) -> None:
         """Write it soon. Where too many wait, the oldest is dropped and counted."""
         self._enqueue(entry)
-        while len(self._queue) > EVENTS_WAITING_MAX and self._drop_oldest():
-            continue
+        while len(self._queue) > EVENTS_WAITING_MAX:
+            if not self._drop_oldest():
+                self._urgent.set()  # those with a draft pile up
+                return
 
     def put_urgent(self, entry: Entry) -> Answer:
         """Write it now; the answer fails with what the store said.
@@ -121,8 +134,9 @@ class Writer:
         self._work.set()
 
     def _drop_oldest(self) -> bool:
-        """Drop the oldest event that nobody waits for; False where there is none."""
-        entry = next((each for each in self._queue if not each.waiting), None)
+        """Drop the oldest that nobody waits for, without a draft; False where there is none."""
+        droppable = (each for each in self._queue if not each.waiting and not each.drafts)
+        entry = next(droppable, None)
         if entry is None:
             return False
         self._queue.remove(entry)
@@ -154,22 +168,24 @@ class Writer:
         if dropped:
             batch.append(self._entry_of_dropped(dropped))
         kept = self._numbered(batch)
-        answers: list[tuple[int, list[Answer]]] = []
+        answers: list[_Taken] = []
+        writes: list[Write] = [Put(row_of(each)) for each in kept]
         for entry in batch:
-            answers.append((entry.unsaved, entry.waiting))
-            entry.queued, entry.unsaved, entry.waiting = False, 0, []
+            answers.append(_Taken(entry.unsaved, entry.waiting, entry.drafts))
+            writes += [Delete(EventRow, (draft,)) for draft in entry.drafts]
+            entry.queued, entry.unsaved, entry.waiting, entry.drafts = False, 0, [], []
         try:
-            await self._store.commit([Put(row_of(each)) for each in kept])
+            await self._store.commit(writes)
         except DssError as error:
             self._put_back(batch, answers, error)
             raise
         self._dropped -= dropped
-        for entry, each, (_, waiting) in zip(batch, kept, answers, strict=True):
+        for entry, each, taken in zip(batch, kept, answers, strict=True):
             self._count += entry.number == 0
             entry.number = each.number
             self.last_number = max(self.last_number, each.number)
             self._folds.saved(entry)
-            _resolve(waiting, each.number)
+            _resolve(taken.waiting, each.number)
         self._grown()
 
     def _numbered(self, batch: list[Entry]) -> list[KeptEvent]:
@@ -181,13 +197,12 @@ class Writer:
             kept.append(entry.kept(entry.number or number))
         return kept
 
-    def _put_back(
-        self, batch: list[Entry], answers: list[tuple[int, list[Answer]]], error: DssError
-    ) -> None:
+    def _put_back(self, batch: list[Entry], answers: "list[_Taken]", error: DssError) -> None:
         """Nothing was written: who waits is told so; what was noted waits at the front again."""
-        for entry, (unsaved, waiting) in zip(reversed(batch), reversed(answers), strict=True):
-            _fail(waiting, error)
-            entry.unsaved += unsaved
+        for entry, taken in zip(reversed(batch), reversed(answers), strict=True):
+            _fail(taken.waiting, error)
+            entry.unsaved += taken.unsaved
+            entry.drafts = [*taken.drafts, *entry.drafts]
             if entry.queued:
                 continue  # it was told again meanwhile
             if entry.noted:

@@ -15,7 +15,7 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
-from dssd.events.model import Note, unheard
+from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
@@ -81,7 +81,7 @@ class LeaderActor:
         send: Callable[[ToBorrower], None],
         concluded: Callable[[int], None],
         timing: LeaderTiming,
-        note: Note = unheard,
+        teller: Teller,
     ) -> None:
         self.group = group
         self._filter = TopicFilter.parse(group.filter)
@@ -94,8 +94,8 @@ class LeaderActor:
         self._concluded = concluded
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
-        heard = note if group.session_id is None else unheard
-        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard)
+        heard = teller if group.session_id is None else Unheard()
+        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -303,7 +303,8 @@ class LeaderActor:
             has = self._catalogue.has_storage_topic
             writes = [write for there, of_stream in rows if has(there) for write in of_stream]
             try:
-                await self._store.commit([*writes, *versions], [claimed.still_holds()])
+                beside = self._lost_members.beside()
+                await self._store.commit([*writes, *versions, *beside], [claimed.still_holds()])
                 break
             except PreconditionFailed:
                 await self._lose_leadership()

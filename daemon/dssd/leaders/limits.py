@@ -17,3 +17,6 @@ TAKE_OVER_MS_MAX = 10_000
 
 TAKERS_NAMED_MAX = 5
 """Clients named in the event of a lost member; a group may have thousands."""
+
+RANGES_NAMED_MAX = 8
+"""Ranges of streams named for each of them: a sentence has 1,024 bytes."""

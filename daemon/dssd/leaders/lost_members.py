@@ -1,36 +1,53 @@
 """Who took the streams of members that went without leaving, told as an event.
 
 Invariant: it only looks: a leader decides the same without it. A look costs nothing while nobody is
-missed. Members that left, or were evicted, are not told of: somebody wanted that.
+missed. Members that left, or were evicted, are not told of: somebody wanted that. What `beside`
+gives is committed with each grant of such a stream, so a kill leaves none that moved untold.
 """
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 from dss_core.counted import counted
-from dss_core.ids import StreamId
+from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId, StreamName
 from dssd.events.kinds import MEMBER_LOST
-from dssd.events.model import GROUP_FIELD, Event, Note
-from dssd.leaders.limits import TAKE_OVER_LOOK_MS, TAKE_OVER_MS_MAX, TAKERS_NAMED_MAX
-from dssd.machines.leader.lent_stream import HELD
+from dssd.events.model import GROUP_FIELD, Event
+from dssd.events.teller import Teller
+from dssd.leaders.limits import (
+    RANGES_NAMED_MAX,
+    TAKE_OVER_LOOK_MS,
+    TAKE_OVER_MS_MAX,
+    TAKERS_NAMED_MAX,
+)
+from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import BorrowerId
+from dssd.store.port import Put, Write
+from dssd.store.rows import EventRow
 
-Names = Counter[str]
-"""Of clients, with streams."""
+NameOf = Callable[[StreamId], StreamName]
 
 
 class LostMembers:
     """Of one leader."""
 
-    def __init__(self, group: str, note: Note) -> None:
+    def __init__(self, group: str, teller: Teller, name_of: NameOf) -> None:
         self._group = group
-        self._note = note
-        self._gone: set[BorrowerId] = set()
-        self._lost: Names = Counter()
-        self._takers: Names = Counter()
-        self._orphans: set[StreamId] = set()
+        self._teller = teller
+        self._name_of = name_of
         self._since_ms = self._taken_ms = 0
         self._look_ms = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._gone: set[BorrowerId] = set()
+        self._lost: dict[str, set[StreamId]] = defaultdict(set)
+        """The streams of lost clients, by their names."""
+        self._takers: dict[str, set[StreamId]] = defaultdict(set)
+        self._orphans: set[StreamId] = set()
+        self._draft: EventRow | None = None
 
     def miss(self, session_id: bytes, leader: Leader, now_ms: int) -> None:
         """A client is gone without a word; its members have their streams still."""
@@ -41,8 +58,18 @@ class LostMembers:
             self._look_ms = now_ms + TAKE_OVER_LOOK_MS
         for member in holding:
             self._gone.add(member.borrower_id)
-            self._lost[member.client_id] += len(member.streams - self._orphans)
+            self._lost[member.client_id] |= member.streams - self._orphans
             self._orphans |= member.streams
+
+    def beside(self) -> list[Write]:
+        """What goes into a commit of the leader that may give a stream of the missed away."""
+        if not self._orphans:
+            return []
+        gone, streams = self._gone_with()
+        said = f"{gone} went without leaving, with {streams}; the daemon ended before it told more."
+        event = Event(MEMBER_LOST, self._group, said, self._fields())
+        self._draft = self._teller.draft(event, self._draft)
+        return [] if self._draft is None else [Put(self._draft)]
 
     @property
     def told_by_ms(self) -> int | None:
@@ -61,52 +88,81 @@ class LostMembers:
             lent = leader.streams.get(stream)
             if lent is None:
                 self._orphans.discard(stream)  # its topic was removed
-            elif lent.state in HELD and lent.holder in living:
+            elif _is_lent(lent) and lent.holder in living:
                 self._orphans.discard(stream)
-                self._takers[leader.members[lent.holder].client_id] += 1
+                self._takers[leader.members[lent.holder].client_id].add(stream)
                 self._taken_ms = max(self._taken_ms, lent.since_ms)
         if not self._orphans or now_ms - self._since_ms >= TAKE_OVER_MS_MAX:
             self._tell(now_ms)
 
     def _tell(self, now_ms: int) -> None:
-        lost, takers, left = self._lost, self._takers, len(self._orphans)
-        if takers or left:
-            waited_ms = (now_ms if left else self._taken_ms) - self._since_ms
-            self._note(_event(self._group, lost, takers, left, waited_ms))
-        self._lost, self._takers, self._orphans = Counter(), Counter(), set()
-        self._gone = set()
+        if self._takers or self._orphans:
+            self._teller.note(self._event(now_ms), self._draft)
+        self._begin_anew()
+
+    def _event(self, now_ms: int) -> Event:
+        left = self._orphans
+        waited_ms = (now_ms if left else self._taken_ms) - self._since_ms
+        taken = _taken(self._takers, self._name_of)
+        outcome = [taken] if taken else []
+        if left:
+            outcome.append(f"nobody has taken {len(left)} ({ranges(left, self._name_of)})")
+        gone, streams = self._gone_with()
+        return Event(
+            MEMBER_LOST,
+            self._group,
+            f"{gone} went without leaving; of {streams}, "
+            f"{' and '.join(outcome)} within {waited_ms / 1_000:.1f} s.",
+            self._fields() | {"taken_by": taken, "left": str(len(left)), "ms": str(waited_ms)},
+        )
+
+    def _gone_with(self) -> tuple[str, str]:
+        """Who is lost, and how many streams, for people."""
+        return _named(self._lost), counted(sum(map(len, self._lost.values())), "stream")
+
+    def _fields(self) -> dict[str, str]:
+        streams = sum(map(len, self._lost.values()))
+        return {GROUP_FIELD: self._group, "lost": _named(self._lost), "streams": str(streams)}
 
 
-def _event(group: str, lost: Names, takers: Names, left: int, waited_ms: int) -> Event:
-    gone, taken = _named(lost), _taken(takers)
-    outcome = [taken] if taken else []
-    if left:
-        outcome.append(f"nobody has taken {left}")
-    return Event(
-        MEMBER_LOST,
-        group,
-        f"{gone} went without leaving; of {counted(lost.total(), 'stream')}, "
-        f"{' and '.join(outcome)} within {waited_ms / 1_000:.1f} s.",
-        {
-            GROUP_FIELD: group,
-            "lost": gone,
-            "streams": str(lost.total()),
-            "taken_by": taken,
-            "left": str(left),
-            "ms": str(waited_ms),
-        },
+def _is_lent(lent: LentStream) -> bool:
+    """Whether it is somebody's, durably."""
+    return lent.state in HELD and (lent.durable or lent.state is not StreamState.GRANTING)
+
+
+def _named(clients: Collection[str]) -> str:
+    return _cut(sorted(clients), TAKERS_NAMED_MAX)
+
+
+def _taken(takers: Mapping[str, set[StreamId]], name_of: NameOf) -> str:
+    most = sorted(takers.items(), key=lambda each: (-len(each[1]), each[0]))
+    shown = [
+        f"{name} took {len(streams)} ({ranges(streams, name_of)})"
+        for name, streams in most[:TAKERS_NAMED_MAX]
+    ]
+    rest = sum(len(streams) for _, streams in most[TAKERS_NAMED_MAX:])
+    return ", ".join([*shown, f"others took {rest}"] if rest else shown)
+
+
+def ranges(streams: Collection[StreamId], name_of: NameOf) -> str:
+    """The streams as people write them, those beside each other as ``orders/0/3-7``."""
+    names: list[StreamName] = []
+    for stream in streams:
+        with suppress(StreamNotFound):  # its topic was removed in this moment
+            names.append(name_of(stream))
+    ranges: list[tuple[StreamName, int]] = []
+    for name in sorted(names):
+        first, last = ranges[-1] if ranges else (name, 0)
+        if ranges and name == first._replace(partition=last + 1):
+            ranges[-1] = first, name.partition
+        else:
+            ranges.append((name, name.partition))
+    return _cut(
+        [f"{first}" if first.partition == last else f"{first}-{last}" for first, last in ranges],
+        RANGES_NAMED_MAX,
     )
 
 
-def _named(clients: Names) -> str:
-    names = sorted(clients)
-    more = len(names) - TAKERS_NAMED_MAX
-    named = ", ".join(names[:TAKERS_NAMED_MAX])
-    return f"{named} and {more} more" if more > 0 else named
-
-
-def _taken(takers: Names) -> str:
-    most = takers.most_common(TAKERS_NAMED_MAX)
-    rest = takers.total() - sum(count for _, count in most)
-    others = [f"others took {rest}"] if rest else []
-    return ", ".join([*(f"{name} took {count}" for name, count in most), *others])
+def _cut(names: Sequence[str], most: int) -> str:
+    named = ", ".join(names[:most])
+    return f"{named} and {len(names) - most} more" if len(names) > most else named

@@ -16,7 +16,7 @@ from dss_core.errors import DssError
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.clock import Clock
-from dssd.events.model import Note, unheard
+from dssd.events.teller import Teller, Unheard
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.borrower_mailboxes import BorrowerMailboxes
 from dssd.leaders.filtered_lag import CountBudget
@@ -60,7 +60,7 @@ class Registry:
         *,
         boot_id: bytes | None = None,
         timing: LeaderTiming | None = None,
-        note: Note = unheard,
+        teller: Teller | None = None,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -69,7 +69,7 @@ class Registry:
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
-        self._note = note
+        self._teller = teller or Unheard()
         self._borrower_mailboxes = BorrowerMailboxes()
         self._actors: dict[int, LeaderActor] = {}
         self._leading: dict[int, asyncio.Task[None]] = {}
@@ -294,7 +294,7 @@ class Registry:
             send=self._borrower_mailboxes.put,
             concluded=self._note_concluded,
             timing=self._timing,
-            note=self._note,
+            teller=self._teller,
         )
         self._actors[group_id] = actor
         self._leader_changes[group_id] += 1

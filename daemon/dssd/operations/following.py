@@ -17,7 +17,8 @@ from dss_core.errors import DiskFull, DssError
 from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_ENDED
-from dssd.events.model import Event, Note
+from dssd.events.model import Event
+from dssd.events.teller import Teller
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
@@ -26,7 +27,7 @@ from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, Hi
 from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
-from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow
+from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
 
 DONE_AS_ASKED = Worked({})
@@ -45,7 +46,7 @@ class Following:
         clock: Clock,
         kinds: KindTable,
         history: History,
-        note: Note,
+        teller: Teller,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -53,7 +54,7 @@ class Following:
         self._clock = clock
         self._kinds = kinds
         self._history = history
-        self._note = note
+        self._teller = teller
         self.moved = asyncio.Event()
         """Set, and replaced, each time that something of an operation was done."""
         self._concluded: asyncio.Queue[tuple[int, Worked]] = asyncio.Queue()
@@ -177,15 +178,24 @@ class Following:
                 row, state=state, failure=why, after=after, ended_at_ms=self._clock.wall_ms()
             )
 
+        draft: EventRow | None = None
+
+        def drafted(row: OperationRow) -> EventRow | None:
+            nonlocal draft
+            draft = self._teller.draft(_ended(row), draft) if is_told(row) else None
+            return draft
+
         while True:
             try:
-                changed = await self._history.change(number, ended)
+                changed = await self._history.change(number, ended, drafted)
                 break
             except DiskFull:
                 await asyncio.sleep(FULL_DISK_RETRY_S)
-        if changed is not None:
-            self._note_ended(changed)
-            self.ring()
+        if changed is None:
+            return
+        if is_told(changed):
+            self._teller.note(_ended(changed), draft)
+        self.ring()
 
     async def _made(self, number: int) -> Made | None:
         """What it did, where the rest was given up; None where all of it was done.
@@ -212,14 +222,12 @@ class Following:
                 await self._history.trim(self._clock.wall_ms())
             await asyncio.sleep(OPERATIONS_TRIM_EVERY_S)
 
-    def _note_ended(self, row: OperationRow) -> None:
-        if not is_told(row):
-            return
-        took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
-        failure = f": {row.failure}" if row.failure else ""
-        what = f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}"
-        sentence = as_sentence(what)
-        self._note(Event(OPERATION_ENDED, row.subject, sentence, fields_of(row)))
+
+def _ended(row: OperationRow) -> Event:
+    took_ms = (row.ended_at_ms or row.applied_at_ms) - row.applied_at_ms
+    failure = f": {row.failure}" if row.failure else ""
+    what = f"Operation {row.number}, {row.kind}, is {row.state} after {took_ms} ms{failure}"
+    return Event(OPERATION_ENDED, row.subject, as_sentence(what), fields_of(row))
 
 
 def is_told(row: OperationRow) -> bool:

@@ -23,7 +23,7 @@ from dssd.operations.plans import done_or_undone
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Key, Precondition, Put, Store, Write
-from dssd.store.rows import MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
+from dssd.store.rows import EventRow, MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
@@ -142,13 +142,23 @@ class History:
             self._enter(each)
 
     async def change(
-        self, number: int, changed: Callable[[OperationRow], OperationRow]
+        self,
+        number: int,
+        changed: Callable[[OperationRow], OperationRow],
+        draft: Callable[[OperationRow], EventRow | None] = lambda _: None,
     ) -> OperationRow | None:
-        """Commit what became of an operation; None where it had ended, and nothing is changed."""
-        return await finished(self._change(number, changed), name=f"change operation {number}")
+        """Commit what became of an operation, with the draft of the event that tells of it.
+
+        None where it had ended, and nothing is changed.
+        """
+        work = self._change(number, changed, draft)
+        return await finished(work, name=f"change operation {number}")
 
     async def _change(
-        self, number: int, changed: Callable[[OperationRow], OperationRow]
+        self,
+        number: int,
+        changed: Callable[[OperationRow], OperationRow],
+        draft: Callable[[OperationRow], EventRow | None],
     ) -> OperationRow | None:
         async with self._changing:
             known = self.unended_of(number)
@@ -159,7 +169,9 @@ class History:
             if row.undoes in self._by_number and row.state in (CANCELLED, FAILED):
                 # It was not taken back, or not all of it: that may be tried again.
                 rows.append(replace(await self.whole(row.undoes), undone_by=0))
-            await self._store.commit([Put(each) for each in rows])
+            told = draft(row)
+            beside = [] if told is None else [Put(told)]
+            await self._store.commit([*(Put(each) for each in rows), *beside])
             for each in rows:
                 self._enter(each)
             return row

@@ -45,7 +45,8 @@ from dss_core.ids import StreamId
 from dss_core.sentences import as_sentence
 from dssd.clock import Clock
 from dssd.events.kinds import OPERATION_APPLIED
-from dssd.events.model import Event, Note
+from dssd.events.model import Event
+from dssd.events.teller import Teller
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
@@ -65,6 +66,7 @@ from dssd.operations.limits import (
     REASON_BYTES_MAX,
 )
 from dssd.operations.plans import Begun, Cancellation, KindTable, Plan, done_or_undone
+from dssd.store.along import along
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
@@ -96,7 +98,7 @@ class Operations:
         clock: Clock,
         kinds: KindTable,
         history: History,
-        note: Note,
+        teller: Teller,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -104,9 +106,9 @@ class Operations:
         self._clock = clock
         self._kinds = kinds
         self._history = history
-        self._note = note
+        self._teller = teller
         self._applying = asyncio.Lock()
-        self._following = Following(store, groups, registry, clock, kinds, history, note)
+        self._following = Following(store, groups, registry, clock, kinds, history, teller)
 
     async def __aenter__(self) -> Self:
         """Go on with the operations that had not ended, and follow new ones."""
@@ -130,11 +132,11 @@ class Operations:
         registry: Registry,
         clock: Clock,
         kinds: KindTable,
-        note: Note,
+        teller: Teller,
     ) -> "Operations":
         """Read what is kept."""
         history = await History.open(store)
-        return cls(store, groups, registry, clock, kinds, history, note)
+        return cls(store, groups, registry, clock, kinds, history, teller)
 
     # What operators ask
 
@@ -382,8 +384,12 @@ class Operations:
             ),
         )
         group = None if begun.group is None else replace(begun.group, revision=revision)
-        await self._commit(row, begun, group)
-        self._note_applied(row)
+        event = _applied(row)
+        draft = self._teller.draft(event) if is_told(row) else None
+        with along(draft):
+            await self._commit(row, begun, group)
+        if is_told(row):
+            self._teller.note(event, draft)
         self._following.follow(row, begun)
         return await self._history.whole(number)
 
@@ -415,12 +421,11 @@ class Operations:
                 begun.committed()
         self._following.ring()
 
-    def _note_applied(self, row: OperationRow) -> None:
-        if not is_told(row):
-            return
-        reason = f": {row.reason}" if row.reason else ""
-        what = f"{row.principal} applied operation {row.number}, {row.summary}{reason}"
-        self._note(Event(OPERATION_APPLIED, row.subject, as_sentence(what), fields_of(row)))
+
+def _applied(row: OperationRow) -> Event:
+    reason = f": {row.reason}" if row.reason else ""
+    what = f"{row.principal} applied operation {row.number}, {row.summary}{reason}"
+    return Event(OPERATION_APPLIED, row.subject, as_sentence(what), fields_of(row))
 
 
 def _repeated(known: OperationRow, change: Change) -> OperationRow:

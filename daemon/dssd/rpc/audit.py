@@ -1,21 +1,23 @@
 """The audit: every call of an operator that changes something, or was refused, becomes an event.
 
 It stands in the guard, so no servicer can forget it. Refusals of one principal are bounded: after
-so many, one event in a while counts the others. Invariant: a refusal has an event of its own, or is
-counted in the next of its principal; a change that was made is never left out.
+so many, one event in a while counts the others. Invariant: a refusal has an event of its own, which
+is durable before it is answered, or is counted in the next of its principal. A change that was made
+is never left out: each commit of its call writes a draft of its event, so neither is durable alone.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dss_core.errors import DiskFailed, DssError
 from dssd.clock import Clock
 from dssd.descriptors import shortage_in
 from dssd.events.kinds import CALL_DONE, CALL_REFUSED
-from dssd.events.model import Event, EventKind, Note
+from dssd.events.model import Event, EventKind
+from dssd.events.teller import Teller
 from dssd.exception_groups import condition_in
 from dssd.rpc import audited_calls
 from dssd.rpc.audited_calls import Asked
@@ -27,6 +29,8 @@ from dssd.rpc.limits import (
 from dssd.rpc.origin import Context, Origin, origin_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
+from dssd.store.along import Along, along
+from dssd.store.rows import EventRow
 
 Call = Callable[[Any, Context], Awaitable[object]]
 
@@ -45,11 +49,35 @@ class _Refused:
     last: Event | None = None
 
 
-class Audit:
-    """Tells the calls of operators to ``note``."""
+class _Called(NamedTuple):
+    """A call of an operator."""
 
-    def __init__(self, note: Note, peers: UnixPeers, clock: Clock) -> None:
-        self._note = note
+    method: str
+    asked: Asked
+    context: Context
+
+    def done(self, origin: Origin, outcome: str = "done") -> Event:
+        """That it was not refused."""
+        return self.event(CALL_DONE, origin, outcome, outcome)
+
+    def event(self, kind: EventKind, origin: Origin, outcome: str, said: str) -> Event:
+        """What is told of it."""
+        principal = principal_of(self.context).name
+        name = self.method.rpartition(".")[2]
+        action, subject = self.asked
+        return Event(
+            kind,
+            subject or name,
+            f"{principal}, from {origin}, asked to {action} {subject}: {said}.",
+            {"method": name, "principal": principal, "outcome": outcome, **origin.fields()},
+        )
+
+
+class Audit:
+    """Tells the calls of operators."""
+
+    def __init__(self, teller: Teller, peers: UnixPeers, clock: Clock) -> None:
+        self._teller = teller
         self._peers = peers
         self._clock = clock
         self._refused: OrderedDict[str, _Refused] = OrderedDict()
@@ -62,45 +90,76 @@ class Audit:
 
         async def audited(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
             asked = _asked(method, decode, request)
-            audited_calls.begin_call()
+            if tells_done:
+                return await self._changing(_Called(method, asked, context), call, request)
             try:
-                answer = await call(request, context)
-            except asyncio.CancelledError:
-                if tells_done:
-                    self._tell_done(method, asked, UNKNOWN, context, Origin(context.peer()))
-                raise
+                return await call(request, context)
             except Exception as error:
-                condition = condition_in(error) or shortage_in(error)
-                if condition is not None and not isinstance(condition, DiskFailed):
-                    await self._tell_refused(method, asked, condition, context)
+                await self._tell_refused(_Called(method, asked, context), error)
                 raise
-            if audited_calls.changed() and tells_done:
-                origin = await origin_of(context, self._peers)
-                self._tell_done(method, asked, "done", context, origin)
-            return answer
 
         return audited
+
+    async def _changing(self, called: _Called, call: Call, request: object) -> object:
+        audited_calls.begin_call()
+        done = called.done(await self._origin(called.context))
+        draft = self._teller.draft(done)
+        with along(draft) as going:
+            try:
+                answer = await call(request, called.context)
+            except asyncio.CancelledError:
+                unknown = called.done(Origin(called.context.peer()), UNKNOWN)
+                self._teller.note(unknown, draft)
+                raise
+            except Exception as error:
+                going.end()
+                await self._tell_refused(called, error, draft if going.is_durable else None)
+                raise
+        await self._tell_done(done, draft, going)
+        return answer
 
     def flush(self) -> None:
         """Tell the refusals that are only counted so far."""
         for principal in self._refused:
             self._tell_more(principal)
 
-    def _tell_done(
-        self, method: str, asked: Asked, outcome: str, context: Context, origin: Origin
-    ) -> None:
-        self._note(_event(CALL_DONE, method, asked, outcome, context, origin, outcome))
+    async def _origin(self, context: Context) -> Origin:
+        """Where a call comes from; without its process where it may be one of a flood of them."""
+        refused = self._refused.get(principal_of(context).name)
+        if refused is not None and self._is_full(refused):
+            return Origin(context.peer())
+        return await origin_of(context, self._peers)
+
+    async def _tell_done(self, done: Event, draft: EventRow | None, going: Along) -> None:
+        if going.is_durable:
+            self._teller.note(done, draft)
+        elif audited_calls.changed():
+            await self._tell(done)
+
+    async def _tell(self, event: Event) -> None:
+        """Have it durable, if the store takes anything; else it waits."""
+        try:
+            await self._teller.tell(event)
+        except DssError:
+            self._teller.note(event)
 
     async def _tell_refused(
-        self, method: str, asked: Asked, error: DssError, context: Context
+        self, called: _Called, raised: Exception, draft: EventRow | None = None
     ) -> None:
-        principal = principal_of(context).name
-        kept = self._may_keep(principal)
+        error = condition_in(raised) or shortage_in(raised)
+        if error is None or isinstance(error, DiskFailed):
+            return  # the daemon ends
+        principal = principal_of(called.context).name
+        kept = self._may_keep(principal) or draft is not None
+        context = called.context
         origin = await origin_of(context, self._peers) if kept else Origin(context.peer())
         said = f"refused, {error.code}: {error.message.rstrip('.')}"
-        event = _event(CALL_REFUSED, method, asked, error.code, context, origin, said)
+        event = called.event(CALL_REFUSED, origin, error.code, said)
+        if draft is not None:
+            self._teller.note(event, draft)
+            return
         if kept:
-            self._note(event)
+            await self._tell(event)
             return
         counted = self._refused[principal]
         counted.more += 1
@@ -119,11 +178,16 @@ class Audit:
                 self._tell_more(next(iter(self._refused)))
                 self._refused.popitem(last=False)
         self._refused.move_to_end(principal)
-        full_at_ms = max(refused.full_at_ms, now_ms) + REFUSAL_KEPT_EVERY_MS
-        if full_at_ms > now_ms + REFUSALS_KEPT_AT_ONCE * REFUSAL_KEPT_EVERY_MS:
+        if self._is_full(refused):
             return False
-        refused.full_at_ms = full_at_ms
+        refused.full_at_ms = max(refused.full_at_ms, now_ms) + REFUSAL_KEPT_EVERY_MS
         return True
+
+    def _is_full(self, refused: _Refused) -> bool:
+        """Whether a refusal more of this principal is only counted."""
+        now_ms = self._clock.now_ms()
+        full_at_ms = max(refused.full_at_ms, now_ms) + REFUSAL_KEPT_EVERY_MS
+        return full_at_ms > now_ms + REFUSALS_KEPT_AT_ONCE * REFUSAL_KEPT_EVERY_MS
 
     def _tell_more(self, principal: str) -> None:
         refused = self._refused.get(principal)
@@ -133,7 +197,9 @@ class Audit:
         refused.more, refused.last = 0, None
         refused.full_at_ms = max(refused.full_at_ms, self._clock.now_ms()) + REFUSAL_KEPT_EVERY_MS
         sentence = f"{more} more calls of {principal} were refused. The last: {last.sentence}"
-        self._note(Event(CALL_REFUSED, last.subject, sentence, {**last.fields, "calls": str(more)}))
+        self._teller.note(
+            Event(CALL_REFUSED, last.subject, sentence, {**last.fields, "calls": str(more)})
+        )
 
 
 def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> Asked:
@@ -142,22 +208,3 @@ def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> Asked
         return describe(decode(request))
     except DssError:  # it cannot be read, and is refused for that
         return Asked("call", method)
-
-
-def _event(
-    kind: EventKind,
-    method: str,
-    asked: Asked,
-    outcome: str,
-    context: Context,
-    origin: Origin,
-    said: str,
-) -> Event:
-    principal = principal_of(context).name
-    name = method.rpartition(".")[2]
-    return Event(
-        kind,
-        asked.subject or name,
-        f"{principal}, from {origin}, asked to {asked.action} {asked.subject}: {said}.",
-        {"method": name, "principal": principal, "outcome": outcome, **origin.fields()},
-    )

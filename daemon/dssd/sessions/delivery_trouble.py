@@ -14,7 +14,8 @@ from dssd.events.kinds import (
     STREAM_STALLED,
     STREAM_UNREADABLE,
 )
-from dssd.events.model import GROUP_FIELD, Event, Teller
+from dssd.events.model import GROUP_FIELD, Event
+from dssd.events.teller import Teller
 from dssd.leaders.declarations import STALL
 from dssd.store.rows import GroupRow
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 
 from dssd.clock import Clock
-from dssd.events.model import Teller, Unheard
+from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log

@@ -39,7 +39,7 @@ from dss_core.limits import (
     SESSION_GRACE_S,
 )
 from dssd.clock import Clock
-from dssd.events.model import Teller, Unheard
+from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S

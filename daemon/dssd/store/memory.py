@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar, cast
 
 from dss_core.errors import Stopping
+from dssd.store.along import going
 from dssd.store.commit_watchers import Watchers
 from dssd.store.keys import check_commit, check_key, check_scan, failed_first, key_of
 from dssd.store.port import (
@@ -66,6 +67,9 @@ class MemoryStore:
             Stopping: the store was closed.
         """
         self._check_open()
+        beside = going()
+        asked = len(writes)
+        writes = (*writes, *beside.writes)
         check_commit(writes, preconditions)
         failed = failed_first(
             tuple(preconditions), lambda that: self._of(that.kind).by_key.get(that.key)
@@ -79,7 +83,8 @@ class MemoryStore:
             versions.append(self._version)
             changes += self._apply(write, self._version)
         self._watchers.publish(changes)
-        return versions
+        beside.is_durable = True
+        return versions[:asked]
 
     async def read(self, kind: type[R], key: Key) -> Versioned[R] | None:
         """As the port says."""

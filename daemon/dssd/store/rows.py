@@ -451,7 +451,8 @@ class EventRow(Row):
     KEY = ("number",)
     TABLE = "events"
     number: int
-    """Rises, and is never given again: the newest row is never removed."""
+    """Rises, and is never given again: the newest row is never removed. Below 0: a draft, which was
+    committed with what it tells of, and is told under a number of its own soon."""
     at_ms: int
     code: str
     severity: str

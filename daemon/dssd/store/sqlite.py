@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from dss_core.errors import DssError, Stopping
 from dssd.limits import STORE_COMMITS_WAITING_MAX
 from dssd.measuring.latencies import Latencies
+from dssd.store.along import going
 from dssd.store.commit_watchers import Watchers
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
@@ -76,10 +77,12 @@ class SqliteStore:
             StoreDamaged: a row of a precondition is not as it was written; nothing was written.
             Stopping: the store was closed; nothing was written.
         """
-        request = CommitRequest(tuple(writes), tuple(preconditions))
+        beside = going()
+        request = CommitRequest((*writes, *beside.writes), tuple(preconditions))
         check_commit(request.writes, request.preconditions)
         applied = cast("Applied", await self._ask(request))
-        return applied.versions
+        beside.is_durable = True
+        return applied.versions[: len(writes)]
 
     async def read(self, kind: type[R], key: Key) -> Versioned[R] | None:
         """The committed row, or None.

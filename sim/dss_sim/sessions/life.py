@@ -19,6 +19,7 @@ from dss_sim.sessions.memory_log import MemoryLog, Records
 from dss_sim.sessions.slow_store import ASKER, Disk, SlowStore
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd import limits
+from dssd.events.teller import Unheard
 from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
@@ -146,7 +147,7 @@ class Life:
             {PauseGroup: pauses, ResumeGroup: pauses, EditGroup: edits},
             {PAUSE: pauses, RESUME: pauses, "groups.edit": edits},
         )
-        self.operations = await Operations.open(*parts, clock, kinds, lambda event: None)
+        self.operations = await Operations.open(*parts, clock, kinds, Unheard())
         await stack.enter_async_context(self.operations)
         self._servicer = SessionsServicer(self.sessions)
 

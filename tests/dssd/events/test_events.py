@@ -478,3 +478,49 @@ def test_a_code_is_one_of_a_kind_and_speaks_plainly() -> None:
         assert kind.code == kind.code.lower()
         assert "." in kind.code
         assert kind.meaning.endswith(".")
+
+
+async def test_a_draft_is_told_by_the_next_daemon_where_this_one_does_not(
+    store: Store, clock: Clock
+) -> None:
+    async with await Events.open(store, clock) as events:
+        first, second = events.draft(lost(1)), events.draft(lost(2))
+        await store.commit([Put(first), Put(second)])
+        await events.tell(slow("before"))
+        assert await subjects(events) == ["before"]
+    for _ in range(2):
+        async with await Events.open(store, clock) as again:
+            await again.tell(slow("after"))
+            page = await kept(again, Selection(codes=frozenset({lost(1).kind.code})))
+            assert [event.sentence for event in page] == ["1 records go.", "2 records go."]
+    rows = [found.row for found in await store.scan(EventRow)]
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+
+
+async def test_a_draft_goes_with_the_commit_that_keeps_its_event(
+    store: Wilful, clock: Clock
+) -> None:
+    async with await Events.open(store, clock) as events:
+        draft = events.draft(lost(1))
+        again = events.draft(lost(2), draft)
+        await store.commit([Put(again)])
+        store.refusal = DiskFull()
+        events.note(lost(3), again)
+        with pytest.raises(DiskFull):
+            await events.tell(slow())
+        store.refusal = None
+    rows = [found.row for found in await store.scan(EventRow)]
+    assert [(row.number, row.sentence) for row in rows] == [(1, "3 records go.")]
+
+
+@pytest.mark.usefixtures("no_rest")
+async def test_an_event_with_a_draft_is_not_dropped_however_many_wait(
+    store: Wilful, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dssd.events.writer.EVENTS_WAITING_MAX", 2)
+    async with await Events.open(store, clock) as events:
+        for records in range(5):
+            draft = events.draft(lost(records))
+            await store.commit([Put(draft)])
+            events.note(lost(records), draft)
+    assert len(await store.scan(EventRow)) == 5

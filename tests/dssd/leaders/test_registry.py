@@ -7,7 +7,6 @@ from dss_core.errors import GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S, QUICK, Member, Plant
-from dssd.events.model import Event
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import PauseGroup
@@ -26,7 +25,8 @@ from dssd.machines.messages import (
 )
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
-from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
+from dssd.store.rows import EventRow, GrantRow, GroupRow, LeaderRow, ProgressRow
+from support.heard_events import Heard
 
 
 async def stored_floor(plant: Plant, group: GroupRow, stream: StreamId) -> int:
@@ -361,10 +361,10 @@ async def test_a_lost_member_is_told_of_in_time_though_nothing_more_comes_to_its
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dssd.leaders.lost_members.TAKE_OVER_MS_MAX", 20)
-    told: asyncio.Queue[Event] = asyncio.Queue()
+    heard = Heard()
     idle = replace(QUICK, idle_ms=3_600_000, lease_ms=3_600_000)
     monkeypatch.setattr(plant.registry, "_timing", idle)
-    monkeypatch.setattr(plant.registry, "_note", told.put_nowait)
+    monkeypatch.setattr(plant.registry, "_teller", heard)
     await plant.topic("orders", 2)
     group = await plant.group("$share/g/orders/#")
     ann = plant.member(group, "ann")
@@ -373,5 +373,25 @@ async def test_a_lost_member_is_told_of_in_time_though_nothing_more_comes_to_its
     plant.registry.session_missed(ann.session_id, [group.group_id])
     plant.registry.to_leader(group.group_id, Disconnect(ann.borrower_id, ann.epoch, ()))
     async with asyncio.timeout(PATIENCE_S):
-        event = await told.get()
+        while not heard.events:  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(0)
+    [event] = heard.events
     assert event.sentence.startswith("ann went without leaving; of 2 streams, nobody has taken 2")
+
+
+async def test_a_stream_of_a_lost_member_is_given_away_with_what_tells_of_it(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plant.registry, "_teller", Heard())
+    await plant.topic("orders", 2)
+    group = await plant.group("$share/g/orders/#")
+    ann, bob = plant.member(group, "ann"), plant.member(group, "bob")
+    ann.want()
+    await ann.granted(2)
+    plant.registry.session_missed(ann.session_id, [group.group_id])
+    plant.registry.session_closed(ann.session_id, {group.group_id}, None)
+    bob.want()
+    await bob.next(Grant)
+    [found] = await plant.store.scan(EventRow)
+    assert found.row.code == "member.lost"
+    assert found.row.sentence.startswith("ann went without leaving, with 2 streams;")

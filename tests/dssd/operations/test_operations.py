@@ -40,7 +40,7 @@ from dssd.operations.changes import (
 )
 from dssd.operations.limits import OPERATIONS_KEPT_MS
 from dssd.store.port import Precondition, Write
-from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow, ProgressRow
+from dssd.store.rows import EventRow, MadeMoveRow, OperationRow, PendingMoveRow, ProgressRow
 from support.operated_groups import ANA, Works
 
 RECORDS = 100
@@ -548,3 +548,12 @@ async def test_a_cancellation_whose_caller_goes_away_in_its_commit_reaches_the_l
     with pytest.raises(asyncio.CancelledError):
         await calling
     assert (await works.ended(row.number)).state == "cancelled"
+
+
+async def test_what_tells_of_an_operation_is_committed_with_it(works: Works) -> None:
+    await made(works, 1)
+    await works.apply(skip(ToOffset(10), "orders/0/0"), reason="ticket 9")
+    drafts = [found.row for found in await works.plant.store.scan(EventRow)]
+    assert [each.code for each in drafts] == ["operation.ended", "operation.applied"]
+    assert "ticket 9" in drafts[1].sentence
+    assert not works.heard.drafts, "each is removed with what is told instead"

@@ -5,6 +5,7 @@ import pytest
 
 from dss_sim.played_groups import Plant
 from dss_sim.played_sessions import Hall, opened_hall
+from dssd.events.teller import Unheard
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
 from dssd.questions.questions import Questions
@@ -31,7 +32,7 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     parts = (plant.store, plant.groups, plant.registry)
     jobs = await opened_jobs(plant)
     kinds = operation_kinds(*parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock)
-    opened = await Operations.open(*parts, plant.clock, kinds, lambda _event: None)
+    opened = await Operations.open(*parts, plant.clock, kinds, Unheard())
     async with opened:
         yield opened
 

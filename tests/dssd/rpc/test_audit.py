@@ -17,7 +17,6 @@ from dss_core.errors import OperationNotFound, TopicInUse
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.clock import Clock
 from dssd.events.limits import EVENT_FIELDS_MAX
-from dssd.events.model import Event
 from dssd.rpc import audited_calls
 from dssd.rpc.audit import Audit
 from dssd.rpc.audited_calls import DESCRIBED, note_unchanged
@@ -25,8 +24,12 @@ from dssd.rpc.limits import REFUSAL_KEPT_EVERY_MS, REFUSALS_KEPT_AT_ONCE
 from dssd.rpc.principal import METHOD_ROLES, Role
 from dssd.rpc.server import RpcServer
 from dssd.rpc.unix_peers import UnixPeers
+from dssd.store.memory import MemoryStore
+from dssd.store.port import Put
+from dssd.store.rows import EventRow, TopicNameRow
 from support.audits import uncounted
 from support.daemon_process import short_directory
+from support.heard_events import Heard
 
 Context = grpc.aio.ServicerContext[Any, Any]
 ME = f"local:{getpass.getuser()}"
@@ -106,8 +109,9 @@ class Served:
     def __init__(self, path: Path, clock: SetClock) -> None:
         self.address = UnixAddress(path)
         self.clock = clock
-        self.told: list[Event] = []
-        self.audit = Audit(self.told.append, UnixPeers([self.address]), clock)
+        self.heard = Heard()
+        self.told = self.heard.events
+        self.audit = Audit(self.heard, UnixPeers([self.address]), clock)
         self.topics: topics_pb2_grpc.TopicsStub
         self.operations: operations_pb2_grpc.OperationsStub
 
@@ -322,3 +326,20 @@ async def test_principals_beyond_the_bound_are_forgotten_with_their_counts_told(
         served.audit._may_keep("somebody else")
         assert [event.fields.get("calls") for event in served.told] == [None, "1"]
         assert list(served.audit._refused) == ["somebody else"]
+
+
+async def test_a_change_is_committed_with_its_entry_and_a_refusal_is_told_before_its_answer() -> (
+    None
+):
+    store = MemoryStore()
+
+    async def commit_and_refuse() -> None:
+        await store.commit([Put(TopicNameRow("orders", 1))])
+        entries = [found.row for found in await store.scan(EventRow)]
+        assert [entry.code for entry in entries] == ["call.done"]
+        await refuse()
+
+    async with serving(commit_and_refuse) as served:
+        await remove(served)
+        assert [event.kind.code for event in served.told] == ["call.refused"]
+        assert not served.heard.drafts, "the entry of what was done became that of the refusal"

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from dss_core.errors import Stopping
+from dssd.store.along import along
 from dssd.store.commit_watchers import WatcherFellBehind
 from dssd.store.paging import scan_all
 from dssd.store.port import (
@@ -344,3 +345,25 @@ async def test_a_key_of_the_wrong_length_is_a_programmer_error(
         await store.read(LeaderRow, key)
     with pytest.raises(AssertionError):
         await store.commit([Delete(LeaderRow, key)])
+
+
+async def test_a_row_goes_along_with_each_commit_of_a_call_until_it_is_over(store: Store) -> None:
+    with along(leader(7)) as going:
+        with pytest.raises(PreconditionFailed):
+            await store.commit([Put(progress(1, 0))], [Exists(LeaderRow, (1,))])
+        assert not going.is_durable
+        assert await store.read(LeaderRow, (7,)) is None
+        later = asyncio.Event()
+        work = asyncio.create_task(committed_after(later, store))
+        versions = await store.commit([Put(progress(1, 0))])
+        assert (len(versions), going.is_durable) == (1, True)
+    assert await store.read(LeaderRow, (7,)) is not None
+    await store.commit([Delete(LeaderRow, (7,))])
+    later.set()
+    await work
+    assert await store.read(LeaderRow, (7,)) is None, "tasks that it began take it no further"
+
+
+async def committed_after(event: asyncio.Event, store: Store) -> None:
+    await event.wait()
+    await store.commit([Put(progress(1, 1))])
