@@ -188,6 +188,9 @@ BEHIND_MS = 15 * 60_000
 SESSION_STALE_MS = 3_600_000
 """A client that restarts is back sooner."""
 
+ENDED_BADLY_TOLD_MS = 24 * 3_600 * 1_000
+"""For so long after a start the doctor warns of how the daemon before ended: no shift misses it."""
+
 OPERATION_RUNS_MS = 10 * 60_000
 """Leases end in seconds, so an operation that runs for longer waits for something odd."""
 

@@ -105,6 +105,12 @@ class DaemonStatus:
     """That it remembers, one a partition."""
     producers_max: int
     """From how many on most new ones are refused."""
+    before: str = "unknown"
+    """How the daemon before ended: ``stopped``, ``killed``, ``power-lost``, ``crashed``."""
+    before_ended_at_ms: int | None = None
+    """Where it could say so."""
+    before_reason: str = ""
+    """Of a crash."""
 
 
 class Daemon:
@@ -171,4 +177,7 @@ class Daemon:
             sessions_max=reply.sessions_max,
             producers=reply.producers,
             producers_max=reply.producers_max,
+            before=reply.before or "unknown",
+            before_ended_at_ms=reply.before_ended_at_ms or None,
+            before_reason=reply.before_reason,
         )

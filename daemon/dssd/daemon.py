@@ -56,6 +56,7 @@ from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
+from dssd.life import End, Life, event_of_stop
 from dssd.log.segment_log import SegmentLog
 from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.collection import Watched, collected
@@ -113,8 +114,8 @@ assert arrow_layout
 class Hooks:
     """What a daemon reports to its process."""
 
-    listening: Callable[[tuple[Address, ...]], None]
-    """It serves on these addresses."""
+    listening: Callable[[tuple[Address, ...], End], None]
+    """It serves on these addresses, after a daemon that ended like this."""
     ending: Callable[[], None]
     """It serves no longer, and closes its parts."""
     failed: Callable[[BaseException], None]
@@ -184,6 +185,7 @@ class Daemon:
         self._started_at_ms = clock.wall_ms()
         self._listening: tuple[Address, ...] = ()
         self._doors: Doors | None = None
+        self._life = Life(config.data_dir, clock)
         self._stop = asyncio.Event()
         self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -206,7 +208,7 @@ class Daemon:
             DataDirectoryReplaced, StoreUnguarded: its files are another's, or may become so.
             BaseExceptionGroup: a part of it failed, or a programmer's error came up.
         """
-        with DataDirectory(self._config.data_dir) as directory:
+        with DataDirectory(self._config.data_dir) as directory, self._life:
             check_free(self._config.listen, self._config.metrics)
             async with AsyncExitStack() as stack:
                 try:
@@ -219,10 +221,15 @@ class Daemon:
                     self._hooks.ending()
                     raise
 
+    def _failed(self, error: BaseException) -> None:
+        """Runs on any thread, and does not return."""
+        self._life.crashed(error)
+        self._hooks.failed(error)
+
     async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
         directory.refuse_lost_store()
-        watch = stack.enter_context(DirectoryWatch(directory, self._hooks.failed))
-        store = await SqliteStore.open(directory.store_path, on_failure=self._hooks.failed)
+        watch = stack.enter_context(DirectoryWatch(directory, self._failed))
+        store = await SqliteStore.open(directory.store_path, on_failure=self._failed)
         stack.push_async_callback(store.close)
         watch.begin()
         stack.callback(watch.look)  # a close would write into what is at its paths by then
@@ -280,7 +287,7 @@ class Daemon:
                 store,
                 storage_topics=storage_topics,
                 ask_reached=partial(reached_offsets, store),
-                on_failure=self._hooks.failed,
+                on_failure=self._failed,
             )
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -341,7 +348,8 @@ class Daemon:
             await doors.start()
             try:
                 await doors.serving()
-                self._hooks.listening(self._listening)
+                await self._life.begin(parts.events, version())
+                self._hooks.listening(self._listening, self._life.before)
                 if self._manager is not None:
                     beats = Heartbeat(
                         self._manager, parts.log.reach_writer, lambda: self._status(parts)
@@ -350,6 +358,7 @@ class Daemon:
                     background.append(tasks.create_task(beating, name="heartbeat"))
                 await self._stop.wait()
                 await self._end_calls(doors, log_servicer, parts)
+                parts.events.note(event_of_stop(version()))
             finally:
                 await doors.stop(limits.STOP_CANCEL_S if self._stop.is_set() else None)
                 audit.flush()
@@ -467,7 +476,7 @@ class Daemon:
 
     def _crash(self, error: BaseException) -> None:
         if isinstance(error, DiskFailed):
-            self._hooks.failed(error)
+            self._failed(error)
         if not self._crashed.done():
             self._crashed.set_exception(error)
 
@@ -509,6 +518,7 @@ class Daemon:
             now_us=self._clock.wall_us(),
             disk_size_bytes=disk.total,
             producers=parts.log.measures.producers,
+            before=self._life.before,
         )
 
     def _status(self, parts: _Parts) -> str:

@@ -5,6 +5,7 @@
     DIR/            mode 0700
     ├── LOCK        held while a daemon runs, and DIR itself
     ├── FORMAT      the version of everything beside it, one line
+    ├── LIFE        how the last daemon ended, see `dssd.life`
     ├── dssd.sock   where it listens by default
     ├── ops.sock    where it listens for operators
     ├── store.sqlite (+ -wal, -shm)

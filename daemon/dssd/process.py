@@ -33,6 +33,7 @@ from dssd.config import Config
 from dssd.daemon import Daemon, Hooks
 from dssd.descriptors import raise_limit
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
+from dssd.life import End
 from dssd.limits import (
     COLLECT_AFTER_OBJECTS,
     COLLECT_ALL_AFTER,
@@ -108,8 +109,8 @@ async def _run(config: Config, temporary: Path | None) -> None:
     failed = partial(_fail_stop, config.log_format, temporary)
     manager = ServiceManager.found(os.environ)
 
-    def listening(addresses: tuple[Address, ...]) -> None:
-        _announce(addresses, config.log_format, paste=temporary is not None)
+    def listening(addresses: tuple[Address, ...], before: End) -> None:
+        _announce(addresses, before, config.log_format, paste=temporary is not None)
         if manager is not None:
             manager.ready("serving")
 
@@ -142,16 +143,17 @@ def _end_in_time() -> None:
     faulthandler.dump_traceback_later(STOP_HARD_S, exit=True)
 
 
-def _announce(addresses: tuple[Address, ...], form: LogFormat, *, paste: bool) -> None:
+def _announce(addresses: tuple[Address, ...], before: End, form: LogFormat, *, paste: bool) -> None:
     """Tell the addresses; for an address chosen at random, also a line to paste."""
     gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
     texts = [str(address) for address in addresses]
     where = ", ".join(texts)
     if form is LogFormat.JSON:
-        told = {"event": "daemon.listening", "fields": {"addresses": texts}}
-        _LOG.info("dssd %s listening on %s", version(), where, extra=told)
+        fields = {"addresses": texts, "before": before.how}
+        told = {"event": "daemon.listening", "fields": fields}
+        _LOG.info("dssd %s%s listening on %s", version(), before, where, extra=told)
         return
-    sys.stderr.write(f"dssd {version()} listening on {where}\n")
+    sys.stderr.write(f"dssd {version()}{before} listening on {where}\n")
     if paste:
         sys.stderr.write(f"export DSSCTL_ENDPOINT={shlex.quote(texts[0])}\n")
     sys.stderr.flush()

@@ -81,7 +81,9 @@ It stopped reading\\x1b[2J with 9 bytes unread.
 
 
 def test_a_table_shows_what_happened_the_oldest_first(seeded: Seeded) -> None:
-    assert seeded.ok() == TABLE
+    table, started = seeded.ok().rsplit("\n", 2)[:2]
+    assert f"{table}\n" == TABLE
+    assert " info      daemon.started   daemon " in started
     wide = seeded.ok("-o", "wide", "--no-headers").splitlines()[0]
     assert "group=billing@orders/#,records=5,topic=orders" in wide
 
@@ -101,13 +103,13 @@ def test_programs_read_every_field(seeded: Seeded) -> None:
         "times": 1,
         "last_at": at,
     }
-    assert [item["times"] for item in document["items"]] == [1, 2, 1]
+    assert [item["times"] for item in document["items"]] == [1, 2, 1, 1]
     lines = seeded.ok("-o", "jsonl").splitlines()
     assert [json.loads(line) for line in lines] == document["items"]
 
 
 def test_the_other_formats(seeded: Seeded) -> None:
-    assert seeded.ok("-o", "name") == "1\n2\n3\n"
+    assert seeded.ok("-o", "name") == "1\n2\n3\n4\n"
     header, first, *_ = seeded.ok("-o", "csv").splitlines()
     assert header.startswith("number,at,severity,code,subject,times,last_at")
     assert first.startswith("1,")
@@ -120,9 +122,9 @@ def test_the_other_formats(seeded: Seeded) -> None:
         (("--severity", "warning"), "1 2"),
         (("--severity", "error"), "1"),
         (("--subject", "orders/"), "3"),
-        (("--since", "-3h"), "1 2 3"),
-        (("--since", "-1h"), ""),
-        (("-n", "2"), "2 3"),
+        (("--since", "-3h"), "1 2 3 4"),
+        (("--since", "-1h"), "4"),
+        (("-n", "2"), "3 4"),
         (("-n", "1", "--severity", "warning"), "2"),
         (("-n", "0"), ""),
     ],
@@ -153,18 +155,18 @@ def first_lines(stream: IO[bytes], count: int) -> list[bytes]:
 
 def test_following_prints_the_last_ones_and_ends_by_ctrl_c_with_130(seeded: Seeded) -> None:
     following = ProgramProcess(
-        seeded.command("-f", "-n", "2", "-o", "json"),
+        seeded.command("-f", "-n", "3", "-o", "json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert following.stdout is not None
     begun = b""
-    while b"orders/0/3" not in begun:
+    while b"daemon.started" not in begun:
         begun += os.read(following.stdout.fileno(), 1 << 16)
     following.send_signal(signal.SIGINT)
     rest, said = following.communicate(timeout=STOP_S_MAX)
     assert (following.returncode, said) == (130, b"")
-    assert [item["number"] for item in json.loads(begun + rest)["items"]] == [2, 3]
+    assert [item["number"] for item in json.loads(begun + rest)["items"]] == [2, 3, 4]
 
 
 def test_following_goes_on_over_a_restart_and_notes_it() -> None:
@@ -177,13 +179,13 @@ def test_following_goes_on_over_a_restart_and_notes_it() -> None:
         )
         assert following.stdout is not None
         assert following.stderr is not None
-        assert first_lines(following.stdout, 3) == [b"1\n", b"2\n", b"3\n"]
+        assert first_lines(following.stdout, 4) == [b"1\n", b"2\n", b"3\n", b"4\n"]
         daemon.process.terminate()
         daemon.process.communicate(timeout=STOP_S_MAX)
         assert b"lost its connection" in following.stderr.readline()
         again = Seeded(home)
         assert b"again" in following.stderr.readline()
-        assert first_lines(following.stdout, 1) == [b"4\n"], "it goes on behind the last one"
+        assert first_lines(following.stdout, 1) == [b"5\n"], "it goes on behind the last one"
         following.send_signal(signal.SIGINT)
         following.communicate(timeout=STOP_S_MAX)
         assert following.returncode == 130

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dssd.addresses import parse_address
+from dssd.life import End, How
 from dssd.log_lines import LogFormat
 from dssd.process import _announce, collect_seldom
 
@@ -39,7 +40,9 @@ def test_a_growing_heap_is_not_looked_through_again_and_again(full_collections: 
 def test_an_address_that_nobody_can_know_is_printed_to_be_pasted(
     paste: bool, lines: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _announce((parse_address("unix:/tmp/a b/d.sock"),), LogFormat.TEXT, paste=paste)
+    _announce(
+        (parse_address("unix:/tmp/a b/d.sock"),), End(How.UNKNOWN), LogFormat.TEXT, paste=paste
+    )
     said = capsys.readouterr().err.splitlines()
     assert len(said) == lines
     if paste:

@@ -1,4 +1,4 @@
-"""What was answered is in the audit, however soon after the daemon is killed."""
+"""What was answered is in the audit, however soon after the daemon is killed; so is the kill."""
 
 from pathlib import Path
 
@@ -31,12 +31,16 @@ async def killed_at_once(directory: Path) -> None:
 
 async def test_every_answered_call_and_operation_is_told_once_after_a_kill() -> None:
     with short_directory() as directory:
+        async with running("--data-dir", str(directory)) as stopped:
+            assert await stopped.stop() == 0
         await killed_at_once(directory)
         async with (
             running("--data-dir", str(directory)) as daemon,
             dss_client.connect(endpoint=daemon.endpoint) as client,
         ):
             events = (await client.events.list()).events
+            assert (await client.daemon.status()).before == "killed"
+            assert "after a kill, listening on" in daemon.said
     told = [(each.code, each.subject) for each in events if each.code.startswith("call.")]
     groups = [("call.done", f"$share/g{number}/orders/#") for number in range(GROUPS)]
     gone = [("call.done", "g0"), ("call.refused", "nobody")]
@@ -44,4 +48,6 @@ async def test_every_answered_call_and_operation_is_told_once_after_a_kill() -> 
     assert [each.code for each in events if each.code.startswith("operation.")] == [
         "operation.applied"
     ]
+    lives = [each.code.removeprefix("daemon.") for each in events if each.subject == "daemon"]
+    assert lives == ["started", "stopped", "started", "killed", "started"]
     assert [each.number for each in events] == list(range(1, len(events) + 1))

@@ -18,7 +18,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dss_api.v1 import daemon_pb2, groups_pb2, log_pb2, topics_pb2, types_pb2
 from dss_core.decode import decode
 from dss_core.errors import ExitCode
+from dssd.clock import Clock
 from dssd.data_directory import STORE_NAME
+from dssd.life import Life
 from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, condition_of, connected
 
@@ -66,6 +68,11 @@ async def refused(*arguments: str, program: Sequence[str] = ("-m", "dssd")) -> D
         await DaemonProcess.start(*arguments, program=program)
     assert "Traceback" not in ended.value.said
     return ended.value
+
+
+def how_it_ended(directory: Path) -> str:
+    with Life(directory, Clock()) as life:
+        return life.before.reason
 
 
 async def test_a_daemon_that_listens_is_healthy_and_tells_its_status(
@@ -260,6 +267,9 @@ async def test_a_programmers_error_in_a_call_stops_the_daemon_loudly(directory: 
         assert await daemon.wait() == 70
         assert "Traceback" in daemon.said
         assert "ZeroDivisionError: a programmer's error" in daemon.said
+    assert how_it_ended(directory).startswith(
+        "exit 70, ZeroDivisionError: a programmer's error (broken_"
+    )
 
 
 async def test_what_an_operators_call_meets_in_the_core_stops_the_daemon_all_the_same(
@@ -308,6 +318,7 @@ async def test_a_disk_that_fails_stops_the_daemon_before_it_acknowledges(directo
         assert time.monotonic() - began < 1
         assert "DSS5007" in daemon.said
         assert "Traceback" not in daemon.said
+    assert how_it_ended(directory).startswith("exit 74, DSS5007: ")
 
 
 async def test_a_store_that_is_found_damaged_stops_the_daemon(

@@ -34,6 +34,9 @@ STATUS_COLUMNS = (
     Column("version", "VERSION"),
     Column("pid", "PID"),
     Column("started_at", "UP"),
+    Column("before", "BEFORE", styles={"crashed": "red", "killed": "yellow"}),
+    Column("before_ended_at", "BEFORE-ENDED"),
+    Column("before_reason", "BEFORE-REASON"),
     Column("data_dir", "DATA-DIR"),
     Column("listening", "LISTENING"),
     Column("operators_socket", "OPERATORS"),
@@ -109,12 +112,16 @@ def status(context: typer.Context) -> None:
 
 def status_item(status: "DaemonStatus") -> Item:
     """How a daemon is, as the renderer takes it."""
+    ended = status.before_ended_at_ms
     return {
         "state": status.state,
         "state_reason": status.state_reason or None,
         "version": status.version,
         "pid": status.pid,
         "started_at": Instant.of_ms(status.started_at_ms),
+        "before": status.before,
+        "before_ended_at": ended and Instant.of_ms(ended),
+        "before_reason": status.before_reason or None,
         "data_dir": status.data_dir,
         "listening": list(status.listening),
         "operators_socket": status.operators_socket or None,

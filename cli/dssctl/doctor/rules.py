@@ -19,6 +19,7 @@ from dssctl.limits import (
     CLOCK_SKEW_MS_MAX,
     DISK_FREE_PART_FEW,
     DISK_FREE_PART_LEAST,
+    ENDED_BADLY_TOLD_MS,
     JOB_UNDRIVEN_MS,
     NEAR_BOUND_PART,
     OPEN_FILES_MIN,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Rule = Callable[[Facts], Iterator[Finding]]
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
 _MISTAKE = "internal.error"
+_ENDED_BADLY = frozenset({"crashed", "killed", "power-lost"})
 _DAMAGE = frozenset({"records.passed", "stream.damaged", "stream.short", "stream.unreadable"})
 
 
@@ -86,6 +88,19 @@ def _state(facts: Facts) -> Iterator[Finding]:
         yield problem(
             "daemon.state", as_sentence(f"It is {status.state}: {status.state_reason}"), remedy
         )
+
+
+def _before(facts: Facts) -> Iterator[Finding]:
+    """How the daemon before ended; trouble for as long as somebody may not know of it."""
+    status = _status(facts)
+    up_ms = facts.now_us // 1_000 - status.started_at_ms
+    reason = f": {status.before_reason}" if status.before_reason else ""
+    text = f"the daemon before: {status.before}{reason}"
+    if status.before in _ENDED_BADLY and up_ms < ENDED_BADLY_TOLD_MS:
+        remedy = "See when and why: dssctl events --severity warning, journalctl -u dssd"
+        yield warning("daemon.before", f"{text[0].upper()}{text[1:]}.", remedy)
+    else:
+        yield fine("daemon.before", text)
 
 
 def _version(facts: Facts) -> Iterator[Finding]:
@@ -355,6 +370,7 @@ _RULES: tuple[Rule, ...] = (
     _failed,
     _state,
     _mistakes,
+    _before,
     _version,
     _clock,
     _bounds,

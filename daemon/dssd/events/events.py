@@ -163,6 +163,7 @@ class Events:
         Raises:
             DssError: the store cannot be read.
         """
+        await self._writer.settle()
         return await first_after(self._store, selection, after, limit)
 
     async def last_of(self, selection: Selection, up_to: int, limit: int) -> tuple[KeptEvent, ...]:
@@ -171,6 +172,7 @@ class Events:
         Raises:
             DssError: the store cannot be read.
         """
+        await self._writer.settle()
         return await last_of(self._store, selection, min(up_to, self.last_number), limit)
 
     async def watch(self, selection: Selection, after: int) -> AsyncGenerator[KeptEvent, None]:

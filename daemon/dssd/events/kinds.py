@@ -108,6 +108,30 @@ SCHEDULE_MISSED = EventKind(
     "Due times of a schedule passed without a run: the daemon was down, or the clock was set.",
     Repeats.KEPT,
 )
+DAEMON_STARTED = EventKind(
+    "daemon.started",
+    Severity.INFO,
+    "The daemon serves.",
+    Repeats.KEPT,
+)
+DAEMON_STOPPED = EventKind(
+    "daemon.stopped",
+    Severity.INFO,
+    "The daemon ended as it was told to.",
+    Repeats.KEPT,
+)
+DAEMON_KILLED = EventKind(
+    "daemon.killed",
+    Severity.WARNING,
+    "The daemon before this one was killed, or the power went.",
+    Repeats.KEPT,
+)
+DAEMON_CRASHED = EventKind(
+    "daemon.crashed",
+    Severity.ERROR,
+    "The daemon before this one ended itself: a disk failed, or a fault of its own came up.",
+    Repeats.KEPT,
+)
 CALL_DONE = EventKind(
     "call.done",
     Severity.INFO,
@@ -175,6 +199,10 @@ KINDS = (
     SCHEDULE_FAILED,
     SCHEDULE_RECOVERED,
     SCHEDULE_MISSED,
+    DAEMON_STARTED,
+    DAEMON_STOPPED,
+    DAEMON_KILLED,
+    DAEMON_CRASHED,
     CALL_DONE,
     CALL_REFUSED,
     EVENTS_DROPPED,

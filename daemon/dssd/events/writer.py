@@ -100,6 +100,13 @@ class Writer:
         self._urgent.set()
         return answer
 
+    async def settle(self) -> None:
+        """Write what has a draft: whoever was answered is to find it. A store may refuse."""
+        entry = next((each for each in reversed(self._queue) if each.drafts), None)
+        if entry is not None:
+            with suppress(DssError):
+                await self.put_urgent(entry)
+
     def stop(self) -> None:
         """Let `run` write what waits, once, and end."""
         self._stopping = True

@@ -12,6 +12,7 @@ from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.descriptors import open_files, open_files_max
 from dssd.leaders.retention_losses import UnreadLoss
+from dssd.life import End
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
@@ -60,6 +61,7 @@ class DaemonFacts:
     disk_size_bytes: int
     producers: int
     """Remembered, one a partition."""
+    before: End
 
 
 class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
@@ -117,6 +119,9 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
             sessions_max=SESSIONS_MAX,
             producers=facts.producers,
             producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
+            before=facts.before.how,
+            before_ended_at_ms=facts.before.at_ms,
+            before_reason=facts.before.reason,
         )
 
 

@@ -26,3 +26,6 @@ RESTART_AFTER_S = 1
 
 DESCRIPTORS_MAX = 1 << 20
 """Connections, files of the log: the system's own bound, where that is lower."""
+
+LIFE_WRITE_S_MAX = 1.0
+"""How long a daemon that ends at once waits for the disk to take why: that may be what failed."""

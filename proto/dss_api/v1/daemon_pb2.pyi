@@ -67,6 +67,9 @@ class DaemonStatus(_message.Message):
     SESSIONS_MAX_FIELD_NUMBER: _builtins.int
     PRODUCERS_FIELD_NUMBER: _builtins.int
     PRODUCERS_MAX_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    BEFORE_ENDED_AT_MS_FIELD_NUMBER: _builtins.int
+    BEFORE_REASON_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -105,6 +108,12 @@ class DaemonStatus(_message.Message):
     """remembered, one a partition"""
     producers_max: _builtins.int
     """from how many on most new ones are refused"""
+    before: _builtins.str
+    """how the daemon before ended: stopped, killed, power-lost, crashed, unknown"""
+    before_ended_at_ms: _builtins.int
+    """0: not known"""
+    before_reason: _builtins.str
+    """of a crash"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -154,10 +163,13 @@ class DaemonStatus(_message.Message):
         sessions_max: _builtins.int = ...,
         producers: _builtins.int = ...,
         producers_max: _builtins.int = ...,
+        before: _builtins.str = ...,
+        before_ended_at_ms: _builtins.int = ...,
+        before_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "before_ended_at_ms", b"before_ended_at_ms", "before_reason", b"before_reason", "boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -22,6 +22,7 @@ from dssctl import VERSION
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, Level
 from dssctl.doctor.rules import findings_of
+from dssctl.limits import ENDED_BADLY_TOLD_MS
 from support.looked_at_job import JOB
 
 NOW_US = 1_800_000_000_000_000
@@ -213,3 +214,25 @@ def test_a_schedule_whose_last_run_went_wrong_or_that_is_late_is_named() -> None
     given.schedules = (replace(schedule, state="broken", time_zone="X/Y", last=None),)
     (broken,) = trouble(given)
     assert (broken.check, broken.level.value) == ("schedules.broken", "problem")
+
+
+@pytest.mark.parametrize(
+    ("before", "up_ms", "level"),
+    [
+        ("stopped", 1, Level.OK),
+        ("killed", 1, Level.WARNING),
+        ("crashed", 1, Level.WARNING),
+        ("crashed", ENDED_BADLY_TOLD_MS, Level.OK),
+    ],
+)
+def test_a_daemon_that_ended_badly_is_told_of_for_a_day(
+    before: str, up_ms: int, level: Level
+) -> None:
+    reason = "exit 70, KeyError: 'x'" if before == "crashed" else ""
+    started_ms = NOW_MS - up_ms
+    status = replace(STATUS, before=before, before_reason=reason, started_at_ms=started_ms)
+    [finding] = [
+        each for each in findings_of(facts(status=status)) if each.check == "daemon.before"
+    ]
+    assert finding.level is level
+    assert reason in finding.text

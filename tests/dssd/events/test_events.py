@@ -524,3 +524,13 @@ async def test_an_event_with_a_draft_is_not_dropped_however_many_wait(
             await store.commit([Put(draft)])
             events.note(lost(records), draft)
     assert len(await store.scan(EventRow)) == 5
+
+
+async def test_who_was_answered_finds_the_event_that_was_promised(
+    store: Store, events: Events
+) -> None:
+    await events.tell(slow())  # so that the writer rests
+    draft = events.draft(lost(1))
+    await store.commit([Put(draft)])
+    events.note(lost(1), draft)
+    assert await subjects(events) == ["c", "g@orders/#"]

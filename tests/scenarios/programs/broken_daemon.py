@@ -4,7 +4,7 @@ import errno
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +15,9 @@ from dssd.__main__ import main
 from dssd.leaders.registry import Registry
 from dssd.log.segment_log import SegmentLog
 from dssd.rpc.log import LogServicer
-from dssd.store.transactions import Transactions
+from dssd.store.port import Put
+from dssd.store.rows import TopicRow
+from dssd.store.transactions import CommitRequest, Outcome, Request, Transactions
 
 
 async def _blunder(self: object, request: object, context: object) -> None:
@@ -96,18 +98,26 @@ def _blunder_once_in_all_that_stands_beside_the_core() -> None:
         vars(import_module(f"dssd.{module}"))[pace] = 0.01
 
 
-def _blunder_in_the_stores_thread() -> None:
-    def apply(self: object, requests: object) -> None:
-        raise ZeroDivisionError("a programmer's error")
+def _fail_to_store_a_topic(error: Exception) -> None:
+    usual = Transactions.apply
 
-    Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
+    def apply(self: Transactions, requests: Sequence[Request]) -> list[Outcome]:
+        commits = [each for each in requests if isinstance(each, CommitRequest)]
+        writes = [write for each in commits for write in each.writes]
+        if any(isinstance(write, Put) and isinstance(write.row, TopicRow) for write in writes):
+            raise error
+        return usual(self, requests)
+
+    Transactions.apply = apply  # type: ignore[method-assign] # that is the fault
+
+
+def _blunder_in_the_stores_thread() -> None:
+    _fail_to_store_a_topic(ZeroDivisionError("a programmer's error"))
 
 
 def _find_a_damaged_row() -> None:
-    def apply(self: object, requests: object) -> None:
-        raise StoreDamaged(path="store.sqlite", reason="a row is not as it was written")
-
-    Transactions.apply = apply  # type: ignore[assignment, method-assign] # that is the fault
+    reason = "a row is not as it was written"
+    _fail_to_store_a_topic(StoreDamaged(path="store.sqlite", reason=reason))
 
 
 def _refuse_what_the_store_would_write() -> None:

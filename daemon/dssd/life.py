@@ -1,0 +1,188 @@
+"""How a daemon ended: it says so itself, as far as it can, and the next one reads it.
+
+::
+
+    begin ─► running ─┬─► stopped   all parts are closed
+                      └─► crashed   with its reason, if the disk takes it
+
+Invariant: the file says that a daemon stopped only where it did. Whoever finds it running follows
+one that was killed, or lost its power: the system has another boot id then. A start that fails
+before it serves leaves the file as it is.
+"""
+
+import json
+import os
+import traceback
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+from dss_core.errors import DataDirectoryReplaced, DiskFull
+from dssd.clock import Clock
+from dssd.data_directory import sync_directory
+from dssd.events.kinds import DAEMON_CRASHED, DAEMON_KILLED, DAEMON_STARTED, DAEMON_STOPPED
+from dssd.events.limits import EVENT_FIELD_BYTES_MAX
+from dssd.events.model import Event
+from dssd.events.teller import Teller
+from dssd.exception_groups import EXIT_SOFTWARE, condition_in
+from dssd.service.limits import LIFE_WRITE_S_MAX
+
+LIFE_NAME = "LIFE"
+SYSTEM_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class How(StrEnum):
+    """How a life ended, or that it has not."""
+
+    UNKNOWN = "unknown"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    KILLED = "killed"
+    POWER_LOST = "power-lost"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the daemon before ended."""
+
+    how: How
+    at_ms: int = 0
+    """By the wall clock; 0: not known."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """After "dssd VERSION", for people."""
+        match self.how:
+            case How.STOPPED:
+                return ", after an orderly stop,"
+            case How.KILLED:
+                return ", after a kill,"
+            case How.POWER_LOST:
+                return ", after a loss of power,"
+            case How.CRASHED:
+                return f", after a crash ({self.reason}),"
+            case _:
+                return ""
+
+
+class Life:
+    """Of a daemon on this data directory; enter it with the lock of that."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._path = directory.expanduser() / LIFE_NAME
+        self._clock = clock
+        self._is_running = False
+        self.before = End(How.UNKNOWN)
+
+    def __enter__(self) -> Self:
+        """Read how the daemon before ended."""
+        self.before = _end_in(self._path)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """All is closed, as it was told or by an error."""
+        if error is not None:
+            self.crashed(error)
+        elif self._is_running:
+            self._write(How.STOPPED)
+
+    async def begin(self, teller: Teller, version: str) -> None:
+        """It serves from now on. What was before is told durably first, for the file forgets it."""
+        for event in events_of_start(self.before, version):
+            try:
+                await teller.tell(event)
+            except DiskFull:
+                teller.note(event)
+        self._is_running = True
+        self._write(How.RUNNING)
+
+    def crashed(self, error: BaseException) -> None:
+        """It ends at once. A disk that does not answer is not waited for. Runs on any thread."""
+        is_ours = not isinstance(condition_in(error), DataDirectoryReplaced)
+        if self._is_running and is_ours:
+            writing = Thread(target=self._write, args=(How.CRASHED, _reason(error)), daemon=True)
+            writing.start()
+            writing.join(LIFE_WRITE_S_MAX)
+
+    def _write(self, how: How, reason: str = "") -> None:
+        said = {"how": how, "at_ms": self._clock.wall_ms(), "reason": reason, "boot": _boot()}
+        staged = self._path.with_name(f"{LIFE_NAME}.new")
+        try:
+            with staged.open("w") as file:
+                file.write(json.dumps(said))
+                file.flush()
+                os.fsync(file.fileno())
+            staged.rename(self._path)
+            sync_directory(self._path.parent)
+        except OSError:
+            if how is How.RUNNING:  # what it says of the one before must not be taken for this one
+                with suppress(OSError):
+                    self._path.unlink(missing_ok=True)
+
+
+def event_of_stop(version: str) -> Event:
+    """What is told before the parts are closed that could keep it."""
+    return Event(DAEMON_STOPPED, "daemon", f"dssd {version} ended as it was told to.")
+
+
+def events_of_start(before: End, version: str) -> list[Event]:
+    """What a start tells: how the daemon before ended, unless it was as told, and itself."""
+    fields = {name: str(value) for name, value in asdict(before).items()}
+    started = Event(DAEMON_STARTED, "daemon", f"dssd {version}{before} serves.", fields)
+    match before.how:
+        case How.CRASHED:
+            said = f"The daemon before this one crashed: {before.reason}."
+            return [Event(DAEMON_CRASHED, "daemon", said, fields), started]
+        case How.KILLED | How.POWER_LOST:
+            what = "was killed" if before.how is How.KILLED else "lost its power"
+            said = f"The daemon before this one {what}; what it had acknowledged is durable."
+            return [Event(DAEMON_KILLED, "daemon", said, fields), started]
+        case _:
+            return [started]
+
+
+def _end_in(path: Path) -> End:
+    try:
+        said = json.loads(path.read_bytes())
+        end = End(How(said["how"]), int(said["at_ms"]), str(said["reason"]))
+        boot = str(said["boot"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return End(How.UNKNOWN)
+    if end.how is How.RUNNING:
+        return End(How.KILLED if boot == _boot() else How.POWER_LOST)
+    return end
+
+
+def _boot() -> str:
+    """The boot of the system; empty where it tells none."""
+    with suppress(OSError):
+        return SYSTEM_BOOT_ID.read_text().strip()
+    return ""
+
+
+def _reason(error: BaseException) -> str:
+    condition = condition_in(error)
+    if condition is not None:
+        said = f"exit {condition.exit_code}, {condition.code}: {condition.message.rstrip('.')}"
+    else:
+        said = f"exit {EXIT_SOFTWARE}, {_unexpected(error)}"
+    return said[:EVENT_FIELD_BYTES_MAX]
+
+
+def _unexpected(error: BaseException) -> str:
+    """The first of its errors that is no condition, and where it came up."""
+    while isinstance(error, BaseExceptionGroup):
+        error = next(each for each in error.exceptions if condition_in(each) is None)
+    said = "".join(traceback.format_exception_only(error)).strip().replace("\n", " ")
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else said

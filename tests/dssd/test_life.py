@@ -1,0 +1,118 @@
+"""What a daemon leaves of how it ended, and what the next one makes of it."""
+
+from pathlib import Path
+
+import pytest
+
+from dss_core.errors import DiskFailed
+from dssd.clock import Clock
+from dssd.events.model import Event
+from dssd.events.teller import Unheard
+from dssd.life import LIFE_NAME, End, How, Life, events_of_start
+
+
+class Noon(Clock):
+    __slots__ = ()
+
+    def wall_ms(self) -> int:
+        return 1_800_000_000_000
+
+
+async def lived(directory: Path, ends: BaseException | None = None) -> None:
+    """Serve, and end with an error or as told."""
+    with Life(directory, Noon()) as life:
+        await life.begin(Unheard(), "1")
+        if ends:
+            raise ends
+
+
+async def killed(directory: Path) -> None:
+    await Life(directory, Noon()).begin(Unheard(), "1")
+
+
+def before(directory: Path) -> End:
+    with Life(directory, Noon()) as life:
+        return life.before
+
+
+async def test_what_stopped_was_stopped_and_what_says_nothing_was_killed(tmp_path: Path) -> None:
+    assert before(tmp_path).how is How.UNKNOWN
+    await killed(tmp_path)
+    assert before(tmp_path).how is How.KILLED
+    await lived(tmp_path)
+    assert before(tmp_path) == End(How.STOPPED, Noon().wall_ms())
+
+
+async def test_a_kill_before_another_boot_of_the_system_is_a_loss_of_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed(tmp_path)
+    monkeypatch.setattr("dssd.life._boot", lambda: "another")
+    assert before(tmp_path).how is How.POWER_LOST
+
+
+async def test_a_crash_says_when_and_with_what(tmp_path: Path) -> None:
+    failed = DiskFailed(reason="EIO")
+    with pytest.raises(DiskFailed):
+        await lived(tmp_path, failed)
+    end = before(tmp_path)
+    assert (end.how, end.at_ms) == (How.CRASHED, Noon().wall_ms())
+    assert end.reason == f"exit 74, DSS5007: {failed.message.rstrip('.')}"
+
+
+async def test_of_several_errors_the_one_that_is_no_condition_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KeyError) as blunder:
+        raise KeyError("x")
+    errors = BaseExceptionGroup("all", [DiskFailed(reason="EIO"), blunder.value])
+    with pytest.raises(BaseExceptionGroup):
+        await lived(tmp_path, errors)
+    assert before(tmp_path).reason.startswith("exit 70, KeyError: 'x' (test_life.py:")
+
+
+async def test_a_start_that_fails_leaves_what_is_known_of_the_daemon_before(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(DiskFailed):
+        await lived(tmp_path, DiskFailed(reason="EIO"))
+    with pytest.raises(KeyError), Life(tmp_path, Noon()):
+        raise KeyError("x")
+    assert "DSS5007" in before(tmp_path).reason
+
+
+async def test_a_file_that_cannot_be_written_or_read_says_nothing_false(tmp_path: Path) -> None:
+    await lived(tmp_path)
+    (tmp_path / f"{LIFE_NAME}.new").mkdir()
+    await killed(tmp_path)
+    assert before(tmp_path).how is How.UNKNOWN
+    (tmp_path / LIFE_NAME).write_text("{}")
+    assert before(tmp_path).how is How.UNKNOWN
+
+
+async def test_what_was_before_is_told_before_the_file_forgets_it(tmp_path: Path) -> None:
+    class Looking(Unheard):
+        async def tell(self, event: Event) -> int:
+            assert before(tmp_path).how is How.STOPPED
+            told.append(event.kind.code)
+            return 1
+
+    told: list[str] = []
+    await lived(tmp_path)
+    with Life(tmp_path, Noon()) as life:
+        await life.begin(Looking(), "1")
+    assert told == ["daemon.started"]
+
+
+@pytest.mark.parametrize(
+    ("end", "codes"),
+    [
+        (End(How.UNKNOWN), ["daemon.started"]),
+        (End(How.STOPPED, 7), ["daemon.started"]),
+        (End(How.KILLED), ["daemon.killed", "daemon.started"]),
+        (End(How.POWER_LOST), ["daemon.killed", "daemon.started"]),
+        (End(How.CRASHED, 7, "exit 70, KeyError: 'x'"), ["daemon.crashed", "daemon.started"]),
+    ],
+)
+def test_a_start_tells_of_an_end_that_nobody_asked_for(end: End, codes: list[str]) -> None:
+    events = events_of_start(end, "1")
+    assert [each.kind.code for each in events] == codes
+    assert all(each.fields["how"] == end.how for each in events)
