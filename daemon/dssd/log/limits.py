@@ -27,7 +27,7 @@ PRODUCERS_SWEEP_US = 3_600 * 1_000_000
 """Those that are silent for long enough are forgotten this often."""
 
 PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
-"""A producer's sequences are forgotten this long after its last append."""
+"""A producer's sequences are forgotten once a daemon saw it silent for so long."""
 
 ADOPT_WRITE_BYTES = 4 << 20
 """Frames that are adopted are written and synced in pieces of about this size: a sync of all at

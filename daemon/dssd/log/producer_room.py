@@ -96,7 +96,7 @@ class ProducerRoom:
         """How many (partition, producer) are known."""
         self.shares: set[Share] = set()
         """Those that have any."""
-        self._started_us = started_us
+        self.started_us = started_us
         self._full_until_us = 0
 
     def add(self, share: Share) -> None:
@@ -120,7 +120,7 @@ class ProducerRoom:
         Raises:
             TooManyProducers: there is none, and nobody who would give way was silent for long.
         """
-        if share.count >= PRODUCERS_OWNER_MAX and not share.forget(now_us, self._started_us, 1):
+        if share.count >= PRODUCERS_OWNER_MAX and not share.forget(now_us, self.started_us, 1):
             raise TooManyProducers(limit=PRODUCERS_OWNER_MAX)
         if self.count < most_in_all(share.count):
             return
@@ -128,6 +128,6 @@ class ProducerRoom:
             raise TooManyProducers(limit=most_in_all(share.count))
         largest = max(self.shares, key=lambda each: each.count, default=share)
         giving = largest if largest.count > share.count else share
-        if not giving.forget(now_us, self._started_us, PRODUCERS_FORGOTTEN_AT_ONCE):
+        if not giving.forget(now_us, self.started_us, PRODUCERS_FORGOTTEN_AT_ONCE):
             self._full_until_us = giving.look_again_us
             raise TooManyProducers(limit=most_in_all(share.count))

@@ -51,7 +51,7 @@ class Recent:
         self.time_us = time_us
         """When it appended last, by the wall clock."""
         self.used_us = 0
-        """The same on the monotonic clock; 0 where that was before the start."""
+        """The same on the monotonic clock; for what was before the start, that of the start."""
         self.in_doubt = in_doubt
         self.changed = False
         """Whether it is on the list of changed producers."""

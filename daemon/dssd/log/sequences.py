@@ -7,10 +7,12 @@ Of each (partition, producer) the last `WINDOW` sequences are kept with their an
     sequence  ...  4   5 │ 6   7   8   9   10  │   11   │ 12  13  ...
                          └── the last answers ─┘
 
-A producer is forgotten `PRODUCER_FORGOTTEN_US` after its last append, or earlier to make room
-(`producer_room`). What it sends after that may have been stored before, so it is refused: its id
-says when it began (`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest
-beginning of all that were forgotten. A producer that began later is not one of those. It may start
+A producer is forgotten once a daemon saw it silent for `PRODUCER_FORGOTTEN_US`, or earlier to make
+room (`producer_room`). A step of the wall clock is no silence: that is measured on the monotonic
+clock, and a start takes for silence only what both its clock and the newest frame show. What a
+forgotten producer sends may have been stored before, so it is refused: its id says when it began
+(`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest beginning of all
+that were forgotten. A producer that began later is not one of those. It may start
 at any sequence, because all its frames before may be gone. Where an id says no beginning, only a
 frame of sequence 0 is taken for that of a new producer.
 
@@ -115,6 +117,7 @@ class Producers:
             self._room.take(recent.share)
         for recent in self._recent.values():
             room.add(recent.share)
+            recent.used_us = room.started_us
         self._room = room
 
     def _follow(self, key: Key, last: int, time_us: int, owner: int = NOBODY) -> Recent:
@@ -303,10 +306,20 @@ class Producers:
         # older sequence and have it stored twice.
         recent.last = sequence - 1
 
+    def forget_at_start(self, wall_us: int) -> None:
+        """Forget producers that were silent for long, both by the clock and by the newest frame."""
+        newest_us = max((one.time_us for one in self._recent.values()), default=0)
+        self.forget_before(min(wall_us, newest_us) - PRODUCER_FORGOTTEN_US)
+
     def forget_before(self, time_us: int) -> None:
-        """Forget producers whose last append is older."""
-        old = [key for key, recent in self._recent.items() if recent.time_us < time_us]
-        for key in old:
+        """Forget producers whose last append is older, by the times of the frames."""
+        for key in [key for key, one in self._recent.items() if one.time_us < time_us]:
+            self._forget(key)
+
+    def forget_silent(self, now_us: int) -> None:
+        """Forget producers that were silent for long; the time is monotonic."""
+        before_us = now_us - PRODUCER_FORGOTTEN_US
+        for key in [key for key, one in self._recent.items() if one.used_us < before_us]:
             self._forget(key)
 
     def encode(self, covered: SnapshotPosition) -> bytes:
@@ -395,8 +408,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def forgotten_before(now_us: int) -> int:
-    """The time before which a last append no longer counts."""
-    return now_us - PRODUCER_FORGOTTEN_US

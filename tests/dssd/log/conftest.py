@@ -49,6 +49,9 @@ class Bench:
     store: MemoryStore = field(default_factory=MemoryStore)
     settings: LogSettings = field(default_factory=lambda: LogSettings(read_loop_us=READ_LOOP_US))
     now_us: int = 1_000_000
+    """By the wall clock."""
+    passed_us: int = 0
+    """By the monotonic one."""
     failures: list[BaseException] = field(default_factory=list)
     failed: asyncio.Event = field(default_factory=asyncio.Event)
     sequences: dict[tuple[int, bytes], int] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class Bench:
             settings=self.settings,
             on_failure=self._failed,
             wall_us=lambda: self.now_us,
+            monotonic_us=lambda: self.passed_us,
         )
         return self.log
 

@@ -19,7 +19,7 @@ from dss_core.errors import (
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, new_producer_id
-from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US
+from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US, PRODUCERS_SWEEP_US
 from dssd.log.port import Append, Appended
 from dssd.log.producer_room import NOBODY, ProducerRoom
 from dssd.log.recent_sequences import FirstAnswer
@@ -515,25 +515,36 @@ async def test_a_topic_that_goes_leaves_room(
     assert isinstance((await bench.log.append([second]))[0], Appended)
 
 
-async def test_a_clock_set_back_does_not_delay_forgetting_producers(
+async def test_no_step_of_the_clock_makes_a_producer_silent(
     bench: Bench, make_frame: Callable[..., bytes]
 ) -> None:
-    bench.log.open_storage_topic(8, 1)
+    async def sent(producer: bytes, sequence: int) -> object:
+        return type(await bench.append(make_frame(b"x", producer=producer, sequence=sequence)))
 
-    async def began(storage_topic_id: int, producer: bytes, sequence: int = 0) -> object:
-        built = make_frame(b"x", producer=producer, sequence=sequence)
-        stream = StreamId(storage_topic_id, 0)
-        (result,) = await bench.log.append([Append(stream, built, 1)])
-        return type(result)
+    assert await sent(A, 0) is Appended
+    for sequence, step_us in enumerate((30, -30, 60), 1):
+        bench.now_us += step_us * PRODUCER_FORGOTTEN_US
+        bench.passed_us += PRODUCER_FORGOTTEN_US // 3
+        assert await sent(A, sequence) is Appended
+    assert await sent(B, 0) is Appended
+    bench.passed_us += PRODUCER_FORGOTTEN_US
+    assert await sent(A, 4) is Appended, "it was silent for a day, and no longer"
+    bench.passed_us += 1
+    bench.now_us -= PRODUCER_FORGOTTEN_US
+    assert await sent(B, 1) is Appended, "they are looked through once an hour"
+    bench.passed_us += PRODUCER_FORGOTTEN_US + PRODUCERS_SWEEP_US
+    assert await sent(B, 2) is ProducerForgotten
 
+
+async def test_a_start_after_a_step_of_the_clock_forgets_nobody(
+    bench: Bench, make_frame: Callable[..., bytes]
+) -> None:
+    assert isinstance(await bench.append(make_frame(b"x", producer=A)), Appended)
+    await bench.log.close()
     bench.now_us += 30 * PRODUCER_FORGOTTEN_US
-    assert await began(7, A) is Appended
-    bench.now_us -= 30 * PRODUCER_FORGOTTEN_US
-    assert await began(8, B) is Appended
-    bench.now_us += PRODUCER_FORGOTTEN_US + 1
-    assert await began(8, b"c" * 16) is Appended
-    assert await began(8, B, sequence=1) is ProducerForgotten
-    assert await began(7, A, sequence=1) is Appended
+    await bench.open()
+    again = await bench.append(make_frame(b"x", producer=A, sequence=1))
+    assert isinstance(again, Appended)
 
 
 async def test_ids_of_producers_that_begin_now_are_newer_than_forgotten_ones(
@@ -544,6 +555,7 @@ async def test_ids_of_producers_that_begin_now_are_newer_than_forgotten_ones(
     built = make_frame(b"x", producer=new_producer_id(ahead_us))
     assert isinstance(await bench.append(built), Appended)
     bench.now_us += 10 * PRODUCER_FORGOTTEN_US
+    bench.passed_us += 10 * PRODUCER_FORGOTTEN_US
     assert isinstance(await bench.append(make_frame(b"x", producer=A)), Appended)
     bench.now_us -= 10 * PRODUCER_FORGOTTEN_US
     assert bench.log.producers_begin_us(7) == ahead_us + 1

@@ -38,7 +38,7 @@ from dssd.log.segment.file import (
 )
 from dssd.log.segment.index_file import BadIndex
 from dssd.log.segment.rows import parse_ends, parse_starts, remove_if_room, row_id
-from dssd.log.sequences import Producers, SnapshotPosition, forgotten_before
+from dssd.log.sequences import Producers, SnapshotPosition
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState, Stream
 from dssd.log.writer_messages import WriterTopic
@@ -119,7 +119,7 @@ class TopicRecovery:
         last = self._state.last
         if not self._clean or (last is not None and self._covered != (*last.id, last.size)):
             producers.doubt()
-        producers.forget_before(forgotten_before(self._wall_us()))
+        producers.forget_at_start(self._wall_us())
         await self._let_go(producers)
         return self._state, self._finished(sealed=topic.ends is not None)
 

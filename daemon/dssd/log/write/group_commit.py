@@ -31,7 +31,6 @@ from dssd.log.limits import PRODUCERS_SWEEP_US
 from dssd.log.port import Append, Appended
 from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.segment.run_index import OpenRun, Run
-from dssd.log.sequences import forgotten_before
 from dssd.log.write.append_descriptors import AppendDescriptors
 from dssd.log.writer_messages import (
     AppendCall,
@@ -107,8 +106,8 @@ class GroupCommit:
         files: dict[int, _PendingFile] = {}
         now_us = self._wall_us()
         self._now_us = self._monotonic_us()
-        if not self._swept_us <= now_us < self._swept_us + PRODUCERS_SWEEP_US:
-            self._sweep(now_us)
+        if self._now_us >= self._swept_us + PRODUCERS_SWEEP_US:
+            self._sweep()
         for call in calls:
             results = call.results
             for append in call.appends:
@@ -152,11 +151,11 @@ class GroupCommit:
         pending.answers.append((results, len(results), partition))
         return Appended(*answer, repeated=False)
 
-    def _sweep(self, now_us: int) -> None:
+    def _sweep(self) -> None:
         """Forget the producers of all topics that were silent for long enough."""
-        self._swept_us = now_us
+        self._swept_us = self._now_us
         for topic in list(self._topics.values()):
-            topic.producers.forget_before(forgotten_before(now_us))
+            topic.producers.forget_silent(self._now_us)
 
     def _write(self, pending: _PendingFile) -> bool:
         """Write a file's part; False if the disk is full, and the part was taken back."""
