@@ -165,7 +165,8 @@ def _agreed(context: typer.Context, change: "Change", *, tells_plan: bool) -> "O
     plan = _planned(settings, change)
     require_somebody(settings, context.command_path)
     if plan.nothing_to_do:
-        note(settings, "nothing was changed: there is nothing to do")
+        stays = f"the revision stays {plan.revision}"
+        note(settings, f"nothing was changed: there is nothing to do, and {stays}")
         show_one(settings, PLAN_KIND, plan_item(plan), list(plan_sections(plan)))
         return None
     if tells_plan:
@@ -247,7 +248,7 @@ def _options() -> list[Any]:
             ["--if-revision"],
             _put_if_revision,
             metavar="N",
-            help="Refuse unless this is the revision still.",
+            help="Refuse unless this is the revision still; what changes nothing does not raise it.",
         ),
         _HowOption(
             ["--op-id"],

@@ -245,7 +245,8 @@ def test_where_there_is_nothing_to_do_no_operation_is_made(daemon: Daemon) -> No
     group = consumed(daemon)
     done = daemon.dssctl("offsets", "skip", group, "--to", "latest", "-y", "-o", "json")
     assert item(done)["nothing_to_do"] is True
-    assert notes(done) == ["nothing was changed: there is nothing to do"]
+    said = "nothing was changed: there is nothing to do, and the revision stays 0"
+    assert notes(done) == [said]
     dry = daemon.dssctl("offsets", "skip", group, "--to", "latest", *_DRY, "--detailed-exitcode")
     ok(dry)
     assert json.loads(ok(daemon.dssctl("ops", "ls", "-g", group, "-o", "json")))["items"] == []

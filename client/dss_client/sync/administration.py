@@ -465,7 +465,8 @@ class Operations:
 
         Args:
             change: a change, or the plan of one.
-            if_revision: of the subject; that of the plan where a plan is given.
+            if_revision: of the subject; that of the plan where a plan is given. A change that finds
+                nothing to do leaves it as it is, and is refused for an older one like any other.
             reason: kept with the operation, for whoever asks why.
             operation_id: the caller's own, at most one change a value; made up where absent.
 

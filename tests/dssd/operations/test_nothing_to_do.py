@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dss_core.errors import NotUndoable
+from dss_core.errors import NotUndoable, RevisionMoved
 from dssd.operations.changes import (
     Change,
     Direction,
@@ -50,3 +50,25 @@ async def test_an_operation_that_changed_nothing_is_told_and_cannot_be_taken_bac
     assert await works.operations.undo_refusal(row.number) == CHANGED_NOTHING
     with pytest.raises(NotUndoable):
         await works.operations.apply(Undo(row.number), caller=ANA)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (EditGroup("billing", ack_wait_ms=5_000), EditGroup("billing", ack_wait_ms=5_000)),
+        (EditTopic("orders", retention_ms=9_000_000), EditTopic("orders", retention_ms=9_000_000)),
+    ],
+    ids=["group", "topic"],
+)
+async def test_an_edit_that_would_change_nothing_is_refused_for_an_older_revision(
+    works: Works, edits: tuple[Change, Change]
+) -> None:
+    """And where it is not refused it leaves the revision, so another one may name it too."""
+    await shared(works, "ann", streams=1)
+    first, second = edits
+    revision = (await works.operations.plan(first)).revision
+    done = await works.apply(first, if_revision=revision)
+    with pytest.raises(RevisionMoved):
+        await works.operations.apply(second, caller=ANA, if_revision=revision)
+    idle = await works.apply(second, if_revision=done.revision)
+    assert idle.revision == done.revision == (await works.operations.plan(second)).revision
