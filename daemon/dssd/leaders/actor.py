@@ -298,19 +298,21 @@ class LeaderActor:
             await turn.give_way()
             rows.append((record.stream.storage_topic_id, writes_of(self.group, (record,))))
         versions = version_writes(self.group, persist)
+        beside = self._lost_members.beside()
         while True:
             # Rows of a removed topic are being deleted, and must not come back behind that.
             has = self._catalogue.has_storage_topic
             writes = [write for there, of_stream in rows if has(there) for write in of_stream]
             try:
-                beside = self._lost_members.beside()
                 await self._store.commit([*writes, *versions, *beside], [claimed.still_holds()])
                 break
             except PreconditionFailed:
                 await self._lose_leadership()
                 return
             except DiskFull:
-                if await self._stops_before_retry():
+                # A new row needs room; what moves must not wait for what tells of it.
+                tried, beside = beside, []
+                if not tried and await self._stops_before_retry():
                     return
         ends = tuple(self._ends(persist.measure))
         self._put(Committed(persist.commit_id, self._clock.now_ms(), ends))

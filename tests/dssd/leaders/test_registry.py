@@ -1,9 +1,10 @@
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from dss_core.errors import GroupDestroyed, GroupNotFound
+from dss_core.errors import DiskFull, GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S, QUICK, Member, Plant
@@ -24,7 +25,7 @@ from dssd.machines.messages import (
     RevokeFinished,
 )
 from dssd.machines.start_point import Earliest
-from dssd.store.port import Put
+from dssd.store.port import Precondition, Put, Write
 from dssd.store.rows import EventRow, GrantRow, GroupRow, LeaderRow, ProgressRow
 from support.heard_events import Heard
 
@@ -379,9 +380,19 @@ async def test_a_lost_member_is_told_of_in_time_though_nothing_more_comes_to_its
     assert event.sentence.startswith("ann went without leaving; of 2 streams, nobody has taken 2")
 
 
+@pytest.mark.parametrize("full", [False, True])
 async def test_a_stream_of_a_lost_member_is_given_away_with_what_tells_of_it(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
+    plant: Plant, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
+    """But not where there is no room for that."""
+    usual = plant.store.commit
+
+    async def commit(writes: Sequence[Write], preconditions: Sequence[Precondition] = ()) -> object:
+        if full and any(isinstance(each, Put) and type(each.row) is EventRow for each in writes):
+            raise DiskFull
+        return await usual(writes, preconditions)
+
+    monkeypatch.setattr(plant.store, "commit", commit)
     monkeypatch.setattr(plant.registry, "_teller", Heard())
     await plant.topic("orders", 2)
     group = await plant.group("$share/g/orders/#")
@@ -392,6 +403,6 @@ async def test_a_stream_of_a_lost_member_is_given_away_with_what_tells_of_it(
     plant.registry.session_closed(ann.session_id, {group.group_id}, None)
     bob.want()
     await bob.next(Grant)
-    [found] = await plant.store.scan(EventRow)
-    assert found.row.code == "member.lost"
-    assert found.row.sentence.startswith("ann went without leaving, with 2 streams;")
+    said = [found.row.sentence for found in await plant.store.scan(EventRow)]
+    assert len(said) == (not full)
+    assert all(each.startswith("ann went without leaving, with 2 streams;") for each in said)
