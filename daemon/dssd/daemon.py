@@ -299,7 +299,8 @@ class Daemon:
         store, note = data.store, data.events.note
         book = await Book.open(store)
         wiring = TaskWiring(self._config, self._clock, data.events, data.groups)
-        unread = RetentionLosses(data.catalogue, data.groups, data.registry, self._clock, note)
+        known = (data.catalogue, data.groups, data.registry)
+        unread = RetentionLosses(*known, self._clock, data.events)
         retention = RetentionSchedule(data.catalogue, data.log, self._clock, unread)
         path = data.directory.path
         tasks = built_in(

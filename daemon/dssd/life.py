@@ -21,13 +21,13 @@ from threading import Thread
 from types import TracebackType
 from typing import Self
 
-from dss_core.errors import DataDirectoryReplaced, DiskFull
+from dss_core.errors import DataDirectoryReplaced
 from dssd.clock import Clock
 from dssd.data_directory import sync_directory
 from dssd.events.kinds import DAEMON_CRASHED, DAEMON_KILLED, DAEMON_STARTED, DAEMON_STOPPED
 from dssd.events.limits import EVENT_FIELD_BYTES_MAX
 from dssd.events.model import Event
-from dssd.events.teller import Teller
+from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in
 from dssd.service.limits import LIFE_WRITE_S_MAX
 
@@ -99,10 +99,7 @@ class Life:
     async def begin(self, teller: Teller, version: str) -> None:
         """It serves from now on. What was before is told durably first, for the file forgets it."""
         for event in events_of_start(self.before, version):
-            try:
-                await teller.tell(event)
-            except DiskFull:
-                teller.note(event)
+            await tell_if_room(teller, event)
         self._is_running = True
         self._write(How.RUNNING)
 

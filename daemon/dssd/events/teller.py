@@ -7,6 +7,7 @@ number and removes the draft, in one commit; of drafts that a daemon leaves, the
 
 from typing import Protocol
 
+from dss_core.errors import DssError
 from dssd.events.model import Event
 from dssd.store.rows import EventRow
 
@@ -29,6 +30,14 @@ class Teller(Protocol):
 
         None where nobody keeps any.
         """
+
+
+async def tell_if_room(teller: Teller, event: Event) -> None:
+    """Have the event durable on return, if the store takes it; else it waits."""
+    try:
+        await teller.tell(event)
+    except DssError:
+        teller.note(event)
 
 
 class Unheard:

@@ -17,7 +17,8 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range, complement, total
 from dssd.clock import Clock
 from dssd.events.kinds import RETENTION_LOST
-from dssd.events.model import GROUP_FIELD, Event, Note
+from dssd.events.model import GROUP_FIELD, Event
+from dssd.events.teller import Teller, tell_if_room
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import selects_whole
 from dssd.leaders.registry import Registry
@@ -63,9 +64,14 @@ class RetentionLosses:
     """Implements `dssd.topics.retention.Readers`. Lives as long as the daemon."""
 
     def __init__(
-        self, catalogue: Catalogue, groups: Groups, registry: Registry, clock: Clock, note: Note
+        self,
+        catalogue: Catalogue,
+        groups: Groups,
+        registry: Registry,
+        clock: Clock,
+        teller: Teller,
     ) -> None:
-        self._note_event = note
+        self._teller = teller
         self._groups = groups
         self._registry = registry
         self._clock = clock
@@ -92,7 +98,7 @@ class RetentionLosses:
         return sorted(found, key=lambda each: each.last_at_ms)
 
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
-        """Count and tell the offsets of a topic that groups have not acknowledged."""
+        """Count and tell, durably, the offsets of a topic that groups have not acknowledged."""
         storage_topic_ids = {stream.storage_topic_id for stream in going}
         turn = LoopTurn()
         for group in await readers_of(topic, self._groups.groups):
@@ -104,22 +110,25 @@ class RetentionLosses:
                 if unacked(acked, start, end):
                     unread[stream] = acked
             if self._groups.has(group.group_id):  # else the progress went with it
-                self._note(topic, group, going, unread)
+                event = self._counted(topic, group, going, unread)
+                if event is not None:
+                    await tell_if_room(self._teller, event)
 
-    def _note(
+    def _counted(
         self,
         topic: Topic,
         group: GroupRow,
         going: Mapping[StreamId, Range],
         unread: Mapping[StreamId, Progress],
-    ) -> None:
+    ) -> Event | None:
+        """Count them; returns what is to be told of that, if anything."""
         key = topic.topic_id, group.group_id
         losses = self._losses.get(key)
         if not unread:
             if losses is not None:
                 losses.told_ms = None
                 losses.counted_to.clear()
-            return
+            return None
         if losses is None:
             losses = self._losses[key] = _Losses(topic, group)
         more = 0
@@ -131,14 +140,11 @@ class RetentionLosses:
             self.records += more
             losses.records += more
             losses.last_at_ms = self._clock.wall_ms()
-            self._tell(losses, more)
-
-    def _tell(self, losses: _Losses, more: int) -> None:
-        now_ms = self._clock.now_ms()
-        if losses.told_ms is not None and now_ms < losses.told_ms + UNREAD_TOLD_EVERY_MS:
-            return
-        losses.told_ms = now_ms
-        self._note_event(_lost_event(losses, more))
+            now_ms = self._clock.now_ms()
+            if losses.told_ms is None or now_ms >= losses.told_ms + UNREAD_TOLD_EVERY_MS:
+                losses.told_ms = now_ms
+                return _lost_event(losses, more)
+        return None
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         if removed:

@@ -17,7 +17,7 @@ from dssd.clock import Clock
 from dssd.descriptors import shortage_in
 from dssd.events.kinds import CALL_DONE, CALL_REFUSED
 from dssd.events.model import Event, EventKind
-from dssd.events.teller import Teller
+from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import condition_in
 from dssd.rpc import audited_calls
 from dssd.rpc.audited_calls import Asked
@@ -134,14 +134,7 @@ class Audit:
         if going.is_durable:
             self._teller.note(done, draft)
         elif audited_calls.changed():
-            await self._tell(done)
-
-    async def _tell(self, event: Event) -> None:
-        """Have it durable, if the store takes anything; else it waits."""
-        try:
-            await self._teller.tell(event)
-        except DssError:
-            self._teller.note(event)
+            await tell_if_room(self._teller, done)
 
     async def _tell_refused(
         self, called: _Called, raised: Exception, draft: EventRow | None = None
@@ -159,7 +152,7 @@ class Audit:
             self._teller.note(event, draft)
             return
         if kept:
-            await self._tell(event)
+            await tell_if_room(self._teller, event)
             return
         counted = self._refused[principal]
         counted.more += 1

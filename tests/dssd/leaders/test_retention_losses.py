@@ -9,15 +9,18 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
 from dss_sim.played_groups import Plant
 from dssd.clock import Clock
+from dssd.events.events import Events
 from dssd.events.kinds import RETENTION_LOST
 from dssd.events.model import Event
+from dssd.events.teller import Teller
 from dssd.leaders.progress_columns import packed_ranges
 from dssd.leaders.retention_losses import RetentionLosses, unacked
 from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Put
-from dssd.store.rows import GroupRow, ProgressRow
+from dssd.store.rows import EventRow, GroupRow, ProgressRow
 from dssd.topics.retention import RetentionSchedule
+from support.heard_events import Heard
 
 
 class SetClock(Clock):
@@ -42,10 +45,13 @@ class Scene:
         self.plant = plant
         self.streams = streams
         self.clock = SetClock()
-        self.told: list[Event] = []
-        self.losses = RetentionLosses(
-            plant.catalogue, plant.groups, plant.registry, self.clock, self.told.append
-        )
+        heard = Heard()
+        self.told = heard.events
+        self.losses = self.counting(heard)
+
+    def counting(self, teller: Teller) -> RetentionLosses:
+        plant = self.plant
+        return RetentionLosses(plant.catalogue, plant.groups, plant.registry, self.clock, teller)
 
     async def goes(self, going: Mapping[StreamId, Range]) -> None:
         await self.losses.about_to_go(self.plant.catalogue.get("orders"), going)
@@ -214,3 +220,14 @@ async def test_retention_tells_before_the_records_go(
     assert held == [[0, 0]]
     assert plant.log.bounds(other).start == 10
     assert scene.counts() == {"behind": 20}
+
+
+async def test_what_is_lost_is_told_durably_before_it_goes(scene: Scene) -> None:
+    store = scene.plant.store
+    await scene.plant.group("$share/behind/orders/#", Earliest())
+    async with await Events.open(store, scene.clock) as events:
+        await events.tell(Event(RETENTION_LOST, "another", "The writer rests after this."))
+        orders = scene.plant.catalogue.get("orders")
+        await scene.counting(events).about_to_go(orders, {scene.streams[0]: (0, 7)})
+        subjects = [found.row.subject for found in await store.scan(EventRow)]
+    assert subjects == ["another", "behind@orders/#"]
