@@ -248,7 +248,7 @@ def _options() -> list[Any]:
             ["--if-revision"],
             _put_if_revision,
             metavar="N",
-            help="Refuse unless this is the revision still; what changes nothing does not raise it.",
+            help="Refuse unless this is the revision still; what changes nothing leaves it.",
         ),
         _HowOption(
             ["--op-id"],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dss_core.errors import DiskFailed
+from dss_core.errors import DataDirectoryReplaced, DiskFailed
 from dssd.clock import Clock
 from dssd.events.model import Event
 from dssd.events.teller import Unheard
@@ -116,3 +116,9 @@ def test_a_start_tells_of_an_end_that_nobody_asked_for(end: End, codes: list[str
     events = events_of_start(end, "1")
     assert [each.kind.code for each in events] == codes
     assert all(each.fields["how"] == end.how for each in events)
+
+
+async def test_nothing_is_written_to_a_directory_that_is_anothers_by_now(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryReplaced):
+        await lived(tmp_path, DataDirectoryReplaced(path=tmp_path))
+    assert before(tmp_path).how is How.KILLED, "as it was before that"
