@@ -14,7 +14,8 @@ async def test_a_file_that_a_start_sets_aside_is_an_event() -> None:
             assert await daemon.stop() == 0
         (home / "log" / "stranger.seg").write_bytes(b"not ours")
         async with running("--data-dir", str(home)) as daemon, connected(daemon.endpoint) as stubs:
-            watching = stubs.events.Watch(events_pb2.WatchEventsRequest(after_number=0))
+            asked = events_pb2.WatchEventsRequest(after_number=0, codes=[FILE_QUARANTINED.code])
+            watching = stubs.events.Watch(asked)
             async with asyncio.timeout(60):
                 event = await anext(aiter(watching))
             watching.cancel()
