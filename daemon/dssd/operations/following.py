@@ -73,7 +73,7 @@ class Following:
         )
         self._stop_watching = self._groups.watch_removed(self._group_removed)
         self._standing = [
-            self._tasks.create_task(kept(name, run, self._note), name=name)
+            self._tasks.create_task(kept(name, run, self._teller.note), name=name)
             for name, run in (
                 ("moves of operations", self._watch_moves),
                 (ENDS, self._note_ends),
@@ -122,7 +122,7 @@ class Following:
 
     def _failed(self, row: OperationRow, error: Exception) -> Worked:
         """How an operation ends that met what nobody foresaw."""
-        return Worked({}, contain(f"operation {row.kind}", error, self._note).message)
+        return Worked({}, contain(f"operation {row.kind}", error, self._teller.note).message)
 
     def give_up(self, row: OperationRow, cancellation: Cancellation) -> None:
         """Have the rest of an operation stopped."""
@@ -159,7 +159,7 @@ class Following:
             try:
                 await self._end(number, worked)
             except Exception as error:  # noqa: BLE001 - it ends as failed; the next daemon sees to the rest
-                why = contain(ENDS, error, self._note).message
+                why = contain(ENDS, error, self._teller.note).message
                 if not worked.failure:
                     self._concluded.put_nowait((number, Worked({}, why)))
 

@@ -141,7 +141,9 @@ class Audit:
     ) -> None:
         error = condition_in(raised) or shortage_in(raised)
         if error is None or isinstance(error, DiskFailed):
-            return  # the daemon ends
+            if draft is not None:  # it was done at least in part, by a daemon that may go on
+                self._teller.note(called.done(Origin(called.context.peer()), UNKNOWN), draft)
+            return
         principal = principal_of(called.context).name
         kept = self._may_keep(principal) or draft is not None
         context = called.context

@@ -343,3 +343,17 @@ async def test_a_change_is_committed_with_its_entry_and_a_refusal_is_told_before
         await remove(served)
         assert [event.kind.code for event in served.told] == ["call.refused"]
         assert not served.heard.drafts, "the entry of what was done became that of the refusal"
+
+
+async def test_a_change_whose_call_came_to_a_mistake_is_told_at_once() -> None:
+    store = MemoryStore()
+
+    async def commit_and_blunder() -> None:
+        await store.commit([Put(TopicNameRow("orders", 1))])
+        raise ZeroDivisionError("a programmer's error")
+
+    async with serving(commit_and_blunder) as served:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await served.topics.Remove(topics_pb2.RemoveTopicRequest(name="orders"))
+        assert [event.fields["outcome"] for event in served.told] == ["unknown"]
+        assert not served.heard.drafts
