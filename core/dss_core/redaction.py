@@ -18,10 +18,10 @@ _ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]{1,15}://)([^\s\"'\\/?#]*)([^\s\"'\\]
 """Its scheme, who is called there, and what of them."""
 _SAID = re.compile(
     r"(\b(?:bearer|basic|token|passw(?:or)?d|secret|api[-_]?key)\b[\"'\\]*[:= ]\s*[\"'\\]*)"
-    r"(?!\()[^\s\"'\\&]+",
+    r"(?!\()[^\s\"'\\&]*[^\s\"'\\&:;,.]",
     re.IGNORECASE,
 )
-"""What follows such a word in a command, a query or a log."""
+"""What follows such a word in a command, a query or a log, without what ends it in a sentence."""
 _TOKEN = re.compile(r"(?<=[/=])(?=[\w~-]*[0-9])(?=[\w~-]*[a-z])[\w~-]{20,}", re.IGNORECASE)
 """In what follows the host: whoever has the address of such a hook may call it."""
 

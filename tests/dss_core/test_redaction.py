@@ -88,3 +88,8 @@ def test_operators_see_addresses_without_what_lets_somebody_in(
     shown = shown or told
     assert masked(told) == shown
     assert json.loads(masked_json(json.dumps({"a": [told]}))) == {"a": [shown]}
+
+
+def test_what_follows_a_secret_in_a_sentence_stays() -> None:
+    said = masked("posted to http://h/?token=abc: why not.")
+    assert said == f"posted to http://h/?token={LEFT_OUT}: why not."

@@ -1,7 +1,9 @@
 """Audits of topics of a real daemon: clean ones, and ones that are not as they ought to be."""
 
 import asyncio
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -78,9 +80,11 @@ async def replay(client: Client, name: str) -> None:
 
 
 def ceilings_stored(directory: Path) -> int:
-    """How many streams of the running daemon have a ceiling."""
-    store = f"file:{directory}/d/store.sqlite?mode=ro"
-    with closing(sqlite3.connect(store, uri=True)) as rows:
+    """How many streams of the running daemon have a ceiling, by a copy of its store."""
+    copies = Path(tempfile.mkdtemp(dir=directory))
+    for name in ("store.sqlite", "store.sqlite-wal"):
+        shutil.copy(directory / "d" / name, copies / name)
+    with closing(sqlite3.connect(copies / "store.sqlite")) as rows:
         return int(rows.execute("SELECT count(*) FROM ceilings").fetchone()[0])
 
 

@@ -295,7 +295,7 @@ async def test_chunks_that_are_asked_for_while_the_daemon_is_away_come_when_it_i
     async with (
         asyncio.timeout(PATIENCE_S),
         revived() as daemon,
-        dss_client.connect(endpoint=daemon.endpoint) as client,
+        dss_client.connect(endpoint=daemon.endpoint, patient=False) as client,
     ):
         await fill(client)
         await make(client)

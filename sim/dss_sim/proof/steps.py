@@ -142,6 +142,7 @@ STEPS: Sequence[Step] = (
         "tests/dssd/jobs",
         "tests/dssd/machines",
         "tests/dssd/leaders/test_progress_columns.py",
+        "tests/dssd/schedules/test_cron.py",
         f"{LOG}/read/test_reader.py",
         f"{LOG}/read/test_tail_cache.py",
         f"{LOG}/resume/test_marks.py",
