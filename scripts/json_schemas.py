@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dssctl.fields import FIELDS_OF_KINDS, Field, Type
+from dssctl.fields import KINDS, Field, Type, fields_of
 from dssctl.output.model import API_VERSION
 
 Schema = dict[str, Any]
@@ -33,8 +33,8 @@ _TYPES: dict[Type, Schema] = {
 
 def schema() -> Schema:
     """A document is a list of a kind, one of a kind, or an error."""
-    documents = [_document(f"{kind}List", "items", _list_of(kind)) for kind in FIELDS_OF_KINDS]
-    documents += [_document(kind, "item", _reference(kind)) for kind in FIELDS_OF_KINDS]
+    documents = [_document(f"{kind}List", "items", _list_of(kind)) for kind in KINDS]
+    documents += [_document(kind, "item", _reference(kind)) for kind in KINDS]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"{API_VERSION}.schema.json",
@@ -43,7 +43,7 @@ def schema() -> Schema:
         "field event, too: ADDED, CHANGED or GONE. --columns leaves out what it does not name.",
         "oneOf": [*documents, {"$ref": "#/$defs/Error"}],
         "$defs": {
-            **{kind: _item(fields) for kind, fields in FIELDS_OF_KINDS.items()},
+            **{kind: _item(fields_of(kind)) for kind in KINDS},
             "Error": _ERROR,
         },
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 
 from dssctl.command_tree import command_kinds
-from dssctl.fields import FIELDS_OF_KINDS, Field, Type
+from dssctl.fields import Field, Type, fields_of
 from dssctl.output import Instant, Item, Kind, Value, show_list
 from dssctl.settings import Format, Settings
 
@@ -75,7 +75,7 @@ def _in_every_format(kind: Kind) -> str:
 
 
 def _example(kind: str, values: Mapping[Type, Value], *, sparse: bool = False) -> Item:
-    item = {field.name: _value(field, values, sparse=sparse) for field in FIELDS_OF_KINDS[kind]}
+    item = {field.name: _value(field, values, sparse=sparse) for field in fields_of(kind)}
     if not sparse and kind in _WITHIN:
         field, inner = _WITHIN[kind]
         item[field] = _example(inner, values)

@@ -6,9 +6,23 @@ Invariant: the grammar is that of `dss_core.conditions`, the names those of fiel
 from collections.abc import Mapping, Sequence
 
 from dss_core.conditions import FieldType, Own, conditions_of, order_of
-from dssctl.fields import COMPARED_AS
+from dssctl.fields import Type
 from dssctl.output import Instant, Item, Kind
 from dssctl.output.chosen_columns import names_of_columns
+
+COMPARED_AS = {
+    Type.TEXT: FieldType.TEXT,
+    Type.NUMBER: FieldType.NUMBER,
+    Type.FRACTION: FieldType.NUMBER,
+    Type.RATE: FieldType.NUMBER,
+    Type.BYTES: FieldType.NUMBER,
+    Type.SPAN: FieldType.SPAN,
+    Type.SECONDS: FieldType.NUMBER,
+    Type.MOMENT: FieldType.MOMENT,
+    Type.TRUTH: FieldType.TRUTH,
+    Type.TEXTS: FieldType.TEXTS,
+}
+"""How a filter compares it; what is not here cannot be compared."""
 
 
 class Choice:

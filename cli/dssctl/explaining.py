@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from dssctl.fields import FIELDS_OF_KINDS, Fields
+from dssctl.fields import KINDS, Fields, fields_of
 from dssctl.output import Column, Item, Kind, show_list
 from dssctl.settings import Format, Settings
 
@@ -45,9 +45,9 @@ def _reached(names: list[str]) -> Iterator[tuple[str, Fields]]:
     todo, seen = list(names), set[str]()
     while todo:
         name = todo.pop(0)
-        if name in seen or name not in FIELDS_OF_KINDS:
+        if name in seen or name not in KINDS:
             continue
         seen.add(name)
-        fields = FIELDS_OF_KINDS[name]
+        fields = fields_of(name)
         yield name, fields
         todo += [field.kind for field in fields if field.kind]

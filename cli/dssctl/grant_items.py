@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
+from dssctl.items import item_of
 from dssctl.limits import RATES_AFTER_S
 from dssctl.output import Cell, Column, Instant, Item, Kind
 
@@ -52,11 +53,6 @@ def is_unmeasured(item: Item, now_us: int) -> bool:
     return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000
 
 
-def rounded(rate: float) -> float:
-    """A rate without digits that mean nothing: 4.6e-05 records a second are none."""
-    return round(rate, 3)
-
-
 IN_A_GROUP = (
     Column("stream", "STREAM"),
     Column("state", "STATE", styles=STREAM_STATE_STYLES),
@@ -99,32 +95,11 @@ GROUP_GRANT_KIND = Kind("Grant", IN_A_GROUP, lambda item: str(item["stream"]))
 
 def grant_item(grant: "Grant") -> Item:
     """A grant as the renderer takes it."""
-    oldest_us = grant.oldest_unacked_us
-    return {
-        "group": grant.group,
-        "filter": grant.filter,
-        "stream": grant.stream,
-        "state": grant.state,
-        "client_id": grant.client_id or None,
-        "grant_epoch": grant.grant_epoch,
-        "floor": grant.progress.floor,
-        "acked_ranges": [list(each) for each in grant.progress.ranges],
-        "acked_above_floor": grant.progress.acked_above_floor(),
-        "end": grant.end,
-        "lag": grant.lag,
-        "lag_exact": grant.lag_exact,
-        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
-        "state_age_ms": grant.state_age_ms,
-        "stall": grant.stall or None,
-        "acked": grant.fates.acked,
-        "filtered": grant.fates.filtered,
-        "lost": grant.fates.lost,
-        "damaged": grant.fates.damaged,
-        "moved": grant.fates.moved,
-        "pinned_to": grant.pinned_to or None,
-        "arrivals_1m": rounded(grant.arrivals.minute),
-        "arrivals_5m": rounded(grant.arrivals.five_minutes),
-        "acks_1m": rounded(grant.acks.minute),
-        "acks_5m": rounded(grant.acks.five_minutes),
-        "damaged_ranges": [list(each) for each in grant.damaged],
-    }
+    return item_of(
+        "Grant",
+        grant,
+        damaged_ranges=[list(each) for each in grant.damaged],
+        damaged=grant.fates.damaged,
+        acked_ranges=[list(each) for each in grant.progress.ranges],
+        acked_above_floor=grant.progress.acked_above_floor(),
+    )

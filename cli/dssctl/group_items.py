@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_span
 from dssctl.forecast import forecast_text
-from dssctl.grant_items import rate, rounded, shown_lag
+from dssctl.grant_items import rate, shown_lag
+from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind
 
 if TYPE_CHECKING:
@@ -109,53 +110,9 @@ BORROWER_KIND = Kind(
 
 def group_item(group: "Group") -> Item:
     """A group as the renderer takes it."""
-    oldest_us, until_ms = group.oldest_unacked_us, group.paused_until_ms
-    since_ms = group.leader_since_ms
-    return {
-        "group_id": group.group_id,
-        "name": group.name,
-        "filter": group.filter,
-        "kind": group.kind,
-        "state": group.state,
-        "state_reason": group.state_reason or None,
-        "borrowers": group.borrowers,
-        "standby": group.standby,
-        "streams": group.streams,
-        "lag": group.lag,
-        "lag_exact": group.lag_exact,
-        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
-        "leader_epoch": group.leader_epoch,
-        "start": group.start,
-        "ack_wait_ms": group.ack_wait_ms,
-        "protocol": group.protocol,
-        "on_damage": group.on_damage,
-        "acked": group.fates.acked,
-        "filtered": group.fates.filtered,
-        "lost": group.fates.lost,
-        "damaged": group.fates.damaged,
-        "moved": group.fates.moved,
-        "revision": group.revision,
-        "paused": group.paused,
-        "paused_until": Instant.of_ms(until_ms) if until_ms is not None else None,
-        "created_at": Instant.of_ms(group.created_at_ms),
-        "arrivals_1m": rounded(group.arrivals.minute),
-        "arrivals_5m": rounded(group.arrivals.five_minutes),
-        "acks_1m": rounded(group.acks.minute),
-        "acks_5m": rounded(group.acks.five_minutes),
-        "drain_ms": group.drain_ms,
-        "leader_since": Instant.of_ms(since_ms) if since_ms is not None else None,
-    }
+    return item_of("Group", group)
 
 
 def borrower_item(borrower: "Borrower") -> Item:
     """A member as the renderer takes it."""
-    return {
-        "borrower_id": borrower.borrower_id,
-        "client_id": borrower.client_id,
-        "streams": borrower.streams,
-        "standby": borrower.standby,
-        "connected_at": Instant.of_ms(borrower.connected_at_ms),
-        "lag": borrower.lag,
-        "acks_1m": rounded(borrower.acks.minute),
-        "acks_5m": rounded(borrower.acks.five_minutes),
-    }
+    return item_of("Borrower", borrower)

@@ -8,6 +8,7 @@ from dss_core.errors import ExitCode
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
+from dssctl.items import item_of
 from dssctl.listing import list_items
 from dssctl.output import Column, Instant, Item, Kind, note, show_list
 from dssctl.progress import scanning
@@ -16,7 +17,7 @@ from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Client, Reason, RecordStanding, StreamSums, Stuck
+    from dss_client import Client, RecordStanding, StreamSums, Stuck
 
 _WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
 REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
@@ -193,69 +194,24 @@ def verify(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def reason_fields(reason: "Reason") -> dict[str, str | int | Instant | None]:
-    """The fields of a reason, as the renderer takes them."""
-    since_ms, until_ms = reason.since_ms, reason.until_ms
-    return {
-        "code": reason.code,
-        "sentence": reason.sentence,
-        "command": reason.command or None,
-        "client_id": reason.client_id or None,
-        "since": None if since_ms is None else Instant.of_ms(since_ms),
-        "until": None if until_ms is None else Instant.of_ms(until_ms),
-        "attempt": reason.attempt or None,
-        "blocked_by": reason.blocked_by,
-    }
-
-
 def _standing_item(standing: "RecordStanding") -> Item:
-    key, at_us = standing.key, standing.appended_at_us
-    return {
-        "stream": standing.stream,
-        "offset": standing.offset,
-        **reason_fields(standing.reason),
-        "subject": standing.subject,
-        "key": None if key is None else key.decode(errors="backslashreplace"),
-        "appended_at": None if at_us is None else Instant(at_us),
-        "floor": standing.floor,
-        "end": standing.end,
-        "ahead": standing.ahead,
-    }
+    key = None if standing.key is None else standing.key.decode(errors="backslashreplace")
+    return item_of("RecordStanding", standing, key=key)
 
 
 def stuck_item(stuck: "Stuck") -> Item:
     """A group or stream that does not move, as the renderer takes it."""
-    return {
-        "group": stuck.group,
-        "stream": stuck.stream or None,
-        **reason_fields(stuck.reason),
-        "lag": stuck.lag,
-        "still_ms": stuck.still_ms,
-    }
+    return item_of("Stuck", stuck)
 
 
 def _sums_item(sums: "StreamSums") -> Item:
     found = sums.scanned
-    return {
-        "stream": sums.stream,
-        "adds_up": not sums.problem,
-        "appended": sums.appended,
-        "acked": sums.fates.acked,
-        "filtered": sums.fates.filtered,
-        "lost": sums.fates.lost,
-        "damaged": sums.fates.damaged,
-        "moved": sums.fates.moved,
-        "out": sums.out,
-        "waiting": sums.waiting,
-        "gone": sums.gone,
-        "uncounted": sums.uncounted,
-        "problem": sums.problem or None,
-        "began": sums.began,
-        "end": sums.end,
+    scanned = {
         "found_matching": found.matching if found else None,
         "found_filtered": found.filtered if found else None,
         "found_missing": found.missing if found else None,
     }
+    return item_of("StreamSums", sums, adds_up=not sums.problem, **scanned)
 
 
 def _still(item: Item) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dssctl.items import item_of
 from dssctl.limits import OUTPUT_SHOWN_MAX
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.output.model import bytes_text, size
@@ -112,30 +113,8 @@ CHUNK_KIND = Kind(
 
 def job_item(job: "Job") -> Item:
     """A job as it stands."""
-    return {
-        "name": job.name,
-        "job_id": job.job_id,
-        "kind": job.kind,
-        "engine": job.engine,
-        "state": job.state,
-        "source": job.source or None,
-        "target": job.target or None,
-        "filter": job.filter or None,
-        "published": job.published,
-        "chunks": job.chunks,
-        "records": job.records,
-        "bytes": job.bytes,
-        "rate_bytes_s": job.rate_bytes_s or None,
-        "driver": job.driver or None,
-        "driver_lives": job.driver_lives and not job.has_ended,
-        "epoch": job.epoch,
-        "said": job.said or None,
-        "said_at": _instant(job.said_at_ms),
-        "created_at": Instant.of_ms(job.created_at_ms),
-        "ended_at": _instant(job.ended_at_ms),
-        "failure": job.failure or None,
-        "revision": job.revision,
-    }
+    lives = job.driver_lives and not job.has_ended
+    return item_of("Job", job, driver_lives=lives)
 
 
 def chunk_item(chunk: "JobChunk") -> Item:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
+from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind, Section, Value, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dss_client import Operation, OperationPlan
-    from dss_client.changes import StreamMove
-    from dss_client.operation_values import OperatedStream, StreamPlan
+    from dss_client.operation_values import OperatedStream
 
 _STATE_STYLES = {
     "done": "green",
@@ -216,23 +216,7 @@ def plan_item(plan: "OperationPlan") -> Item:
     """A plan as the renderer takes it; `ops apply` reads it back from a file."""
     from dss_client.operations import document_of
 
-    until_ms = plan.undoable_until_ms
-    return {
-        "kind": plan.kind,
-        "subject": plan.subject,
-        "revision": plan.revision,
-        "summary": plan.summary,
-        "nothing_to_do": plan.nothing_to_do,
-        "streams": [_stream_plan_item(each) for each in plan.streams],
-        "moves": [_move_item(each) for each in plan.moves],
-        "effects": list(plan.effects),
-        "members": list(plan.members),
-        "undoable": plan.undoable,
-        "not_undoable_because": plan.not_undoable_because or None,
-        "undoable_until": Instant.of_ms(until_ms) if until_ms is not None else None,
-        "planned_at": Instant.of_ms(plan.planned_at_ms),
-        "change": _value(document_of(plan.change)),
-    }
+    return item_of("OperationPlan", plan, change=_value(document_of(plan.change)))
 
 
 def plan_sections(plan: "OperationPlan") -> "Iterator[Section]":
@@ -247,32 +231,9 @@ def plan_sections(plan: "OperationPlan") -> "Iterator[Section]":
 
 def operation_item(operation: "Operation") -> Item:
     """An operation as the renderer takes it."""
-    ended_ms = operation.ended_at_ms
-    return {
-        "number": operation.number,
-        "operation_id": operation.operation_id,
-        "kind": operation.kind,
-        "subject": operation.subject,
-        "state": operation.state,
-        "summary": operation.summary,
-        "reason": operation.reason or None,
-        "principal": operation.principal,
-        "origin": operation.origin,
-        "applied_at": Instant.of_ms(operation.applied_at_ms),
-        "ended_at": Instant.of_ms(ended_ms) if ended_ms is not None else None,
-        "revision": operation.revision,
-        "change": _parsed(operation.change),
-        "before": _parsed(operation.before),
-        "after": _parsed(operation.after),
-        "failure": operation.failure or None,
-        "undoes": operation.undoes or None,
-        "undone_by": operation.undone_by or None,
-        "undoable": operation.undoable,
-        "not_undoable_because": operation.not_undoable_because or None,
-        "streams_done": operation.streams_done,
-        "streams_waiting": operation.streams_waiting,
-        "streams": [_operated_item(each) for each in operation.streams],
-    }
+    details = {name: _parsed(getattr(operation, name)) for name in ("change", "before", "after")}
+    streams = [_operated_item(each) for each in operation.streams]
+    return item_of("Operation", operation, streams=streams, **details)
 
 
 def operation_sections(operation: "Operation") -> "Iterator[Section]":
@@ -281,37 +242,10 @@ def operation_sections(operation: "Operation") -> "Iterator[Section]":
         yield Section("streams", _OPERATED_KIND)
 
 
-def _stream_plan_item(plan: "StreamPlan") -> Item:
-    return {
-        "stream": plan.stream,
-        "floor": plan.floor,
-        "target": plan.target,
-        "again": plan.again,
-        "passed": plan.passed,
-        "exact": plan.exact,
-        "clamped": plan.clamped,
-        "client_id": plan.client_id or None,
-    }
-
-
-def _move_item(move: "StreamMove") -> Item:
-    return {
-        "stream": move.stream,
-        "from_client_id": move.from_client_id or None,
-        "to_client_id": move.to_client_id,
-        "from_borrower_id": move.from_borrower_id or None,
-        "to_borrower_id": move.to_borrower_id,
-    }
-
-
 def _operated_item(stream: "OperatedStream") -> Item:
-    return {
-        "stream": stream.stream,
-        "done": stream.done,
-        "floor_before": stream.before.floor if stream.before else None,
-        "floor_after": stream.after.floor if stream.after else None,
-        "client_id": stream.client_id or None,
-    }
+    before = stream.before.floor if stream.before else None
+    after = stream.after.floor if stream.after else None
+    return item_of("OperatedStream", stream, floor_before=before, floor_after=after)
 
 
 def _parsed(text: str) -> Value:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_ms, text_of_span
+from dssctl.items import item_of
 from dssctl.operation_items import APPLIED_KIND, operation_item
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import DueTime, Operation, Schedule, ScheduleRun, Task, TaskArgument
+    from dss_client import DueTime, Operation, Schedule, ScheduleRun, Task
 
 _RUN_STYLES = {
     "done": "green",
@@ -154,27 +155,9 @@ ARGUMENT_KIND = Kind(
 
 def schedule_item(schedule: "Schedule") -> Item:
     """A schedule as the renderer takes it."""
-    next_ms = schedule.next_at_ms
-    return {
-        "name": schedule.name,
-        "task": schedule.task,
-        "arguments": dict(schedule.arguments),
-        "cron": schedule.cron,
-        "time_zone": schedule.time_zone,
-        "state": schedule.state,
-        "paused": schedule.paused,
-        "next_at": Instant.of_ms(next_ms) if next_ms is not None else None,
-        "unended": [run_item(run) for run in schedule.unended],
-        "last": run_item(schedule.last) if schedule.last else None,
-        "jitter_ms": schedule.jitter_ms,
-        "overlap": schedule.overlap,
-        "catch_up_ms": schedule.catch_up_ms,
-        "timeout_ms": schedule.timeout_ms,
-        "retries": schedule.retries,
-        "backoff_ms": schedule.backoff_ms,
-        "created_at": Instant.of_ms(schedule.created_at_ms),
-        "revision": schedule.revision,
-    }
+    runs = [run_item(run) for run in schedule.unended]
+    last = run_item(schedule.last) if schedule.last else None
+    return item_of("Schedule", schedule, unended=runs, last=last)
 
 
 def run_item(run: "ScheduleRun") -> Item:
@@ -182,21 +165,8 @@ def run_item(run: "ScheduleRun") -> Item:
     took_ms = None
     if run.started_at_ms is not None and run.ended_at_ms is not None:
         took_ms = max(0, run.ended_at_ms - run.started_at_ms)
-    return {
-        "run": run.run,
-        "state": run.state,
-        "cause": run.cause,
-        "due_at": Instant.of_ms(run.due_at_ms),
-        "started_at": _instant(run.started_at_ms),
-        "ended_at": _instant(run.ended_at_ms),
-        "took_ms": took_ms,
-        "retry_at": _instant(run.retry_at_ms),
-        "attempt": run.attempt or None,
-        "operation": run.operation or None,
-        "failure": run.failure or None,
-        "count": run.count,
-        "output": run.output.split("\n") if run.output else [],
-    }
+    output = run.output.split("\n") if run.output else []
+    return item_of("ScheduleRun", run, took_ms=took_ms, output=output)
 
 
 def show_task_run(settings: Settings, operation: "Operation") -> None:
@@ -210,29 +180,12 @@ def show_task_run(settings: Settings, operation: "Operation") -> None:
 
 def due_item(due: "DueTime") -> Item:
     """A due time as the renderer takes it."""
-    return {"at": Instant.of_ms(due.at_ms), "local": due.local, "delay_ms": due.delay_ms}
+    return item_of("DueTime", due)
 
 
 def task_item(task: "Task") -> Item:
     """A task as the renderer takes it."""
-    return {
-        "name": task.name,
-        "meaning": task.meaning,
-        "alone": task.alone,
-        "arguments": [_argument_item(each) for each in task.arguments],
-    }
-
-
-def _argument_item(argument: "TaskArgument") -> Item:
-    return {
-        "name": argument.name,
-        "meaning": argument.meaning,
-        "default": argument.default or None,
-    }
-
-
-def _instant(ms: int | None) -> Instant | None:
-    return None if ms is None else Instant.of_ms(ms)
+    return item_of("Task", task)
 
 
 def _given(item: Item) -> str:

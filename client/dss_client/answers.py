@@ -1,15 +1,11 @@
-"""Answers of the daemon to what operators ask of groups: values, read from the wire.
+"""Answers of the daemon to what operators ask of groups.
 
-Invariant: frozen values; no wire message leaves this module.
+Invariant: frozen values, whose fields are those of the messages in `groups.proto`.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from dss_client.group_counts import Fates, fates_from_wire
-
-if TYPE_CHECKING:
-    from dss_api.v1 import groups_pb2
+from dss_client.group_counts import Fates
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,73 +119,3 @@ class StreamSums:
     def appended(self) -> int:
         """Offsets since the group began."""
         return self.end - self.began
-
-
-def sums_from_wire(sums: "groups_pb2.StreamSums") -> StreamSums:
-    """The sums of one stream."""
-    found = sums.scanned
-    return StreamSums(
-        sums.stream,
-        sums.began,
-        sums.end,
-        fates_from_wire(sums.fates),
-        sums.out,
-        sums.waiting,
-        sums.gone,
-        sums.uncounted,
-        sums.problem,
-        ScanFound(found.matching, found.filtered, found.missing)
-        if sums.HasField("scanned")
-        else None,
-    )
-
-
-def stuck_from_wire(reply: "groups_pb2.StuckReply") -> tuple[Stuck, ...]:
-    """The answer to `Groups.stuck`."""
-    return tuple(
-        Stuck(
-            each.group,
-            each.stream,
-            reason_from_wire(each.reason),
-            each.lag,
-            each.still_ms if each.HasField("still_ms") else None,
-        )
-        for each in reply.stuck
-    )
-
-
-def why_from_wire(reply: "groups_pb2.WhyReply") -> WhyAnswer:
-    """The answer to `Groups.why`."""
-    return WhyAnswer(
-        tuple(_record(each) for each in reply.records),
-        tuple(Looked(each.stream, each.start, each.end, each.to) for each in reply.looked),
-        reply.next_command,
-    )
-
-
-def reason_from_wire(reason: "groups_pb2.Reason") -> Reason:
-    """A reason."""
-    return Reason(
-        reason.code,
-        reason.sentence,
-        reason.command,
-        reason.client_id,
-        reason.since_ms if reason.HasField("since_ms") else None,
-        reason.until_ms if reason.HasField("until_ms") else None,
-        reason.attempt,
-        reason.blocked_by if reason.HasField("blocked_by") else None,
-    )
-
-
-def _record(record: "groups_pb2.RecordStanding") -> RecordStanding:
-    return RecordStanding(
-        record.stream,
-        record.offset,
-        reason_from_wire(record.reason),
-        record.subject if record.HasField("subject") else None,
-        record.key if record.HasField("key") else None,
-        record.appended_at_us if record.HasField("appended_at_us") else None,
-        record.floor,
-        record.end,
-        record.ahead,
-    )

@@ -6,6 +6,8 @@ Invariant: frozen values out; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded
+
 if TYPE_CHECKING:
     from dss_client._connection import Connection
 
@@ -129,55 +131,7 @@ class Daemon:
 
         request = daemon_pb2.DaemonStatusRequest()
         reply = await self._connection.ask(self._connection.daemon.Status, request)
-        return DaemonStatus(
-            version=reply.version,
-            pid=reply.pid,
-            started_at_ms=reply.started_at_ms,
-            data_dir=reply.data_dir,
-            listening=tuple(reply.listening),
-            state=reply.state,
-            state_reason=reply.state_reason,
-            topics=reply.topics,
-            streams=reply.streams,
-            groups=reply.groups,
-            sessions=reply.sessions,
-            sessions_waiting=reply.sessions_waiting,
-            log_bytes=reply.log_bytes,
-            disk_free_bytes=reply.disk_free_bytes,
-            sqlite_version=reply.sqlite_version,
-            boot_id=reply.boot_id,
-            quarantined=tuple(Quarantined(each.file, each.reason) for each in reply.quarantined),
-            unread_records_gone=reply.unread_records_gone,
-            unread_losses=tuple(
-                UnreadLoss(
-                    each.topic, each.group, each.filter, each.records, each.exact, each.last_at_ms
-                )
-                for each in reply.unread_losses
-            ),
-            errors_in_a_day=reply.errors_in_a_day,
-            operators_socket=reply.operators_socket,
-            held=Held(
-                reply.held.connections,
-                reply.held.connections_max,
-                reply.held.calls,
-                reply.held.calls_max,
-                reply.held.delivery_bytes,
-                reply.held.delivery_bytes_max,
-            ),
-            peers=tuple(
-                PeerHeld(
-                    each.peer, each.connections, each.calls, each.sessions, each.delivery_bytes
-                )
-                for each in reply.peers
-            ),
-            now_us=reply.now_us,
-            disk_size_bytes=reply.disk_size_bytes,
-            open_files=reply.open_files,
-            open_files_max=reply.open_files_max,
-            sessions_max=reply.sessions_max,
-            producers=reply.producers,
-            producers_max=reply.producers_max,
-            before=reply.before or "unknown",
-            before_ended_at_ms=reply.before_ended_at_ms or None,
-            before_reason=reply.before_reason,
+        ended_at_ms = reply.before_ended_at_ms or None
+        return decoded(
+            reply, DaemonStatus, before=reply.before or "unknown", before_ended_at_ms=ended_at_ms
         )

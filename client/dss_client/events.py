@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded, number_of
 from dss_client._outage_log import Outage
 from dss_client._start_point import time_us
 from dss_core.errors import PASSING, IllegalArgument, Overloaded
@@ -101,7 +102,7 @@ class Events:
         found: list[Event] = []
         while True:
             reply = await self._page(request)
-            found += [event_from_wire(each) for each in reply.events]
+            found += [decoded(each, Event) for each in reply.events]
             if not reply.next_page_token:
                 return EventPage(tuple(found), reply.last_number)
             request.page_token = reply.next_page_token
@@ -111,12 +112,12 @@ class Events:
         request.latest, request.limit = True, min(max(1, count), _HIGHEST_LIMIT)
         reply = await self._page(request)
         last_number = reply.last_number
-        found = [event_from_wire(each) for each in reply.events]
+        found = [decoded(each, Event) for each in reply.events]
         while len(found) < count and reply.next_page_token:
             request.page_token = reply.next_page_token
             request.limit = min(count - len(found), _HIGHEST_LIMIT)
             reply = await self._page(request)
-            found[:0] = [event_from_wire(each) for each in reply.events]
+            found[:0] = [decoded(each, Event) for each in reply.events]
         return EventPage(tuple(found[max(0, len(found) - count) :]), last_number)
 
     async def watch(
@@ -187,43 +188,20 @@ class Events:
         call = self._connection.events.Watch(request)
         try:
             while (event := await self._connection.read_or_end(call)) is not None:
-                yield event_from_wire(event)
+                yield decoded(event, Event)
         except ConnectionLostError as lost:
             raise lost.reason from lost
         finally:
             call.cancel()
 
 
-def event_from_wire(event: "events_pb2.Event") -> Event:
-    """An event as values of our own."""
+def _severity(word: str) -> "events_pb2.EventSeverity.ValueType":
     from dss_api.v1 import events_pb2
 
-    severity = events_pb2.EventSeverity.Name(event.severity)
-    return Event(
-        number=event.number,
-        at_ms=event.at_ms,
-        code=event.code,
-        severity=severity.removeprefix("EVENT_SEVERITY_").lower(),
-        subject=event.subject,
-        sentence=event.sentence,
-        fields=dict(sorted(event.fields.items())),
-        times=event.times,
-        last_at_ms=event.last_at_ms,
+    number: events_pb2.EventSeverity.ValueType = number_of(
+        events_pb2.EventSeverity.DESCRIPTOR, "severity", word
     )
-
-
-def _severity(name: str) -> "events_pb2.EventSeverity.ValueType":
-    from dss_api.v1 import events_pb2
-
-    severities = {
-        "info": events_pb2.EVENT_SEVERITY_INFO,
-        "warning": events_pb2.EVENT_SEVERITY_WARNING,
-        "error": events_pb2.EVENT_SEVERITY_ERROR,
-    }
-    if name not in severities:
-        rule = f"it is one of {', '.join(severities)}"
-        raise IllegalArgument(argument=f"severity {name}", rule=rule)
-    return severities[name]
+    return number
 
 
 def _since_ms(since: str | datetime | None) -> int | None:

@@ -5,10 +5,6 @@ operators ask, because every list of groups needs it and nothing of them.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dss_api.v1 import groups_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +29,3 @@ class Fates:
     """Confirmed unreadable, and passed over."""
     moved: int
     """Operators passed over so many more than they reopened; may be negative."""
-
-
-def rates_from_wire(rates: "groups_pb2.Rates") -> Rates:
-    """Rates."""
-    return Rates(rates.minute, rates.five_minutes)
-
-
-def fates_from_wire(fates: "groups_pb2.Fates") -> Fates:
-    """Counts by kind."""
-    return Fates(fates.acked, fates.filtered, fates.lost, fates.damaged, fates.moved)

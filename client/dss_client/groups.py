@@ -5,17 +5,16 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded, number_of
 from dss_client._start_point import Start, start_to_wire
-from dss_client.group_counts import Fates, Rates, fates_from_wire, rates_from_wire
+from dss_client.group_counts import Fates, Rates
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
 from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress, Ranges
 
 if TYPE_CHECKING:
-    from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
     from dss_client.answers import StreamSums, Stuck, WhyAnswer
     from dss_client.offsets import GroupOffsets
@@ -162,11 +161,11 @@ class Groups:
             start=start_to_wire(start),
             if_not_exists=if_not_exists,
             ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
-            protocol=_protocol(protocol),
-            on_damage=on_damage_to_wire(on_damage),
+            protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
+            on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
         )
         reply = await self._connection.change(self._connection.groups.Create, request)
-        return group_from_wire(reply)
+        return decoded(reply, Group)
 
     async def list(
         self, *, all: bool = False, filter: str = "", sort: str = ""
@@ -190,7 +189,7 @@ class Groups:
         found: list[Group] = []
         while True:
             reply = await self._connection.ask(self._connection.groups.List, request)
-            found += (group_from_wire(group) for group in reply.groups)
+            found += (decoded(group, Group) for group in reply.groups)
             request.page_token = reply.next_page_token
             if not request.page_token:
                 return tuple(found)
@@ -206,11 +205,7 @@ class Groups:
 
         request = groups_pb2.DescribeGroupRequest(group=group)
         reply = await self._connection.ask(self._connection.groups.Describe, request)
-        return GroupDescription(
-            group=group_from_wire(reply.group),
-            grants=tuple(_grant(grant) for grant in reply.grants),
-            borrowers=tuple(_borrower(borrower) for borrower in reply.borrowers),
-        )
+        return decoded(reply, GroupDescription)
 
     async def offsets(self, group: str, *, streams: Sequence[str] = ()) -> "GroupOffsets":
         """Where a group stands, for `ImportOffsets` into another group or daemon.
@@ -224,11 +219,11 @@ class Groups:
             StreamNotRead: the group does not read one of the streams.
         """
         from dss_api.v1 import groups_pb2
-        from dss_client.offsets import GroupOffsets, offsets_from_wire
+        from dss_client.offsets import GroupOffsets
 
         request = groups_pb2.GroupOffsetsRequest(group=group, streams=streams)
         reply = await self._connection.ask(self._connection.groups.Offsets, request)
-        return GroupOffsets(reply.group, tuple(offsets_from_wire(each) for each in reply.streams))
+        return decoded(reply, GroupOffsets)
 
     async def why(
         self,
@@ -256,7 +251,7 @@ class Groups:
             IllegalArgument: neither a stream and an offset nor a key was named.
         """
         from dss_api.v1 import groups_pb2
-        from dss_client.answers import why_from_wire
+        from dss_client.answers import WhyAnswer
 
         if offset is not None and not 0 <= offset < 1 << 64:
             raise IllegalArgument(argument=f"offset {offset}", rule="it counts from 0, in 64 bits")
@@ -264,7 +259,7 @@ class Groups:
             group=group, stream=stream, offset=offset, key=key, topic=topic
         )
         reply = await self._connection.ask(self._connection.groups.Why, request)
-        return why_from_wire(reply)
+        return decoded(reply, WhyAnswer)
 
     async def stuck(
         self, group: str | None = None, *, after: float | None = None
@@ -280,13 +275,13 @@ class Groups:
             GroupNotFound, GroupAmbiguous: there is none, or several have the name.
         """
         from dss_api.v1 import groups_pb2
-        from dss_client.answers import stuck_from_wire
+        from dss_client.answers import Stuck
 
         request = groups_pb2.StuckRequest(
             group=group or "", after_ms=None if after is None else round(after * 1_000)
         )
         reply = await self._connection.ask(self._connection.groups.Stuck, request)
-        return stuck_from_wire(reply)
+        return tuple(decoded(each, Stuck) for each in reply.stuck)
 
     async def verify(
         self,
@@ -312,7 +307,7 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
         from dss_client._connection import ConnectionLostError
-        from dss_client.answers import sums_from_wire
+        from dss_client.answers import StreamSums
 
         request = groups_pb2.VerifyRequest(group=group, streams=streams, scan=scan)
 
@@ -323,7 +318,7 @@ class Groups:
             try:
                 while (reply := await self._connection.read_or_end(call)) is not None:
                     if reply.HasField("sums"):
-                        found.append(sums_from_wire(reply.sums))
+                        found.append(decoded(reply.sums, StreamSums))
                     elif progress is not None:
                         progress(reply.progress.done, reply.progress.of)
             except ConnectionLostError as lost:
@@ -365,133 +360,4 @@ class Grants:
 
         request = groups_pb2.ListGrantsRequest(group=group or "")
         reply = await self._connection.ask(self._connection.grants.List, request)
-        return tuple(_grant(grant) for grant in reply.grants)
-
-
-def _protocol(name: str | None) -> "groups_pb2.GroupProtocol.ValueType":
-    from dss_api.v1 import groups_pb2
-
-    protocols = {
-        None: groups_pb2.GROUP_PROTOCOL_UNSPECIFIED,
-        "borrow": groups_pb2.GROUP_PROTOCOL_BORROW,
-        "lease": groups_pb2.GROUP_PROTOCOL_LEASE,
-    }
-    if name not in protocols:
-        raise IllegalArgument(argument=f"protocol {name}", rule="it is borrow or lease")
-    return protocols[name]
-
-
-def on_damage_to_wire(name: str | None) -> "groups_pb2.OnDamage.ValueType":
-    """What is to become of damaged records; the daemon decides where none is given.
-
-    Raises:
-        IllegalArgument: there is no such choice.
-    """
-    from dss_api.v1 import groups_pb2
-
-    choices = {
-        None: groups_pb2.ON_DAMAGE_UNSPECIFIED,
-        "pass": groups_pb2.ON_DAMAGE_PASS,
-        "stall": groups_pb2.ON_DAMAGE_STALL,
-    }
-    if name not in choices:
-        raise IllegalArgument(argument=f"on_damage {name}", rule="it is pass or stall")
-    return choices[name]
-
-
-# A watch decodes thousands of groups a second: the words of an enum are looked up once.
-
-
-@cache
-def on_damage_from_wire(choice: "groups_pb2.OnDamage.ValueType") -> str:
-    """What becomes of damaged records, as the word for it."""
-    from dss_api.v1 import groups_pb2
-
-    return groups_pb2.OnDamage.Name(choice).removeprefix("ON_DAMAGE_").lower()
-
-
-@cache
-def _kind_from_wire(kind: "groups_pb2.GroupKind.ValueType") -> str:
-    from dss_api.v1 import groups_pb2
-
-    return groups_pb2.GroupKind.Name(kind).removeprefix("GROUP_KIND_").lower()
-
-
-@cache
-def _protocol_from_wire(protocol: "groups_pb2.GroupProtocol.ValueType") -> str:
-    from dss_api.v1 import groups_pb2
-
-    return groups_pb2.GroupProtocol.Name(protocol).removeprefix("GROUP_PROTOCOL_").lower()
-
-
-def group_from_wire(group: "groups_pb2.Group") -> Group:
-    """A group as a value of our own."""
-    return Group(
-        group_id=group.group_id,
-        name=group.name,
-        filter=group.filter,
-        kind=_kind_from_wire(group.kind),
-        start=group.start,
-        created_at_ms=group.created_at_ms,
-        state=group.state,
-        state_reason=group.state_reason,
-        borrowers=group.borrowers,
-        standby=group.standby,
-        streams=group.streams,
-        lag=group.lag,
-        lag_exact=group.lag_exact,
-        oldest_unacked_us=(
-            group.oldest_unacked_us if group.HasField("oldest_unacked_us") else None
-        ),
-        leader_epoch=group.leader_epoch,
-        ack_wait_ms=group.ack_wait_ms,
-        protocol=_protocol_from_wire(group.protocol),
-        on_damage=on_damage_from_wire(group.on_damage),
-        fates=fates_from_wire(group.fates),
-        revision=group.revision,
-        paused=group.paused,
-        paused_until_ms=group.paused_until_ms if group.HasField("paused_until_ms") else None,
-        arrivals=rates_from_wire(group.arrivals),
-        acks=rates_from_wire(group.acks),
-        drain_ms=group.drain_ms if group.HasField("drain_ms") else None,
-        leader_since_ms=group.leader_since_ms if group.HasField("leader_since_ms") else None,
-    )
-
-
-def _borrower(borrower: "groups_pb2.Borrower") -> Borrower:
-    return Borrower(
-        borrower_id=borrower.borrower_id.hex(),
-        client_id=borrower.client_id,
-        streams=borrower.streams,
-        standby=borrower.standby,
-        connected_at_ms=borrower.connected_at_ms,
-        lag=borrower.lag,
-        acks=rates_from_wire(borrower.acks),
-    )
-
-
-def _grant(grant: "groups_pb2.Grant") -> Grant:
-    from dss_client.offsets import progress_from_wire, ranges_from_wire
-
-    return Grant(
-        group=grant.group,
-        filter=grant.filter,
-        stream=grant.stream,
-        state=grant.state,
-        client_id=grant.client_id,
-        grant_epoch=grant.grant_epoch,
-        progress=progress_from_wire(grant.progress),
-        end=grant.end,
-        lag=grant.lag,
-        lag_exact=grant.lag_exact,
-        oldest_unacked_us=(
-            grant.oldest_unacked_us if grant.HasField("oldest_unacked_us") else None
-        ),
-        state_age_ms=grant.state_age_ms,
-        stall=grant.stall,
-        fates=fates_from_wire(grant.fates),
-        damaged=ranges_from_wire(grant.damaged),
-        pinned_to=grant.pinned_to,
-        arrivals=rates_from_wire(grant.arrivals),
-        acks=rates_from_wire(grant.acks),
-    )
+        return tuple(decoded(grant, Grant) for grant in reply.grants)

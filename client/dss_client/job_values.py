@@ -3,30 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from dss_core.changes import JobInput, SourceRange
 from dss_core.routing import Router
 from dss_core.staged import StagedFor
 
-
-@dataclass(frozen=True, slots=True)
-class SourceRange:
-    """A part of a stream that a job reads."""
-
-    stream: str
-    storage_topic_id: int
-    partition: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class JobInput:
-    """What a planner says that a chunk is, where no topic is read."""
-
-    text: str
-    records: int = 0
-    """At most."""
-    bytes: int = 0
-    """About."""
+__all__ = [
+    "ChunkResult", "Granted", "Job", "JobChunk", "JobInput", "JobTarget", "SourceRange",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from dss_api.values import decoded
 from dss_client._patience import Patience
-from dss_client.job_values import ChunkResult, Granted, Job, JobChunk, JobTarget, SourceRange
+from dss_client.job_values import ChunkResult, Granted, Job, JobChunk
 from dss_client.limits import (
     AWAY_REST_S,
     CALL_TIMEOUT_S,
@@ -27,7 +28,6 @@ from dss_client.limits import (
     JOB_RENEWALS_A_LEASE,
 )
 from dss_core.errors import PASSING, JobNotDone, JobNotInState, OutcomeUnknown
-from dss_core.routing import Router
 from dss_core.staged import StagedFile
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Jobs:
         from dss_api.v1 import jobs_pb2
 
         reply = await self._connection.ask(self._connection.jobs.List, jobs_pb2.ListJobsRequest())
-        return [job_from_wire(each) for each in reply.jobs]
+        return [decoded(each, Job) for each in reply.jobs]
 
     async def get(self, job: str) -> Job:
         """One job, by its name or number.
@@ -68,7 +68,7 @@ class Jobs:
         reply = await self._connection.ask(
             self._connection.jobs.Get, jobs_pb2.GetJobRequest(job=job)
         )
-        return job_from_wire(reply)
+        return decoded(reply, Job)
 
     async def chunks(self, job: str, *, after: int | None = None) -> AsyncGenerator[JobChunk, None]:
         """The manifest of a job, in order; with ``after``, what comes behind that number.
@@ -258,7 +258,7 @@ class Lease:
         told = reason.encode(errors="replace")[:GIVE_UP_REASON_BYTES_MAX].decode(errors="ignore")
         request = jobs_pb2.GiveUpJobRequest(job=str(self.job.job_id), epoch=self.epoch, reason=told)
         call = self._connection.jobs.GiveUp(request, timeout=CALL_TIMEOUT_S)
-        self.job = job_from_wire(await self._connection.answer(call))
+        self.job = decoded(await self._connection.answer(call), Job)
 
     async def renew_again_and_again(self) -> None:
         """Keep the lease until the daemon refuses it; then `lost` says why."""
@@ -288,43 +288,9 @@ class Lease:
             job=str(self.job.job_id), epoch=self.epoch, said=self.said
         )
         call = self._connection.jobs.Renew(request, timeout=CALL_TIMEOUT_S)
-        self.job = job_from_wire(await self._connection.answer(call))
+        self.job = decoded(await self._connection.answer(call), Job)
         self._heard_s = asyncio.get_running_loop().time()
         return self.job
-
-
-_STATES = ("", "active", PAUSED, "done", "failed", "cancelled")
-_ROUTERS = {0: Router.BLOCK, 1: Router.BLOCK, 2: Router.RANGE}
-
-
-def job_from_wire(message: "jobs_pb2.Job") -> Job:
-    """A job as it stands."""
-    return Job(
-        job_id=message.job_id,
-        name=message.name,
-        kind=message.kind,
-        engine=message.engine,
-        state=_STATES[message.state] if message.state < len(_STATES) else "",
-        source=message.source,
-        target=message.target,
-        filter=message.filter,
-        hops_max=message.hops_max,
-        params=message.params,
-        rate_bytes_s=message.rate_bytes_s,
-        chunks=message.chunks,
-        published=message.published,
-        records=message.records,
-        bytes=message.bytes,
-        epoch=message.epoch,
-        driver=message.driver,
-        driver_lives=message.driver_lives,
-        said=message.said,
-        said_at_ms=message.said_at_ms if message.HasField("said_at_ms") else None,
-        created_at_ms=message.created_at_ms,
-        ended_at_ms=message.ended_at_ms if message.HasField("ended_at_ms") else None,
-        failure=message.failure,
-        revision=message.revision,
-    )
 
 
 async def _page(connection: "Connection", job: str, after: int | None) -> Sequence[JobChunk]:
@@ -341,41 +307,14 @@ async def _page(connection: "Connection", job: str, after: int | None) -> Sequen
 
 
 def _chunk(message: "jobs_pb2.Chunk") -> JobChunk:
-    return JobChunk(
-        number=message.chunk,
-        ranges=tuple(source_range_from_wire(each) for each in message.ranges),
-        input=message.input,
-        records_planned=message.records_planned,
-        bytes_planned=message.bytes_planned,
-        result=_result(message.result) if message.HasField("result") else None,
-        published_at_ms=message.published_at_ms if message.HasField("published_at_ms") else None,
-    )
-
-
-def source_range_from_wire(message: "jobs_pb2.SourceRange") -> SourceRange:
-    """A part of a stream that is read."""
-    return SourceRange(
-        message.stream, message.storage_topic_id, message.partition, message.start, message.end
-    )
+    result = _result(message.result) if message.HasField("result") else None
+    return decoded(message, JobChunk, result=result)
 
 
 def _result(message: "jobs_pb2.ChunkResult") -> ChunkResult:
     ranges = {each.partition: (each.start, each.end) for each in message.ranges}
-    return ChunkResult(
-        ranges, message.records, message.bytes, message.append_time_us, message.output
-    )
+    return decoded(message, ChunkResult, ranges=ranges)
 
 
 def _granted(message: "jobs_pb2.JobLease") -> Granted:
-    target = None
-    if message.HasField("target"):
-        wire = message.target
-        target = JobTarget(
-            topic=wire.topic,
-            storage_topic_id=wire.storage_topic_id,
-            partitions=wire.partitions,
-            factor=wire.factor,
-            router=_ROUTERS[wire.router],
-            patterns=tuple(wire.patterns),
-        )
-    return Granted(job_from_wire(message.job), message.lease_ms, Path(message.staging), target)
+    return decoded(message, Granted, staging=Path(message.staging))

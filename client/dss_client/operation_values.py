@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_client.changes import Change, StreamMove
-from dss_client.offsets import progress_from_wire
 from dss_core.progress import Progress
 
 if TYPE_CHECKING:
@@ -117,72 +116,7 @@ class Operation:
 
 def plan_from_wire(plan: "operations_pb2.OperationPlan") -> OperationPlan:
     """A plan as a value of our own."""
-    from dss_client._changes_on_wire import change_from_wire, moves_from_wire
+    from dss_api.values import decoded
+    from dss_client._changes_on_wire import change_from_wire
 
-    return OperationPlan(
-        change=change_from_wire(plan.change),
-        kind=plan.kind,
-        subject=plan.subject,
-        revision=plan.revision,
-        summary=plan.summary,
-        streams=tuple(
-            StreamPlan(
-                each.stream,
-                each.floor,
-                each.target,
-                each.again,
-                each.passed,
-                each.exact,
-                each.clamped,
-                each.client_id,
-            )
-            for each in plan.streams
-        ),
-        moves=moves_from_wire(plan.moves),
-        effects=tuple(plan.effects),
-        members=tuple(plan.members),
-        undoable=plan.undoable,
-        not_undoable_because=plan.not_undoable_because,
-        undoable_until_ms=plan.undoable_until_ms if plan.HasField("undoable_until_ms") else None,
-        nothing_to_do=plan.nothing_to_do,
-        planned_at_ms=plan.planned_at_ms,
-    )
-
-
-def operation_from_wire(operation: "operations_pb2.Operation") -> Operation:
-    """An operation as a value of our own."""
-    return Operation(
-        number=operation.number,
-        operation_id=operation.operation_id,
-        kind=operation.kind,
-        subject=operation.subject,
-        state=operation.state,
-        summary=operation.summary,
-        reason=operation.reason,
-        principal=operation.principal,
-        origin=operation.origin,
-        applied_at_ms=operation.applied_at_ms,
-        ended_at_ms=operation.ended_at_ms if operation.HasField("ended_at_ms") else None,
-        revision=operation.revision,
-        change=operation.change,
-        before=operation.before,
-        after=operation.after,
-        failure=operation.failure,
-        undoes=operation.undoes,
-        undone_by=operation.undone_by,
-        undoable=operation.undoable,
-        not_undoable_because=operation.not_undoable_because,
-        streams_done=operation.streams_done,
-        streams_waiting=operation.streams_waiting,
-        streams=tuple(_operated_stream(each) for each in operation.streams),
-    )
-
-
-def _operated_stream(stream: "operations_pb2.OperatedStream") -> OperatedStream:
-    return OperatedStream(
-        stream=stream.stream,
-        done=stream.done,
-        before=progress_from_wire(stream.before) if stream.HasField("before") else None,
-        after=progress_from_wire(stream.after) if stream.HasField("after") else None,
-        client_id=stream.client_id,
-    )
+    return decoded(plan, OperationPlan, change=change_from_wire(plan.change))

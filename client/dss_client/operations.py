@@ -11,13 +11,13 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded
 from dss_client._outage_log import Outage
 from dss_client.changes import Change, MoveCursors, Target, Undo
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_client.operation_values import (
     Operation,
     OperationPlan,
-    operation_from_wire,
     plan_from_wire,
 )
 from dss_core.errors import PASSING, OutcomeUnknown, Overloaded
@@ -87,7 +87,7 @@ class Operations:
             reason=reason,
             operation_id=operation_id or str(uuid.uuid4()),
         )
-        return operation_from_wire(await self._applied(request))
+        return decoded(await self._applied(request), Operation)
 
     async def _applied(self, request: "operations_pb2.ApplyRequest") -> "operations_pb2.Operation":
         """Call, and call again where nobody knows whether the first call arrived."""
@@ -158,7 +158,7 @@ class Operations:
 
         request = operations_pb2.GetOperationRequest(number=number)
         reply = await self._connection.ask(self._connection.operations.Get, request)
-        return operation_from_wire(reply)
+        return decoded(reply, Operation)
 
     async def list(
         self, *, subject: str = "", state: str = "", latest: int | None = None
@@ -200,7 +200,7 @@ class Operations:
             reply = await self._connection.ask(self._connection.operations.List, request)
             if not reply.operations:
                 return
-            yield [operation_from_wire(each) for each in reply.operations]
+            yield [decoded(each, Operation) for each in reply.operations]
             request.before_number = reply.operations[-1].number
 
     async def watch(self, number: int) -> AsyncGenerator[Operation, None]:
@@ -255,7 +255,7 @@ class Operations:
 
         request = operations_pb2.CancelOperationRequest(number=number, reason=reason)
         reply = await self._connection.change(self._connection.operations.Cancel, request)
-        return operation_from_wire(reply)
+        return decoded(reply, Operation)
 
     async def _watched(self, number: int) -> AsyncGenerator[Operation, None]:
         """The states of one call.
@@ -270,7 +270,7 @@ class Operations:
         call = self._connection.operations.Watch(request)
         try:
             while (operation := await self._connection.read_or_end(call)) is not None:
-                yield operation_from_wire(operation)
+                yield decoded(operation, Operation)
         except ConnectionLostError as lost:
             raise lost.reason from lost
         finally:

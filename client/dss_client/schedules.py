@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded
+
 if TYPE_CHECKING:
-    from dss_api.v1 import schedules_pb2
     from dss_client._connection import Connection
 
 
@@ -121,7 +122,7 @@ class Schedules:
 
         request = schedules_pb2.ListSchedulesRequest()
         reply = await self._connection.ask(self._connection.schedules.List, request)
-        return tuple(map(schedule_from_wire, reply.schedules))
+        return tuple(decoded(each, Schedule) for each in reply.schedules)
 
     async def describe(self, name: str) -> ScheduleDescription:
         """One schedule, when it is due, and its runs.
@@ -133,11 +134,7 @@ class Schedules:
 
         request = schedules_pb2.DescribeScheduleRequest(name=name)
         reply = await self._connection.ask(self._connection.schedules.Describe, request)
-        return ScheduleDescription(
-            schedule_from_wire(reply.schedule),
-            tuple(reply.next_ms),
-            tuple(map(run_from_wire, reply.runs)),
-        )
+        return decoded(reply, ScheduleDescription)
 
     async def preview(
         self, name: str = "", *, cron: str = "", time_zone: str = "", count: int = 5
@@ -153,7 +150,7 @@ class Schedules:
             name=name, cron=cron, time_zone=time_zone, count=count
         )
         reply = await self._connection.ask(self._connection.schedules.Preview, request)
-        return tuple(DueTime(each.at_ms, each.local, each.delay_ms) for each in reply.times)
+        return tuple(decoded(each, DueTime) for each in reply.times)
 
     async def trigger(self, name: str, *, reason: str = "") -> ScheduleRun:
         """Run it now, whether it is paused or not; returns once the run has its operation.
@@ -166,7 +163,7 @@ class Schedules:
 
         request = schedules_pb2.TriggerScheduleRequest(name=name, reason=reason)
         reply = await self._connection.change(self._connection.schedules.Trigger, request)
-        return run_from_wire(reply)
+        return decoded(reply, ScheduleRun)
 
     async def tasks(self) -> tuple[Task, ...]:
         """What the daemon can do by the clock, by name."""
@@ -174,57 +171,4 @@ class Schedules:
 
         request = schedules_pb2.ListTasksRequest()
         reply = await self._connection.ask(self._connection.schedules.Tasks, request)
-        return tuple(
-            Task(
-                task.name,
-                task.meaning,
-                task.alone,
-                tuple(
-                    TaskArgument(each.name, each.meaning, each.default_value)
-                    for each in task.arguments
-                ),
-            )
-            for task in reply.tasks
-        )
-
-
-def schedule_from_wire(schedule: "schedules_pb2.Schedule") -> Schedule:
-    """A schedule as a value of our own."""
-    return Schedule(
-        name=schedule.name,
-        task=schedule.task,
-        arguments=dict(schedule.arguments),
-        cron=schedule.cron,
-        time_zone=schedule.time_zone,
-        jitter_ms=schedule.jitter_ms,
-        overlap=schedule.overlap,
-        catch_up_ms=schedule.catch_up_ms,
-        timeout_ms=schedule.timeout_ms,
-        retries=schedule.retries,
-        backoff_ms=schedule.backoff_ms,
-        paused=schedule.paused,
-        created_at_ms=schedule.created_at_ms,
-        revision=schedule.revision,
-        state=schedule.state,
-        next_at_ms=schedule.next_at_ms if schedule.HasField("next_at_ms") else None,
-        unended=tuple(map(run_from_wire, schedule.unended)),
-        last=run_from_wire(schedule.last) if schedule.HasField("last") else None,
-    )
-
-
-def run_from_wire(run: "schedules_pb2.ScheduleRun") -> ScheduleRun:
-    """A run as a value of our own."""
-    return ScheduleRun(
-        run=run.run,
-        due_at_ms=run.due_at_ms,
-        cause=run.cause,
-        state=run.state,
-        attempt=run.attempt,
-        started_at_ms=run.started_at_ms if run.HasField("started_at_ms") else None,
-        ended_at_ms=run.ended_at_ms if run.HasField("ended_at_ms") else None,
-        retry_at_ms=run.retry_at_ms if run.HasField("retry_at_ms") else None,
-        operation=run.operation,
-        output=run.output,
-        failure=run.failure,
-        count=run.count,
-    )
+        return tuple(decoded(task, Task) for task in reply.tasks)

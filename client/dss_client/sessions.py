@@ -6,6 +6,8 @@ Invariant: frozen values out; no wire message leaves this module.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded
+
 if TYPE_CHECKING:
     from dss_api.v1 import sessions_pb2
     from dss_client._connection import Connection
@@ -52,13 +54,5 @@ class Sessions:
 
 def session_from_wire(session: "sessions_pb2.SessionSummary") -> SessionSummary:
     """A session as a value of our own."""
-    return SessionSummary(
-        client_id=session.client_id,
-        state="connected" if session.connected else "detached",
-        since_ms=session.since_ms,
-        expiry_s=session.expiry_s,
-        subscriptions=session.subscriptions,
-        private_subscriptions=session.private_subscriptions,
-        principal=session.principal,
-        peer=session.peer,
-    )
+    state = "connected" if session.connected else "detached"
+    return decoded(session, SessionSummary, state=state)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dss_api.values import decoded, number_of
 from dss_client._start_point import time_us
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
-    from dss_api.v1 import topics_pb2
     from dss_client._connection import Connection
 
 
@@ -132,15 +132,15 @@ class Topics:
             name=name,
             partitions=_count(partitions, "partitions"),
             factor=factor if factor is None else _count(factor, "factor"),
-            router=_router(router),
+            router=number_of(topics_pb2.Router.DESCRIPTOR, "router", router),
             patterns=patterns,
-            durability=_durability(durability),
+            durability=number_of(topics_pb2.Durability.DESCRIPTOR, "durability", durability),
             retention_ms=retention_ms,
             retention_bytes=retention_bytes,
             if_not_exists=if_not_exists,
         )
         reply = await self._connection.change(self._connection.topics.Create, request)
-        return topic_from_wire(reply)
+        return decoded(reply, Topic)
 
     async def list(self) -> tuple[TopicSummary, ...]:
         """Every topic, by name."""
@@ -149,10 +149,7 @@ class Topics:
         reply = await self._connection.ask(
             self._connection.topics.List, topics_pb2.ListTopicsRequest()
         )
-        return tuple(
-            TopicSummary(topic_from_wire(summary.topic), summary.records, summary.bytes)
-            for summary in reply.topics
-        )
+        return tuple(decoded(summary, TopicSummary) for summary in reply.topics)
 
     async def describe(self, name: str) -> Topic:
         """One topic with the bounds of its streams.
@@ -164,7 +161,7 @@ class Topics:
 
         request = topics_pb2.DescribeTopicRequest(name=name)
         reply = await self._connection.ask(self._connection.topics.Describe, request)
-        return topic_from_wire(reply)
+        return decoded(reply, Topic)
 
     async def locate(
         self,
@@ -190,17 +187,7 @@ class Topics:
             end_us=None if end is None else time_us(end),
         )
         reply = await self._connection.ask(self._connection.topics.Locate, request)
-        return tuple(
-            LocatedRange(
-                each.stream,
-                each.storage_topic_id,
-                each.partition,
-                each.start,
-                each.end,
-                each.bytes,
-            )
-            for each in reply.ranges
-        )
+        return tuple(decoded(each, LocatedRange) for each in reply.ranges)
 
     async def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
         """Remove a topic with all that it keeps; tells whether there was one.
@@ -216,62 +203,7 @@ class Topics:
         return reply.removed
 
 
-def topic_from_wire(topic: "topics_pb2.Topic") -> Topic:
-    """A topic as values of our own."""
-    from dss_api.v1 import topics_pb2
-
-    return Topic(
-        topic_id=topic.topic_id,
-        name=topic.name,
-        patterns=tuple(topic.patterns),
-        router=topics_pb2.Router.Name(topic.router).removeprefix("ROUTER_").lower(),
-        durability=topics_pb2.Durability.Name(topic.durability).removeprefix("DURABILITY_").lower(),
-        topic_epoch=topic.topic_epoch,
-        produce_ordinal=topic.produce_ordinal,
-        storage_topics=tuple(_storage_topic(storage) for storage in topic.storage_topics),
-        retention_ms=topic.retention_ms if topic.HasField("retention_ms") else None,
-        retention_bytes=topic.retention_bytes if topic.HasField("retention_bytes") else None,
-        created_at_ms=topic.created_at_ms,
-        revision=topic.revision,
-        producers_begin_us=topic.producers_begin_us,
-    )
-
-
-def _storage_topic(storage: "topics_pb2.StorageTopic") -> StorageTopic:
-    return StorageTopic(
-        storage_topic_id=storage.storage_topic_id,
-        ordinal=storage.ordinal,
-        partitions=storage.partitions,
-        factor=storage.factor,
-        sealed=storage.sealed,
-        streams=tuple(
-            StreamBounds(bounds.partition, bounds.start, bounds.end, bounds.bytes, bounds.records)
-            for bounds in storage.streams
-        ),
-    )
-
-
 def _count(number: int, argument: str) -> int:
     if not 0 < number < 1 << 31:
         raise IllegalArgument(argument=f"{argument} {number}", rule="it is a count from 1")
     return number
-
-
-def _router(name: str) -> "topics_pb2.Router.ValueType":
-    from dss_api.v1 import topics_pb2
-
-    routers = {"block": topics_pb2.ROUTER_BLOCK, "range": topics_pb2.ROUTER_RANGE}
-    if name not in routers:
-        raise IllegalArgument(argument=f"router {name}", rule=f"it is one of {', '.join(routers)}")
-    return routers[name]
-
-
-def _durability(name: str) -> "topics_pb2.Durability.ValueType":
-    from dss_api.v1 import topics_pb2
-
-    modes = {"sync": topics_pb2.DURABILITY_SYNC, "os": topics_pb2.DURABILITY_OS}
-    if name not in modes:
-        raise IllegalArgument(
-            argument=f"durability {name}", rule=f"it is one of {', '.join(modes)}"
-        )
-    return modes[name]

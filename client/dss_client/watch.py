@@ -11,14 +11,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from dss_api.values import decoded
 from dss_client._outage_log import Outage
-from dss_client.events import Event, event_from_wire
-from dss_client.groups import Group, group_from_wire
+from dss_client.events import Event
+from dss_client.groups import Group
 from dss_client.job_values import Job
-from dss_client.jobs import job_from_wire
 from dss_client.limits import WATCH_PIECE_ITEMS
-from dss_client.operation_values import Operation, operation_from_wire
-from dss_client.schedules import Schedule, schedule_from_wire
+from dss_client.operation_values import Operation
+from dss_client.schedules import Schedule
 from dss_client.sessions import SessionSummary, session_from_wire
 from dss_core.errors import PASSING, IllegalArgument, Overloaded, WatchTooOld
 
@@ -215,12 +215,12 @@ def _key(key: "watch_pb2.WatchedKey") -> WatchKey:
 def _item(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
     match item.WhichOneof("item"):
         case "group":
-            group = group_from_wire(item.group)
+            group = decoded(item.group, Group)
             return WatchKey("groups", f"{group.name}@{group.filter}", ""), group
         case "event":
-            return WatchKey("events", "", str(item.event.number)), event_from_wire(item.event)
+            return WatchKey("events", "", str(item.event.number)), decoded(item.event, Event)
         case "operation":
-            operation = operation_from_wire(item.operation)
+            operation = decoded(item.operation, Operation)
             return WatchKey("operations", "", str(operation.number)), operation
         case "session":
             session = session_from_wire(item.session)
@@ -233,53 +233,18 @@ def _item(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
 
 def _item_of_work(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
     if item.HasField("job"):
-        job = job_from_wire(item.job)
+        job = decoded(item.job, Job)
         return WatchKey("jobs", "", job.name), job
-    schedule = schedule_from_wire(item.schedule)
+    schedule = decoded(item.schedule, Schedule)
     return WatchKey("schedules", "", schedule.name), schedule
 
 
 def _item_of_group(item: "watch_pb2.WatchedItem") -> tuple[WatchKey, WatchedValue]:
     if item.HasField("member"):
-        member = _member(item.member)
+        member = decoded(item.member, WatchedMember)
         return WatchKey("members", member.group, member.borrower_id), member
     if item.HasField("grant"):
-        grant = _grant(item.grant)
+        grant = decoded(item.grant, WatchedGrant)
         return WatchKey("grants", grant.group, grant.stream), grant
-    lag = _lag(item.lag)
+    lag = decoded(item.lag, WatchedLag)
     return WatchKey("lags", lag.group, lag.stream), lag
-
-
-def _member(member: "watch_pb2.WatchedMember") -> WatchedMember:
-    return WatchedMember(
-        group=member.group,
-        borrower_id=member.borrower_id.hex(),
-        client_id=member.client_id,
-        streams=member.streams,
-        connected_at_ms=member.connected_at_ms,
-    )
-
-
-def _grant(grant: "watch_pb2.WatchedGrant") -> WatchedGrant:
-    return WatchedGrant(
-        group=grant.group,
-        stream=grant.stream,
-        state=grant.state,
-        client_id=grant.client_id,
-        grant_epoch=grant.grant_epoch,
-        since_ms=grant.since_ms if grant.HasField("since_ms") else None,
-        stall=grant.stall,
-        pinned_to=grant.pinned_to,
-    )
-
-
-def _lag(lag: "watch_pb2.WatchedLag") -> WatchedLag:
-    return WatchedLag(
-        group=lag.group,
-        stream=lag.stream,
-        floor=lag.floor,
-        end=lag.end,
-        lag=lag.lag,
-        lag_exact=lag.lag_exact,
-        oldest_unacked_us=lag.oldest_unacked_us if lag.HasField("oldest_unacked_us") else None,
-    )

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dss_core.changes import Rebalance
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.events.events import Events
 from dssd.events.selection import Selection
 from dssd.leaders.groups import Groups
 from dssd.log.segment_log import SegmentLog
-from dssd.operations.changes import Rebalance
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.questions.overviews import Overviews

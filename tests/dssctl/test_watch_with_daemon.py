@@ -10,8 +10,8 @@ from typing import IO, Any, Protocol
 import pytest
 
 from dss_api.v1 import groups_pb2
+from dss_api.values import decoded
 from dss_client import Group, WatchKey, WatchUpdate
-from dss_client.groups import group_from_wire
 from dssctl.commands.watch import CHANGE_KIND, _Rows
 from support.daemon_process import STOP_S_MAX
 from support.dssctl_call import Completed, environment
@@ -74,16 +74,15 @@ def test_what_cannot_be_watched_is_refused(daemon: Daemon) -> None:
 @pytest.fixture
 def group() -> Group:
     """A group as a client has it."""
-    return group_from_wire(
-        groups_pb2.Group(
-            name="g",
-            filter="orders/#",
-            state="idle",
-            kind=groups_pb2.GROUP_KIND_SHARED,
-            protocol=groups_pb2.GROUP_PROTOCOL_BORROW,
-            on_damage=groups_pb2.ON_DAMAGE_PASS,
-        )
+    message = groups_pb2.Group(
+        name="g",
+        filter="orders/#",
+        state="idle",
+        kind=groups_pb2.GROUP_KIND_SHARED,
+        protocol=groups_pb2.GROUP_PROTOCOL_BORROW,
+        on_damage=groups_pb2.ON_DAMAGE_PASS,
     )
+    return decoded(message, Group)
 
 
 def test_a_program_that_wants_names_gets_each_that_changed(group: Group) -> None:

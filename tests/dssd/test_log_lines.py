@@ -79,7 +79,7 @@ async def test_a_daemon_that_logs_json_writes_nothing_else() -> None:
     assert daemon.stderr is not None
     try:
         async with asyncio.timeout(START_S_MAX):
-            line = {"event": ""}
+            line: dict[str, Any] = {"event": ""}
             while line["event"] != "daemon.listening":
                 line = json.loads(await daemon.stderr.readline())
             daemon.terminate()

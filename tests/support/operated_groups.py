@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from dss_core.changes import Change
 from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S, Member, Plant
 from dssd.machines.messages import (
@@ -14,7 +15,6 @@ from dssd.machines.messages import (
     StreamReport,
     UpdateProgress,
 )
-from dssd.operations.changes import Change
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import KindTable

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from dss_core.changes import CreateSchedule, Rebalance
 from dss_core.errors import TaskFailed
 from dssd.clock import Clock
-from dssd.operations.changes import CreateSchedule, Rebalance
 from dssd.operations.plans import KindTable
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds

@@ -1,18 +1,18 @@
 """``dssctl daemon``: the process itself."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
 from dssctl.connection import ask
-from dssctl.output import Column, Instant, Item, Kind, Section, show_one
+from dssctl.items import item_of
+from dssctl.output import Column, Item, Kind, Section, show_one
 from dssctl.output.model import Cell, size
 from dssctl.page import page
 from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
-    from dss_client import DaemonStatus, UnreadLoss
+    from dss_client import DaemonStatus
 
 app = noun("daemon")
 
@@ -112,49 +112,4 @@ def status(context: typer.Context) -> None:
 
 def status_item(status: "DaemonStatus") -> Item:
     """How a daemon is, as the renderer takes it."""
-    ended = status.before_ended_at_ms
-    return {
-        "state": status.state,
-        "state_reason": status.state_reason or None,
-        "version": status.version,
-        "pid": status.pid,
-        "started_at": Instant.of_ms(status.started_at_ms),
-        "before": status.before,
-        "before_ended_at": ended and Instant.of_ms(ended),
-        "before_reason": status.before_reason or None,
-        "data_dir": status.data_dir,
-        "listening": list(status.listening),
-        "operators_socket": status.operators_socket or None,
-        "topics": status.topics,
-        "streams": status.streams,
-        "groups": status.groups,
-        "sessions": status.sessions,
-        "sessions_waiting": status.sessions_waiting,
-        **asdict(status.held),
-        "log_bytes": status.log_bytes,
-        "disk_free_bytes": status.disk_free_bytes,
-        "disk_size_bytes": status.disk_size_bytes,
-        "open_files": status.open_files,
-        "open_files_max": status.open_files_max,
-        "producers": status.producers,
-        "producers_max": status.producers_max,
-        "sessions_max": status.sessions_max,
-        "unread_records_gone": status.unread_records_gone,
-        "errors_in_a_day": status.errors_in_a_day,
-        "sqlite_version": status.sqlite_version,
-        "boot_id": status.boot_id,
-        "quarantined": [{"file": each.file, "reason": each.reason} for each in status.quarantined],
-        "unread_losses": [_unread_loss(each) for each in status.unread_losses],
-        "peers": [asdict(each) for each in status.peers],
-    }
-
-
-def _unread_loss(loss: "UnreadLoss") -> Item:
-    return {
-        "topic": loss.topic,
-        "group": loss.group,
-        "filter": loss.filter,
-        "records": loss.records,
-        "exact": loss.exact,
-        "last_at": Instant.of_ms(loss.last_at_ms),
-    }
+    return item_of("DaemonStatus", status, delivery_bytes_max=status.held.delivery_bytes_max)

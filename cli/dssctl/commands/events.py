@@ -7,8 +7,9 @@ import typer
 
 from dssctl.advice import outages_noted
 from dssctl.connection import ask, connected, in_time, require_daemon
+from dssctl.items import item_of
 from dssctl.limits import EVENTS_BEFORE_FOLLOWING
-from dssctl.output import Column, Instant, Item, Kind, growing, show_list
+from dssctl.output import Column, Item, Kind, growing, show_list
 from dssctl.output.writer import Growing
 from dssctl.settings import Settings
 from dssctl.tree import settings_of, showing, verb_alone
@@ -138,14 +139,4 @@ class _Wanted:
 
 def event_item(event: "Event") -> Item:
     """An event as the renderer takes it."""
-    return {
-        "number": event.number,
-        "at": Instant.of_ms(event.at_ms),
-        "severity": event.severity,
-        "code": event.code,
-        "subject": event.subject,
-        "sentence": event.sentence,
-        "fields": dict(event.fields),
-        "times": event.times,
-        "last_at": Instant.of_ms(event.last_at_ms),
-    }
+    return item_of("Event", event)

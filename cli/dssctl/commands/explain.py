@@ -6,7 +6,7 @@ import typer
 
 from dss_core.errors import REGISTRY, NothingToExplain
 from dssctl.explaining import FIELD_KIND, field_items
-from dssctl.fields import FIELDS_OF_KINDS
+from dssctl.fields import KINDS
 from dssctl.listing import list_known, listing
 from dssctl.near_names import near_names
 from dssctl.output import Item
@@ -54,7 +54,7 @@ def _named(kind: str, word: str) -> bool:
 def _near(what: str, items: list[Item]) -> str:
     if what.upper().removeprefix("DSS") in {code.removeprefix("DSS") for code in REGISTRY}:
         return f"It is the code of an error: dssctl errors explain {what}. "
-    kinds = {kind.lower() for kind in FIELDS_OF_KINDS}
+    kinds = {kind.lower() for kind in KINDS}
     fields = {f"{str(item['kind']).lower()}.{item['field']}" for item in items}
     known = fields if "." in what else kinds | {str(item["field"]) for item in items}
     near = " or ".join(near_names(what, known))

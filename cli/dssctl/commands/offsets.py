@@ -20,6 +20,7 @@ from dssctl.documents import (
     text_of,
 )
 from dssctl.grant_items import GRANT_KIND
+from dssctl.items import item_of
 from dssctl.listing import listing
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.quantities import distance
@@ -172,23 +173,14 @@ def _unsigned(text: str) -> int | timedelta:
 
 
 def _offsets_item(offsets: "GroupOffsets") -> Item:
-    return {
-        "group": offsets.group,
-        "exported_at": Instant(time.time_ns() // 1_000),
-        "streams": [_stream_item(each) for each in offsets.streams],
-    }
+    streams = [_stream_item(each) for each in offsets.streams]
+    now = Instant(time.time_ns() // 1_000)
+    return item_of("GroupOffsets", offsets, exported_at=now, streams=streams)
 
 
 def _stream_item(offsets: "StreamOffsets") -> Item:
-    return {
-        "topic": offsets.topic,
-        "ordinal": offsets.ordinal,
-        "partition": offsets.partition,
-        "partitions": offsets.partitions,
-        "floor": offsets.progress.floor,
-        "acked": [list(each) for each in offsets.progress.ranges],
-        "end": offsets.end,
-    }
+    acked = [list(each) for each in offsets.progress.ranges]
+    return item_of("StreamOffsets", offsets, acked=acked)
 
 
 def _streams_of(item: Fields) -> "tuple[StreamOffsets, ...]":

@@ -7,8 +7,9 @@ import typer
 from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind
+from dssctl.output import Column, Item, Kind
 from dssctl.page import page
 from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of
@@ -80,13 +81,4 @@ def close(
 
 def session_item(session: "SessionSummary") -> Item:
     """A session as the renderer takes it."""
-    return {
-        "client_id": session.client_id,
-        "state": session.state,
-        "since": Instant.of_ms(session.since_ms),
-        "subscriptions": session.subscriptions,
-        "private_subscriptions": session.private_subscriptions,
-        "expiry_s": session.expiry_s,
-        "peer": session.peer or None,
-        "principal": session.principal,
-    }
+    return item_of("Session", session)

@@ -13,8 +13,9 @@ from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.output import Column, Item, Kind, Section
 from dssctl.output.model import size
 from dssctl.page import page
 from dssctl.quantities import size_bytes
@@ -229,21 +230,7 @@ def _listed(patterns: Sequence[str] | None) -> str:
 
 
 def _item(topic: "Topic") -> Item:
-    return {
-        "topic_id": topic.topic_id,
-        "name": topic.name,
-        "partitions": topic.partitions,
-        "patterns": list(topic.patterns),
-        "router": topic.router,
-        "durability": topic.durability,
-        "topic_epoch": topic.topic_epoch,
-        "produce_ordinal": topic.produce_ordinal,
-        "storage": len(topic.storage_topics),
-        "retention_ms": topic.retention_ms,
-        "retention_bytes": topic.retention_bytes,
-        "created_at": Instant.of_ms(topic.created_at_ms),
-        "revision": topic.revision,
-    }
+    return item_of("Topic", topic, storage=len(topic.storage_topics))
 
 
 def _sentence(topic: "Topic") -> str:

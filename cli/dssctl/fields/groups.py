@@ -141,7 +141,7 @@ RECORD_STANDING: Fields = (
     moment("appended_at", "When it came.", optional=True),
     number("floor", "The first offset of the stream that is not acknowledged."),
     number("end", "The offset after the stream's last record."),
-    number("ahead", "Unacknowledged records before it.", optional=True),
+    number("ahead", "Unacknowledged records before it."),
 )
 
 GROUP_STANDING: Fields = (text("group", "NAME@FILTER of the group."), *_REASON)

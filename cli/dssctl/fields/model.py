@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from dss_core.conditions import FieldType
-
 
 class Type(StrEnum):
     """Of a field, as people read it."""
@@ -29,21 +27,6 @@ class Type(StrEnum):
     """Names and values that depend on the item."""
     ITEMS = "list"
     """Of another kind."""
-
-
-COMPARED_AS = {
-    Type.TEXT: FieldType.TEXT,
-    Type.NUMBER: FieldType.NUMBER,
-    Type.FRACTION: FieldType.NUMBER,
-    Type.RATE: FieldType.NUMBER,
-    Type.BYTES: FieldType.NUMBER,
-    Type.SPAN: FieldType.SPAN,
-    Type.SECONDS: FieldType.NUMBER,
-    Type.MOMENT: FieldType.MOMENT,
-    Type.TRUTH: FieldType.TRUTH,
-    Type.TEXTS: FieldType.TEXTS,
-}
-"""How a filter compares it; what is not here cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)

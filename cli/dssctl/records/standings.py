@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
 from dss_core.filters import TopicFilter
-from dssctl.group_questions import REASON_STYLES, reason_fields
+from dssctl.group_questions import REASON_STYLES
+from dssctl.items import item_of
 from dssctl.limits import GROUPS_OF_A_RECORD
 from dssctl.output import Column, Item, Kind
 from dssctl.records.looking import Found
@@ -40,5 +41,5 @@ async def standings_of(client: "Client", found: Found) -> list[Item]:
         except DssError:
             # It was removed, or never came to this stream.
             continue
-        standings += ({"group": group, **reason_fields(each.reason)} for each in answer.records)
+        standings += (item_of("GroupStanding", each, group=group) for each in answer.records)
     return standings

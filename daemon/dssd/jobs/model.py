@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from dss_core.changes import SourceRange
 from dss_core.progress import Range
 
 
@@ -30,27 +31,6 @@ class JobKind(StrEnum):
     def writes_topic(self) -> bool:
         """Else what it writes is its driver's affair."""
         return self in (JobKind.REPLAY, JobKind.BACKFILL, JobKind.TRANSFORM)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRange:
-    """A part of a stream that is read."""
-
-    stream: str
-    """As people write it."""
-    storage_topic_id: int
-    partition: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class JobInput:
-    """What a planner says that a chunk is."""
-
-    text: str
-    records: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dssd.jobs.model import ChunkInput, PlannedChunk, SourceRange
+from dss_core.changes import SourceRange
+from dssd.jobs.model import ChunkInput, PlannedChunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,7 @@ log, and does not know what becomes of the offset.
 from dataclasses import dataclass
 from typing import assert_never
 
-from dss_core.errors import IllegalArgument, OffsetOutOfRange
-from dssd.leaders.lag import StreamSurvey
-from dssd.log.port import Bounds, Log
-from dssd.machines.start_point import OFFSET_MAX
-from dssd.operations.changes import (
+from dss_core.changes import (
     ByRecords,
     BySpan,
     Target,
@@ -20,6 +16,10 @@ from dssd.operations.changes import (
     ToOffset,
     ToTime,
 )
+from dss_core.errors import IllegalArgument, OffsetOutOfRange
+from dssd.leaders.lag import StreamSurvey
+from dssd.log.port import Bounds, Log
+from dssd.machines.start_point import OFFSET_MAX
 
 
 @dataclass(frozen=True, slots=True)

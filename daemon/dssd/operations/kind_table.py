@@ -5,12 +5,7 @@ Those of schedules come from `dssd.schedules`, and join it where the daemon is p
 
 from typing import Protocol
 
-from dssd.clock import Clock
-from dssd.jobs.jobs import Jobs
-from dssd.leaders.groups import Groups
-from dssd.leaders.registry import Registry
-from dssd.log.port import BulkLog
-from dssd.operations.changes import (
+from dss_core.changes import (
     CancelJob,
     CloseSession,
     CreateJob,
@@ -31,6 +26,11 @@ from dssd.operations.changes import (
     SkipRecords,
     TransferGrant,
 )
+from dssd.clock import Clock
+from dssd.jobs.jobs import Jobs
+from dssd.leaders.groups import Groups
+from dssd.leaders.registry import Registry
+from dssd.log.port import BulkLog
 from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
+from dss_core.changes import Change, Undo
 from dss_core.errors import (
     DssError,
     GroupDestroyed,
@@ -50,7 +51,6 @@ from dssd.events.teller import Teller
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
-from dssd.operations.changes import Change, Undo, to_json
 from dssd.operations.following import Following, fields_of, is_told
 from dssd.operations.hand_skips import told_of_hand_skips
 from dssd.operations.history import (
@@ -65,7 +65,14 @@ from dssd.operations.limits import (
     OPERATION_WATCH_REST_S,
     REASON_BYTES_MAX,
 )
-from dssd.operations.plans import Begun, Cancellation, KindTable, Plan, done_or_undone
+from dssd.operations.plans import (
+    Begun,
+    Cancellation,
+    KindTable,
+    Plan,
+    change_text,
+    done_or_undone,
+)
 from dssd.store.along import along
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
@@ -365,8 +372,8 @@ class Operations:
             subject=plan.subject,
             group_id=plan.group.group_id if plan.group else 0,
             state=RUNNING if goes_on else DONE,
-            asked=to_json(asked),
-            change=to_json(plan.change),
+            asked=change_text(asked),
+            change=change_text(plan.change),
             summary=plan.summary,
             reason=reason,
             principal=caller.principal,
@@ -429,7 +436,7 @@ def _applied(row: OperationRow) -> Event:
 
 
 def _repeated(known: OperationRow, change: Change) -> OperationRow:
-    if known.asked != to_json(change):
+    if known.asked != change_text(change):
         raise OperationIdReused(
             operation_id=known.operation_id, number=known.number, kind=known.kind
         )

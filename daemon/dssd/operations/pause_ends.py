@@ -11,12 +11,12 @@ import asyncio
 from contextlib import suppress
 from typing import NoReturn
 
+from dss_core.changes import ResumeGroup
 from dss_core.errors import DssError
 from dss_core.times import text_of_ms
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.machines.deadlines import Deadlines
-from dssd.operations.changes import ResumeGroup
 from dssd.operations.limits import PAUSE_END_RETRY_MS
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of

@@ -4,14 +4,15 @@ Invariant: a plan changes nothing, and is made anew when it is applied; what mak
 the same as the first is that its change is resolved, and that the revision did not move.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from dss_core.changes import Change, StreamMove
 from dss_core.ids import StreamId
 from dss_core.progress import Ranges
 from dssd.machines.leader.events import Instruction
-from dssd.operations.changes import Change, StreamMove
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow, OperationRow
 
@@ -182,3 +183,10 @@ def done_or_undone(kind: str) -> str:
 def subject_of(group: GroupRow) -> str:
     """A group as operations name it."""
     return f"{group.name}@{group.filter}"
+
+
+def change_text(change: Change) -> str:
+    """The change as JSON, for people and programs that look at an operation."""
+    return json.dumps(
+        {"change": type(change).__name__, **asdict(change)}, sort_keys=True, default=bytes.hex
+    )

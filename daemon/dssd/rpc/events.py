@@ -7,6 +7,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import events_pb2, events_pb2_grpc
+from dss_api.values import encoded
 from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
 from dssd.events.limits import EVENT_WATCHES_MAX, EVENTS_LISTED_MAX
@@ -130,14 +131,5 @@ def _number(number: int) -> int:
 
 def event_message(event: KeptEvent) -> events_pb2.Event:
     """An event on the wire."""
-    return events_pb2.Event(
-        number=event.number,
-        at_ms=event.at_ms,
-        code=event.code,
-        severity=_SEVERITY_NUMBERS[event.severity],
-        subject=event.subject,
-        sentence=event.sentence,
-        fields=event.fields,
-        times=event.times,
-        last_at_ms=event.last_at_ms,
-    )
+    message: events_pb2.Event = encoded(event, events_pb2.Event)
+    return message

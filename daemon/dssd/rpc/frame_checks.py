@@ -20,7 +20,6 @@ from dss_core.errors import (
 )
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
-from dss_core.subject_table import Buffer
 from dssd.limits import (
     HASH_KEYS_ONE_FRAME_IN,
     HASHED_KEYS_PER_STEP,
@@ -39,19 +38,17 @@ _Verdict = tuple[type[DssError], dict[str, str]] | None
 _ACCEPTED = None
 
 
-class Unjudged(Exception):
-    """A frame has so many subjects or keys that `Gate.judge` must check it before `Gate.admit`."""
+class Large(NamedTuple):
+    """A frame with so many subjects or keys that it must be examined in steps."""
 
-    def __init__(self, verified: Verified, *, hash_keys: bool) -> None:
-        super().__init__()
-        self.verified = verified
-        self.hash_keys = hash_keys
+    verified: Verified
+    hash_keys: bool
 
 
-class _Judged(NamedTuple):
-    """The verdict of `Gate.judge` on the frame that it checked last."""
+class Examined(NamedTuple):
+    """What `Gate.examine` found, for `Gate.admit` of the same frame."""
 
-    frame: Buffer
+    gate: "Gate"
     verdict: _Verdict
 
 
@@ -71,19 +68,25 @@ class Gate:
         self._verdicts: SubjectVerdicts[bytes, _Verdict] = SubjectVerdicts(
             SUBJECT_TABLES_CACHED_MAX
         )
-        self._judged: _Judged | None = None
         self._frames = 0
 
-    def admit(self, frame: bytes, topic_epoch: int, owner: int = NOBODY) -> tuple[Header, Append]:
+    def admit(
+        self,
+        frame: bytes,
+        topic_epoch: int,
+        owner: int = NOBODY,
+        examined: Examined | None = None,
+    ) -> tuple[Header, Append] | Large:
         """Check a frame that was routed by the topic as it was at the epoch.
 
         A frame of another epoch is for the log to answer if it was stored then, else to refuse.
+        One that would hold the event loop for too long is returned, to be examined in steps; what
+        another gate examined, of the topic before it changed, does not count.
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another description.
             SubjectOutsideTopic: the topic does not own the subject of a record.
-            Unjudged: the check would hold the event loop for too long.
         """
         verified = frames.examine(frame)
         header, topic = verified.header, self.topic
@@ -91,7 +94,9 @@ class Gate:
             return header, self._repeat(header, frame, topic_epoch)
         if header.partition >= self._partitions:
             raise StreamNotFound(stream=StreamName(topic.name, self.ordinal, header.partition))
-        hash_keys = self._check(verified)
+        hash_keys = self._check(verified, examined)
+        if isinstance(hash_keys, Large):
+            return hash_keys
         frame_routing.verify_routing(
             verified, topic.router, self._partitions, self._factor, hash_keys=hash_keys
         )
@@ -125,9 +130,10 @@ class Gate:
             return self._stale(topic_epoch)
         return self.named(error, partition)
 
-    async def judge(self, verified: Verified, *, hash_keys: bool) -> None:
-        """Check a frame in steps, giving way to other tasks; call `admit` right after it."""
+    async def examine(self, frame: Large) -> Examined:
+        """Check a frame in steps, giving way to other tasks."""
         verdict: _Verdict = _ACCEPTED
+        verified, hash_keys = frame
         turn = LoopTurn()
         try:
             for subject in verified.subjects:
@@ -138,7 +144,7 @@ class Gate:
                     await turn.give_way()
         except DssError as error:
             verdict = type(error), error.fields
-        self._judged = _Judged(verified.frame, verdict)
+        return Examined(self, verdict)
 
     def check_subject(self, subject: str) -> None:
         """Check that the topic owns a legal subject.
@@ -164,27 +170,29 @@ class Gate:
         known = {name: value for name, value in names.items() if name in error.fields}
         return type(error)(**{**error.fields, **known})
 
-    def _check(self, verified: Verified) -> bool:
+    def _check(self, verified: Verified, examined: Examined | None) -> bool | Large:
         """Check the subjects; returns whether the hashes of the keys are still to be checked."""
-        judged, self._judged = self._judged, None
-        if judged is not None and judged.frame is verified.frame:
-            _raise(judged.verdict)
+        if examined is not None and examined.gate is self:
+            _raise(examined.verdict)
             return False
         self._frames += 1
         hash_keys = self._frames % HASH_KEYS_ONE_FRAME_IN == 0
-        _raise(self._verdict(verified, hash_keys=hash_keys))
+        verdict = self._verdict(verified)
+        if isinstance(verdict, Large):
+            return verdict._replace(hash_keys=hash_keys)
+        _raise(verdict)
         if hash_keys and verified.header.records > HASHED_KEYS_PER_STEP:
-            raise Unjudged(verified, hash_keys=hash_keys)
+            return Large(verified, hash_keys)
         return hash_keys
 
-    def _verdict(self, verified: Verified, *, hash_keys: bool) -> _Verdict:
+    def _verdict(self, verified: Verified) -> "_Verdict | Large":
         table, subjects = verified.subject_table, verified.subjects
         try:
             return self._verdicts[table]
         except KeyError:
             pass
         if len(subjects) * len(self.topic.patterns) > SUBJECT_MATCHES_PER_STEP:
-            raise Unjudged(verified, hash_keys=hash_keys)
+            return Large(verified, hash_keys=False)
         verdict = _ACCEPTED
         try:
             for subject in subjects:

@@ -8,14 +8,13 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
+from dss_api.values import encoded, shared, word_of
 from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
-from dss_core.progress import Progress
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
-from dssd.leaders.takeover import BORROW, LEASE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
@@ -26,30 +25,12 @@ from dssd.questions.samples import Movement, Sampler
 from dssd.questions.selection import Selection
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.limits import GROUPS_LISTED_MAX
-from dssd.rpc.questions import QuestionCalls, fates_to_wire
-from dssd.rpc.simple_changes import DAMAGE_NUMBERS, on_damage
+from dssd.rpc.questions import QuestionCalls
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-_KINDS = {
-    "shared": groups_pb2.GROUP_KIND_SHARED,
-    "queue": groups_pb2.GROUP_KIND_QUEUE,
-    "exclusive": groups_pb2.GROUP_KIND_EXCLUSIVE,
-}
-
-
-_PROTOCOLS: dict[int, str | None] = {
-    groups_pb2.GROUP_PROTOCOL_UNSPECIFIED: None,
-    groups_pb2.GROUP_PROTOCOL_BORROW: BORROW,
-    groups_pb2.GROUP_PROTOCOL_LEASE: LEASE,
-}
-_PROTOCOL_NUMBERS = {
-    BORROW: groups_pb2.GROUP_PROTOCOL_BORROW,
-    LEASE: groups_pb2.GROUP_PROTOCOL_LEASE,
-}
 
 
 class GroupsServicer(groups_pb2_grpc.GroupsServicer):
@@ -74,8 +55,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             start=start_from(request.start) if request.HasField("start") else None,
             ack_wait_ms=request.ack_wait_ms if request.HasField("ack_wait_ms") else None,
             if_not_exists=request.if_not_exists,
-            protocol=_protocol(request.protocol),
-            on_damage=on_damage(request.on_damage),
+            protocol=word_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", request.protocol),
+            on_damage=word_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", request.on_damage),
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
@@ -173,7 +154,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             ordinal=name.ordinal,
             partition=name.partition,
             partitions=part.partitions,
-            progress=_progress(stream.view.progress),
+            progress=encoded(stream.view.progress, types_pb2.Progress),
             end=stream.end,
         )
 
@@ -199,12 +180,6 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
         return reply
 
 
-def _protocol(number: int) -> str | None:
-    if number not in _PROTOCOLS:
-        raise IllegalArgument(argument="protocol", rule="it is borrow or lease")
-    return _PROTOCOLS[number]
-
-
 def _behind(overviews: list[Overview], token: str) -> list[Overview]:
     """What stands behind the group that ended the page before."""
     if not token:
@@ -219,39 +194,15 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
 
 def group_message(overview: Overview) -> groups_pb2.Group:
     """A group on the wire."""
-    group = overview.group
-    return groups_pb2.Group(
-        group_id=group.group_id,
-        name=group.name,
-        filter=group.filter,
-        kind=_KINDS[group.kind],
-        start=shown_start(group.start),
-        created_at_ms=group.created_at_ms,
-        state=overview.state,
-        borrowers=overview.borrowers,
-        standby=overview.standby,
-        streams=overview.streams,
-        lag=overview.lag,
-        lag_exact=overview.lag_exact,
-        oldest_unacked_us=overview.oldest_unacked_us,
-        leader_epoch=overview.leader_epoch,
-        state_reason=overview.reason,
-        ack_wait_ms=group.ack_wait_ms,
-        protocol=_PROTOCOL_NUMBERS[group.protocol],
-        on_damage=DAMAGE_NUMBERS[group.on_damage],
-        fates=fates_to_wire(overview.counts),
-        revision=group.revision,
-        paused=group.paused,
-        paused_until_ms=group.paused_until_ms,
-        arrivals=_rates(overview.arrivals),
-        acks=_rates(overview.acks),
-        drain_ms=overview.drain_ms,
-        leader_since_ms=overview.leader_since_ms,
-    )
-
-
-def _rates(rates: Rates) -> groups_pb2.Rates:
-    return groups_pb2.Rates(**rates._asdict())
+    fields = {
+        **shared(overview.group, groups_pb2.Group),
+        **shared(overview, groups_pb2.Group),
+        "start": shown_start(overview.group.start),
+        "state_reason": overview.reason,
+        "fates": encoded(overview.counts, groups_pb2.Fates),
+        "drain_ms": overview.drain_ms,
+    }
+    return groups_pb2.Group(**fields)
 
 
 async def _grants(
@@ -278,18 +229,18 @@ def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_
         state=view.state,
         client_id=view.client_id,
         grant_epoch=view.grant_epoch,
-        progress=_progress(view.progress),
+        progress=encoded(view.progress, types_pb2.Progress),
         end=stream.end,
         lag=stream.lag,
         lag_exact=stream.exact,
         oldest_unacked_us=stream.oldest_us,
         state_age_ms=view.state_age_ms,
         stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
-        fates=fates_to_wire(view.fate.counts),
+        fates=encoded(view.fate.counts, groups_pb2.Fates),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
         pinned_to=view.pinned_to,
-        arrivals=_rates(movement.arrivals),
-        acks=_rates(movement.acks),
+        arrivals=encoded(movement.arrivals, groups_pb2.Rates),
+        acks=encoded(movement.acks, groups_pb2.Rates),
     )
 
 
@@ -310,12 +261,7 @@ def _borrowers(group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> list[g
             standby=member.streams == 0,
             connected_at_ms=survey.taken_at_ms - member.connected_for_ms,
             lag=lags[member.borrower_id],
-            acks=_rates(acks.get(member.borrower_id, NO_RATES)),
+            acks=encoded(acks.get(member.borrower_id, NO_RATES), groups_pb2.Rates),
         )
         for member in survey.members
     ]
-
-
-def _progress(progress: Progress) -> types_pb2.Progress:
-    ranges = [types_pb2.Range(start=start, end=end) for start, end in progress.ranges]
-    return types_pb2.Progress(floor=progress.floor, ranges=ranges)

@@ -5,6 +5,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import jobs_pb2, jobs_pb2_grpc, topics_pb2
+from dss_api.values import encoded, shared
 from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
 from dss_core.routing import Router
@@ -13,7 +14,6 @@ from dssd.jobs.held_job import Chunk, Granting, JobView
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
-from dssd.rpc.job_changes import source_range_message
 from dssd.rpc.limits import CHUNKS_REPLY_BYTES
 from dssd.store.rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
@@ -92,31 +92,16 @@ def listed_job_message(view: JobView) -> jobs_pb2.Job:
     """A job in a list."""
     row, progress = view.row, view.progress
     spec = Spec.from_json(row.spec)
-    return jobs_pb2.Job(
-        job_id=row.job_id,
-        name=row.name,
-        kind=row.kind,
-        engine=row.engine,
-        state=_STATES[row.state],
-        source=spec.source,
-        target=spec.target,
-        filter=spec.filter,
-        hops_max=spec.hops_max,
-        rate_bytes_s=row.rate_bytes_s,
-        chunks=row.chunks,
-        published=progress.published,
-        records=progress.records,
-        bytes=progress.bytes,
-        epoch=progress.epoch,
-        driver=progress.driver,
-        driver_lives=view.driver_lives,
-        said=view.said,
-        said_at_ms=view.said_at_ms,
-        created_at_ms=row.created_at_ms,
-        ended_at_ms=row.ended_at_ms,
-        failure=row.failure,
-        revision=row.revision,
-    )
+    fields = {
+        **shared(row, jobs_pb2.Job),
+        **shared(progress, jobs_pb2.Job),
+        **shared(view, jobs_pb2.Job),
+        "source": spec.source,
+        "target": spec.target,
+        "filter": spec.filter,
+        "hops_max": spec.hops_max,
+    }
+    return jobs_pb2.Job(**fields)
 
 
 def job_message(view: JobView) -> jobs_pb2.Job:
@@ -130,8 +115,8 @@ def _chunk_message(row: ChunkRow) -> jobs_pb2.Chunk:
     read = ChunkInput.from_json(row.input)
     result = _result_message(ChunkResult.from_json(row.result)) if row.result else None
     return jobs_pb2.Chunk(
-        chunk=row.chunk,
-        ranges=map(source_range_message, read.ranges),
+        number=row.chunk,
+        ranges=[encoded(each, jobs_pb2.SourceRange) for each in read.ranges],
         input=read.text,
         records_planned=row.records_planned,
         bytes_planned=row.bytes_planned,

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from dss_api.changes import change_message
 from dss_api.v1 import operations_pb2, types_pb2
+from dss_api.values import encoded, shared
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
@@ -14,7 +16,6 @@ from dssd.leaders.progress_columns import unpacked_ranges
 from dssd.operations.history import undo_ends_ms
 from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
 from dssd.operations.plans import Plan
-from dssd.rpc.changes import change_message, move_message
 from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
 
@@ -28,20 +29,8 @@ def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:
         subject=plan.subject,
         revision=plan.revision,
         summary=plan.summary,
-        streams=[
-            operations_pb2.StreamPlan(
-                stream=each.stream,
-                floor=each.floor,
-                target=each.target,
-                again=each.again,
-                passed=each.passed,
-                exact=each.exact,
-                clamped=each.clamped,
-                client_id=each.client_id,
-            )
-            for each in plan.streams
-        ],
-        moves=[move_message(each) for each in plan.moves],
+        streams=[encoded(each, operations_pb2.StreamPlan) for each in plan.streams],
+        moves=[encoded(each, operations_pb2.StreamMove) for each in plan.moves],
         effects=plan.effects,
         members=plan.members,
         undoable=undoable,
@@ -54,28 +43,16 @@ def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:
 
 def operation_message(row: OperationRow) -> operations_pb2.Operation:
     """An operation without its streams."""
-    return operations_pb2.Operation(
-        number=row.number,
-        operation_id=row.operation_id,
-        kind=row.kind,
-        subject=row.subject,
-        state=row.state,
+    shown = replace(
+        row,
         summary=masked(row.summary),
-        reason=row.reason,
-        principal=row.principal,
-        origin=row.origin,
-        applied_at_ms=row.applied_at_ms,
-        ended_at_ms=row.ended_at_ms,
-        revision=row.revision,
         change=masked_json(row.change),
         before=masked_json(row.before),
         after=masked_json(row.after),
         failure=masked(row.failure),
-        undoes=row.undoes,
-        undone_by=row.undone_by,
-        undoable=not row.not_undoable_because and not row.undone_by,
-        not_undoable_because=row.not_undoable_because,
     )
+    undoable = not row.not_undoable_because and not row.undone_by
+    return operations_pb2.Operation(**shared(shown, operations_pb2.Operation), undoable=undoable)
 
 
 def listed_message(row: OperationRow) -> operations_pb2.Operation:
@@ -122,8 +99,4 @@ def _name(row: MadeMoveRow | PendingMoveRow, catalogue: Catalogue) -> str:
 
 
 def _progress(floor: int, ranges: bytes) -> types_pb2.Progress:
-    progress = Progress(floor, unpacked_ranges(ranges))
-    return types_pb2.Progress(
-        floor=progress.floor,
-        ranges=[types_pb2.Range(start=start, end=end) for start, end in progress.ranges],
-    )
+    return encoded(Progress(floor, unpacked_ranges(ranges)), types_pb2.Progress)

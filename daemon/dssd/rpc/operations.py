@@ -17,7 +17,7 @@ from dssd.operations.limits import (
     UNDO_LOOK_S,
 )
 from dssd.operations.operations import Caller, Operations
-from dssd.rpc.changes import change_from
+from dssd.rpc.changes import asked_change
 from dssd.rpc.operation_messages import (
     asked_moves,
     listed_message,
@@ -49,7 +49,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         self, request: operations_pb2.PlanRequest, context: Context
     ) -> operations_pb2.OperationPlan:
         """What a change would do now."""
-        plan = await self._operations.plan(change_from(request.change))
+        plan = await self._operations.plan(asked_change(request.change))
         return plan_message(plan, self._operations.now_ms())
 
     async def Apply(
@@ -58,7 +58,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         """Apply a change; answers once it counts."""
         origin = await origin_of(context, self._peers)
         row = await self._operations.apply(
-            change_from(request.change),
+            asked_change(request.change),
             caller=Caller(principal_of(context).name, str(origin)),
             if_revision=request.if_revision if request.HasField("if_revision") else None,
             reason=request.reason,

@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 from dss_api.v1 import log_pb2
 from dss_core import frame as frames
 from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
-from dss_core.frame import Header, Verified
+from dss_core.frame import Header
 from dssd.limits import (
     FLIGHT_CHECK_S,
     FLIGHT_FRAME_OVERHEAD_BYTES,
@@ -39,7 +39,7 @@ from dssd.log.port import Answered, Append, Appended
 from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
-from dssd.rpc.frame_checks import Gate, Gates, Unjudged
+from dssd.rpc.frame_checks import Examined, Gate, Gates, Large
 
 Results = list[Appended | BaseException]
 
@@ -72,12 +72,14 @@ class _Flight:
     """One a frame that was not refused; None as long as the log has not answered."""
 
 
-class _Unjudged(NamedTuple):
-    """A frame that its gate must check in steps."""
+class _Launched(NamedTuple):
+    """What was handed over of some frames."""
 
-    gate: Gate
-    verified: Verified
-    hash_keys: bool
+    frames: int
+    size_bytes: int
+    """Of the budget, which the flight gives back by itself."""
+    large: tuple[Gate, Large] | None
+    """The next frame, where it must be examined in steps."""
 
 
 class ProduceCall:
@@ -144,64 +146,66 @@ class ProduceCall:
         budget_bytes = sum(map(_cost, taken))
         await self._budget.take(budget_bytes)
         done = 0
-        unjudged: _Unjudged | None = None
         try:
+            examined: Examined | None = None
             while done < len(taken) and self._reading:
-                if done:
-                    await asyncio.sleep(0)
-                if unjudged is not None:  # Nothing may come between this and the launch.
-                    await unjudged.gate.judge(unjudged.verified, hash_keys=unjudged.hash_keys)
-                count, size_bytes, unjudged = self._launch(
-                    taken[done : done + FLIGHT_FRAMES_MAX], topic_epoch
-                )
-                done += count
-                budget_bytes -= size_bytes
+                following = taken[done : done + FLIGHT_FRAMES_MAX]
+                launched = self._launch(following, topic_epoch, examined)
+                done += launched.frames
+                budget_bytes -= launched.size_bytes
+                examined = None
+                if launched.large is not None:
+                    gate, large = launched.large
+                    examined = await gate.examine(large)
                 await self._wait_for_answers()
+                if done < len(taken):
+                    await asyncio.sleep(0)
         finally:
             self._budget.give_back(budget_bytes)
 
     def _launch(
-        self, taken: Sequence[bytes], topic_epoch: int
-    ) -> tuple[int, int, "_Unjudged | None"]:
+        self, taken: Sequence[bytes], topic_epoch: int, examined: Examined | None
+    ) -> _Launched:
         """Hand a flight over: as many frames as can be checked without holding the loop.
 
-        Returns their number, their budget in bytes, which the flight gives back by itself, and the
-        next frame where it must be judged first.
+        The first of them may have been examined in steps.
         """
-        unjudged: _Unjudged | None = None
         gate, missing = self._gate()
         checked: list[Header | _Refused] = []
         appends: list[Append] = []
-        size_bytes = 0
+        size_bytes, large = 0, None
         now_s = perf_counter()
         until = now_s + FLIGHT_CHECK_S
         for frame in taken:
             try:
                 if gate is None:
                     raise missing or _no_topic()
-                header, append = gate.admit(frame, topic_epoch, self._owner)
+                admitted = gate.admit(frame, topic_epoch, self._owner, examined)
+                if isinstance(admitted, Large):
+                    large = gate, admitted
+                    break
+                header, append = admitted
                 share = gate.topic.topic_id, self._owner
                 self._gates.fencing.check(header.producer_id, share, self._number, now_s)
-            except Unjudged as late:
-                assert gate is not None
-                unjudged = _Unjudged(gate, late.verified, late.hash_keys)
-                break
             except DssError as error:
                 checked.append(_refused(frame, error))
             else:
                 checked.append(header)
                 appends.append(append)
+            examined = None
             size_bytes += _cost(frame)
             if perf_counter() > until:
                 break
         if checked:
-            flight = _Flight(gate, topic_epoch, checked, size_bytes)
-            self._flights.append(flight)
-            if appends:
-                self._log.begin_append(appends, partial(self._log_answered, flight))
-            else:
-                self._log_answered(flight, [])
-        return len(checked), size_bytes, unjudged
+            self._hand_over(_Flight(gate, topic_epoch, checked, size_bytes), appends)
+        return _Launched(len(checked), size_bytes, large)
+
+    def _hand_over(self, flight: _Flight, appends: Sequence[Append]) -> None:
+        self._flights.append(flight)
+        if appends:
+            self._log.begin_append(appends, partial(self._log_answered, flight))
+        else:
+            self._log_answered(flight, [])
 
     def _log_answered(self, flight: _Flight, results: Results) -> None:
         # Even where the client has gone away, and nobody takes the answers.

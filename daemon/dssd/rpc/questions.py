@@ -4,14 +4,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from dss_api.v1 import groups_pb2
+from dss_api.values import encoded
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
-from dssd.machines.fate import Counts
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.questions.answers import Looked, Reason, RecordAnswer
+from dssd.questions.answers import Looked, RecordAnswer
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
-from dssd.questions.stuck import Stuck
 from dssd.questions.verify import StreamSums
 from dssd.questions.why import KeyAsked
 
@@ -48,7 +47,7 @@ class QuestionCalls:
         """What does not move, of one group or of all."""
         after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
         found = await self._questions.stuck.ask(request.group, after_ms)
-        return groups_pb2.StuckReply(stuck=[_stuck(each) for each in found])
+        return groups_pb2.StuckReply(stuck=[encoded(each, groups_pb2.Stuck) for each in found])
 
     async def verify(
         self, request: groups_pb2.VerifyRequest
@@ -61,13 +60,8 @@ class QuestionCalls:
                 if isinstance(answer, StreamSums):
                     yield groups_pb2.VerifyReply(sums=_sums(answer))
                 else:
-                    progress = groups_pb2.ScanProgress(**answer._asdict())
+                    progress = encoded(answer, groups_pb2.ScanProgress)
                     yield groups_pb2.VerifyReply(progress=progress)
-
-
-def fates_to_wire(counts: Counts) -> groups_pb2.Fates:
-    """Counts by kind on the wire."""
-    return groups_pb2.Fates(**counts._asdict())
 
 
 def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
@@ -76,23 +70,13 @@ def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
         stream=str(sums.stream),
         began=sums.began,
         end=sums.end,
-        fates=fates_to_wire(sums.counts),
+        fates=encoded(sums.counts, groups_pb2.Fates),
         out=sums.out,
         waiting=sums.waiting,
         gone=sums.gone,
         uncounted=sums.uncounted,
         problem=sums.problem,
-        scanned=None if found is None else groups_pb2.ScanFound(**found._asdict()),
-    )
-
-
-def _stuck(stuck: Stuck) -> groups_pb2.Stuck:
-    return groups_pb2.Stuck(
-        group=stuck.group,
-        stream=stuck.stream,
-        reason=reason_to_wire(stuck.reason),
-        lag=stuck.lag,
-        still_ms=stuck.still_ms,
+        scanned=None if found is None else encoded(found, groups_pb2.ScanFound),
     )
 
 
@@ -101,27 +85,13 @@ def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
     return groups_pb2.RecordStanding(
         stream=str(answer.stream),
         offset=answer.offset,
-        reason=reason_to_wire(answer.reason),
+        reason=encoded(answer.reason, groups_pb2.Reason),
         subject=record.subject if record else None,
         key=record.key if record else None,
         appended_at_us=record.appended_at_us if record else None,
         floor=answer.floor,
         end=answer.end,
         ahead=answer.ahead,
-    )
-
-
-def reason_to_wire(reason: Reason) -> groups_pb2.Reason:
-    """A reason on the wire."""
-    return groups_pb2.Reason(
-        code=reason.code,
-        sentence=reason.sentence,
-        command=reason.command,
-        client_id=reason.client_id,
-        since_ms=reason.since_ms,
-        until_ms=reason.until_ms,
-        attempt=reason.attempt,
-        blocked_by=reason.blocked_by,
     )
 
 

@@ -1,12 +1,14 @@
 """The servicer of `Schedules`: decodes, asks the schedules, encodes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import schedules_pb2, schedules_pb2_grpc
+from dss_api.values import shared
 from dss_core.errors import IllegalArgument
 from dss_core.redaction import masked
 from dssd.schedules.cron import fire_times
@@ -87,24 +89,14 @@ class SchedulesServicer(schedules_pb2_grpc.SchedulesServicer):
 
 def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
     """A schedule on the wire."""
-    row = view.row
+    fields = {
+        **shared(view.row, schedules_pb2.Schedule),
+        "arguments": {name: masked(text) for name, text in arguments_of(view.row).items()},
+        "state": view.state,
+        "next_at_ms": view.next_ms,
+    }
     return schedules_pb2.Schedule(
-        name=row.name,
-        task=row.task,
-        arguments={name: masked(text) for name, text in arguments_of(row).items()},
-        cron=row.cron,
-        time_zone=row.time_zone,
-        jitter_ms=row.jitter_ms,
-        overlap=row.overlap,
-        catch_up_ms=row.catch_up_ms,
-        timeout_ms=row.timeout_ms,
-        retries=row.retries,
-        backoff_ms=row.backoff_ms,
-        paused=row.paused,
-        created_at_ms=row.created_at_ms,
-        revision=row.revision,
-        state=view.state,
-        next_at_ms=view.next_ms,
+        **fields,
         unended=map(run_message, view.unended),
         last=run_message(view.last) if view.last else None,
     )
@@ -112,20 +104,9 @@ def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
 
 def run_message(row: ScheduleRunRow) -> schedules_pb2.ScheduleRun:
     """A run on the wire."""
-    return schedules_pb2.ScheduleRun(
-        run=row.run,
-        due_at_ms=row.due_ms,
-        cause=row.cause,
-        state=row.state,
-        attempt=row.attempt,
-        started_at_ms=row.started_at_ms,
-        ended_at_ms=row.ended_at_ms,
-        retry_at_ms=row.retry_at_ms,
-        operation=row.operation,
-        output=masked(row.output),
-        failure=masked(row.failure),
-        count=row.count,
-    )
+    shown = replace(row, output=masked(row.output), failure=masked(row.failure))
+    fields = shared(shown, schedules_pb2.ScheduleRun)
+    return schedules_pb2.ScheduleRun(**fields, due_at_ms=row.due_ms)
 
 
 def _task_message(task: Task) -> schedules_pb2.TaskSummary:
@@ -134,9 +115,7 @@ def _task_message(task: Task) -> schedules_pb2.TaskSummary:
         meaning=task.meaning,
         alone=task.alone,
         arguments=[
-            schedules_pb2.TaskArgument(
-                name=each.name, meaning=each.meaning, default_value=each.default
-            )
+            schedules_pb2.TaskArgument(name=each.name, meaning=each.meaning, default=each.default)
             for each in task.arguments
         ],
     )

@@ -7,6 +7,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import watch_pb2, watch_pb2_grpc
+from dss_api.values import encoded
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
@@ -94,7 +95,7 @@ def _reply(told: Told) -> watch_pb2.WatchReply:
         anew=told.anew,
         changed=[_item(value) for _, value in told.changed],
         removed=[_key(key) for key in told.removed],
-        token=None if told.token is None else watch_pb2.WatchToken(**told.token._asdict()),
+        token=None if told.token is None else encoded(told.token, watch_pb2.WatchToken),
     )
 
 
@@ -112,9 +113,9 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
         case Overview():
             item.group.CopyFrom(group_message(value))
         case WatchedMember():
-            item.member.CopyFrom(_member(value))
+            item.member.CopyFrom(encoded(value, watch_pb2.WatchedMember))
         case WatchedGrant():
-            item.grant.CopyFrom(_grant(value))
+            item.grant.CopyFrom(encoded(value, watch_pb2.WatchedGrant))
         case WatchedLag():
             item.lag.CopyFrom(_lag(value))
         case KeptEvent():
@@ -130,29 +131,6 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
         case _:
             raise AssertionError(f"nothing that is watched: {value!r}")
     return item
-
-
-def _member(member: WatchedMember) -> watch_pb2.WatchedMember:
-    return watch_pb2.WatchedMember(
-        group=member.group,
-        borrower_id=member.borrower_id,
-        client_id=member.client_id,
-        streams=member.streams,
-        connected_at_ms=member.connected_at_ms,
-    )
-
-
-def _grant(grant: WatchedGrant) -> watch_pb2.WatchedGrant:
-    return watch_pb2.WatchedGrant(
-        group=grant.group,
-        stream=grant.stream,
-        state=grant.state,
-        client_id=grant.client_id,
-        grant_epoch=grant.grant_epoch,
-        since_ms=grant.since_ms,
-        stall=grant.stall,
-        pinned_to=grant.pinned_to,
-    )
 
 
 def _lag(watched: WatchedLag) -> watch_pb2.WatchedLag:

@@ -11,11 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from dss_core.counted import counted
-from dss_core.errors import IllegalArgument, NotUndoable, ScheduleNotFound
-from dss_core.times import text_of_span
-from dssd.clock import Clock
-from dssd.operations.changes import (
+from dss_core.changes import (
     Change,
     CreateSchedule,
     EditSchedule,
@@ -24,6 +20,10 @@ from dssd.operations.changes import (
     ResumeSchedule,
     Undo,
 )
+from dss_core.counted import counted
+from dss_core.errors import IllegalArgument, NotUndoable, ScheduleNotFound
+from dss_core.times import text_of_span
+from dssd.clock import Clock
 from dssd.operations.kinds.edited_fields import fields_before, taken_back
 from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.plans import Begun, KindTable, Plan

@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
+from dss_core.changes import CreateSchedule, EditSchedule
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dss_core.times import text_of_span
 from dssd.machines.scheduling.limits import SCHEDULE_RETRY_MS_MAX
 from dssd.machines.scheduling.machine import Overlap, Rules
-from dssd.operations.changes import CreateSchedule, EditSchedule
 from dssd.schedules.cron import FireTimes, fire_times
 from dssd.schedules.limits import (
     BACKOFF_MS,
@@ -78,7 +78,7 @@ def wanted(row: ScheduleRow, change: EditSchedule) -> dict[str, Any]:
     fields = {name: getattr(change, name) for name in FIELDS}
     named = {name: value for name, value in fields.items() if value is not None}
     if change.arguments or change.no_arguments:
-        arguments = {**arguments_of(row), **dict(change.arguments)}
+        arguments = {**arguments_of(row), **change.arguments}
         for name in change.no_arguments:
             arguments.pop(name, None)
         named["arguments"] = json.dumps(arguments, sort_keys=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import NoReturn, Self
 
+from dss_core.changes import RunTask
 from dss_core.errors import (
     DiskFull,
     DssError,
@@ -40,7 +41,6 @@ from dssd.machines.scheduling.machine import (
     Triggered,
     step,
 )
-from dssd.operations.changes import RunTask
 from dssd.operations.history import CANCELLED, DONE, SCHEDULE_PREFIX
 from dssd.operations.operations import Caller, Operations
 from dssd.schedules.book import Book
@@ -367,9 +367,8 @@ class Schedules:
     async def _apply(self, live: Live, what: Run) -> OperationRow:
         attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
         why = f": {what.reason}" if what.reason else ""
-        arguments = tuple(sorted(arguments_of(live.row).items()))
         return await self._operations.apply(
-            RunTask(live.row.task, arguments),
+            RunTask(live.row.task, arguments_of(live.row)),
             caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
             reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}{why}",
         )

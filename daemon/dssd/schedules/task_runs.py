@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
+from dss_core.changes import RunTask
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.times import text_of_span
 from dssd.events.model import Note
-from dssd.operations.changes import RunTask
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, KindTable, Made, Plan, Worked
 from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_STOP_S
@@ -70,12 +70,12 @@ class TaskRuns(Final):
             TaskNotFound, DssError: it cannot be run.
         """
         task = self._tasks.get(change.task)
-        task.given(dict(change.arguments))
+        task.given(change.arguments)
         timeout_ms = change.timeout_ms
         if timeout_ms is not None and not RUN_TIMEOUT_MS_MIN <= timeout_ms <= RUN_TIMEOUT_MS_MAX:
             most = text_of_span(RUN_TIMEOUT_MS_MAX)
             raise IllegalArgument(argument=f"timeout {timeout_ms} ms", rule=f"it is 1s to {most}")
-        given = "".join(f" {name}={value}" for name, value in change.arguments)
+        given = "".join(f" {name}={value}" for name, value in sorted(change.arguments.items()))
         return Plan(
             change=change,
             kind=RUN_TASK,
@@ -113,7 +113,7 @@ class TaskRuns(Final):
 
     async def _work(self, task: Task, change: RunTask, number: int) -> Worked:
         output = RunOutput()
-        given = task.given(dict(change.arguments))
+        given = task.given(change.arguments)
         running = asyncio.create_task(_run(task, given, output), name=f"task {task.name}")
         self._under_way[number] = running
         self._outputs[number] = output

@@ -257,14 +257,14 @@ class Chunk(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    CHUNK_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
     RANGES_FIELD_NUMBER: _builtins.int
     INPUT_FIELD_NUMBER: _builtins.int
     RECORDS_PLANNED_FIELD_NUMBER: _builtins.int
     BYTES_PLANNED_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     PUBLISHED_AT_MS_FIELD_NUMBER: _builtins.int
-    chunk: _builtins.int
+    number: _builtins.int
     input: _builtins.str
     records_planned: _builtins.int
     """at most"""
@@ -280,7 +280,7 @@ class Chunk(_message.Message):
     def __init__(
         self,
         *,
-        chunk: _builtins.int = ...,
+        number: _builtins.int = ...,
         ranges: _abc.Iterable[Global___SourceRange] | None = ...,
         input: _builtins.str = ...,
         records_planned: _builtins.int = ...,
@@ -290,7 +290,7 @@ class Chunk(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_published_at_ms", b"_published_at_ms", "published_at_ms", b"published_at_ms", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_published_at_ms", b"_published_at_ms", "bytes_planned", b"bytes_planned", "chunk", b"chunk", "input", b"input", "published_at_ms", b"published_at_ms", "ranges", b"ranges", "records_planned", b"records_planned", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_published_at_ms", b"_published_at_ms", "bytes_planned", b"bytes_planned", "input", b"input", "number", b"number", "published_at_ms", b"published_at_ms", "ranges", b"ranges", "records_planned", b"records_planned", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__published_at_ms: _TypeAlias = _typing.Literal["published_at_ms"]  # noqa: Y015
     _WhichOneofArgType__published_at_ms: _TypeAlias = _typing.Literal["_published_at_ms", b"_published_at_ms"]  # noqa: Y015

@@ -459,21 +459,21 @@ class TaskArgument(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     MEANING_FIELD_NUMBER: _builtins.int
-    DEFAULT_VALUE_FIELD_NUMBER: _builtins.int
+    DEFAULT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     meaning: _builtins.str
-    default_value: _builtins.str
+    default: _builtins.str
     """where it is not given; empty: as if it were not there"""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         meaning: _builtins.str = ...,
-        default_value: _builtins.str = ...,
+        default: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_value", b"default_value", "meaning", b"meaning", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default", b"default", "meaning", b"meaning", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

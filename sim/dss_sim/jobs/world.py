@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from dss_core.build import build_frame, partition_columns
+from dss_core.changes import CreateJob
 from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError, JobFenced, JobLeased, Stopping
@@ -32,7 +33,6 @@ from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
 from dssd.machines.job import ENDED, Phase
 from dssd.machines.limits import JOB_LEASE_MS
-from dssd.operations.changes import CreateJob
 from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Sequence
 from random import Random
 
+from dss_core.changes import EditGroup
 from dss_core.errors import DssError, RevisionMoved
 from dss_sim.groups.checker import Violation
 from dss_sim.sessions.life import Life
-from dssd.operations.changes import EditGroup
 from dssd.operations.history import NOTHING
 from dssd.operations.operations import Caller
 from dssd.operations.plans import subject_of

@@ -12,6 +12,7 @@ from contextvars import copy_context
 from random import Random
 from typing import Any
 
+from dss_core.changes import EditGroup, PauseGroup, ResumeGroup
 from dss_core.errors import DiskFull
 from dss_sim.sessions.call import Call
 from dss_sim.sessions.clocks import LifeClock
@@ -24,7 +25,6 @@ from dssd.exception_groups import condition_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import BOOT_ID_BYTES, Registry
 from dssd.machines.leader.timing import LeaderTiming
-from dssd.operations.changes import EditGroup, PauseGroup, ResumeGroup
 from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.operations import Operations

@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 from unittest.mock import patch
 
+from dss_core.changes import ResumeGroup
 from dss_sim.groups.checker import Violation
 from dss_sim.groups.history import Ended, Event
 from dss_sim.groups.plan import Timed
@@ -36,7 +37,6 @@ from dss_sim.sessions.program_plan import RUN_FILTER
 from dss_sim.sessions.timed_events import happen
 from dss_sim.sessions.world import World
 from dss_sim.small_limits import SmallLimit, loses, made_small
-from dssd.operations.changes import ResumeGroup
 from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from dss_api.v1 import sessions_pb2
+from dss_core.changes import PauseGroup, ResumeGroup
 from dss_core.errors import DssError
 from dss_core.filters import SubscriptionFilter
 from dss_core.limits import SESSION_GRACE_S
@@ -27,7 +28,6 @@ from dss_sim.sessions.world import World
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.takeover import LEASE
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import PauseGroup, ResumeGroup
 from dssd.operations.plans import subject_of
 
 VANISH_US = (0, 12_000)

@@ -10,6 +10,7 @@ from functools import partial
 from random import Random
 
 from dss_api.v1 import sessions_pb2
+from dss_core.changes import Change
 from dss_core.errors import DssError
 from dss_core.ids import StreamId
 from dss_sim.groups.checker import Checker, Violation
@@ -42,7 +43,6 @@ from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline, VirtualLoop
 from dssd.leaders.progress_columns import progress_of
 from dssd.limits import ACK_WAIT_GRAIN_MS, SESSION_OPEN_WAIT_S, STOP_HARD_S
-from dssd.operations.changes import Change
 from dssd.operations.operations import Caller
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow

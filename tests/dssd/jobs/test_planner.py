@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.jobs.model import SourceRange
+from dss_core.changes import SourceRange
 from dssd.jobs.planner import Measured, cut
 
 

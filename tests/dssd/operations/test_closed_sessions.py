@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from dss_core.changes import CloseSession
 from dss_core.errors import SessionClosed, SessionNotFound, SessionReplaced
 from dss_sim.played_sessions import Hall
 from dssd.machines.delivery.events import Deliver, Settle
-from dssd.operations.changes import CloseSession
 from dssd.sessions.client_items import Refused
 from dssd.store.rows import GroupRow, ProgressRow, SessionRow, SubscriptionRow
 from support.operated_groups import ANA, Works

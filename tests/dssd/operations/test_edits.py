@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.changes import Change, EditGroup, EditTopic, RemoveTopic, Undo
 from dss_core.errors import (
     DiskFull,
     IllegalArgument,
@@ -16,7 +17,6 @@ from dss_core.errors import (
     VersionMoved,
 )
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import Change, EditGroup, EditTopic, RemoveTopic, Undo
 from dssd.store.rows import GroupRow, TopicRow
 from dssd.topics.catalogue import NewTopic
 from support.operated_groups import ANA, Works

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.changes import Change, Evict, Rebalance, RevokeGrant, TransferGrant, Undo
 from dss_core.errors import (
     BorrowerEvicted,
     BorrowerNotFound,
@@ -23,7 +24,6 @@ from dssd.leaders.bans import collect_ended_bans
 from dssd.leaders.limits import BAN_MS_MAX
 from dssd.machines.messages import Invalidate, Revoke
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import Change, Evict, Rebalance, RevokeGrant, TransferGrant, Undo
 from dssd.operations.limits import EVICTION_GRACE_MS_MAX
 from dssd.store.port import Delete, Put
 from dssd.store.rows import BanRow, GrantRow, SubscriptionRow

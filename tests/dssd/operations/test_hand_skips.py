@@ -2,8 +2,7 @@
 
 import pytest
 
-from dssd.machines.start_point import Earliest
-from dssd.operations.changes import (
+from dss_core.changes import (
     Change,
     Direction,
     MoveCursors,
@@ -13,6 +12,7 @@ from dssd.operations.changes import (
     ToOffset,
     Undo,
 )
+from dssd.machines.start_point import Earliest
 from support.operated_groups import Works
 
 ALL = MoveCursors("billing", Direction.REWIND, to=ToEarliest())

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dss_core.errors import NotUndoable, RevisionMoved
-from dssd.operations.changes import (
+from dss_core.changes import (
     Change,
     Direction,
     EditGroup,
@@ -18,6 +17,7 @@ from dssd.operations.changes import (
     TransferGrant,
     Undo,
 )
+from dss_core.errors import NotUndoable, RevisionMoved
 from dssd.operations.operations import CHANGED_NOTHING
 from support.operated_groups import ANA, Works
 from support.shared_groups import shared

@@ -6,6 +6,22 @@ from collections.abc import Sequence
 
 import pytest
 
+from dss_core.changes import (
+    ByRecords,
+    Change,
+    Direction,
+    ImportOffsets,
+    MoveCursors,
+    PauseGroup,
+    RecordSpan,
+    SkipRecords,
+    StreamOffsets,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToTime,
+    Undo,
+)
 from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
@@ -22,22 +38,6 @@ from dss_core.errors import (
 from dss_core.progress import Progress
 from dssd.machines.messages import Revoke
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import (
-    ByRecords,
-    Change,
-    Direction,
-    ImportOffsets,
-    MoveCursors,
-    PauseGroup,
-    RecordSpan,
-    SkipRecords,
-    StreamOffsets,
-    ToEarliest,
-    ToLatest,
-    ToOffset,
-    ToTime,
-    Undo,
-)
 from dssd.operations.limits import OPERATIONS_KEPT_MS
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import EventRow, MadeMoveRow, OperationRow, PendingMoveRow, ProgressRow

@@ -4,6 +4,14 @@ import json
 
 import pytest
 
+from dss_core.changes import (
+    Direction,
+    MoveCursors,
+    PauseGroup,
+    ResumeGroup,
+    ToEarliest,
+    Undo,
+)
 from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
@@ -14,14 +22,6 @@ from dss_core.errors import (
 from dss_sim.played_groups import Member
 from dssd.machines.messages import Grant, Pause, PauseChanged, PauseObeyed
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import (
-    Direction,
-    MoveCursors,
-    PauseGroup,
-    ResumeGroup,
-    ToEarliest,
-    Undo,
-)
 from dssd.operations.limits import PAUSE_MS_MAX
 from dssd.operations.plans import Plan
 from dssd.store.rows import GroupRow

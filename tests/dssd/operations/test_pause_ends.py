@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from dss_core.changes import PauseGroup, ResumeGroup
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import PauseGroup, ResumeGroup
 from dssd.operations.pause_ends import PauseEnds
 from dssd.store.rows import GroupRow
 from support.operated_groups import Works

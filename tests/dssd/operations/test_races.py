@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from dss_core.changes import EditGroup, RevokeGrant, SkipRecords, TransferGrant
 from dss_core.errors import BorrowerNotFound, GroupDestroyed, OperationEnded
 from dssd.leaders.takeover import CANCELLING
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import EditGroup, RevokeGrant, SkipRecords, TransferGrant
 from dssd.operations.history import DONE
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow, Row

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from dss_core.changes import Direction, MoveCursors, RemoveGroup, RemoveTopic, ToLatest, Undo
 from dss_core.errors import (
     GroupNotFound,
     NotUndoable,
@@ -14,7 +15,6 @@ from dss_core.errors import (
 )
 from dssd.machines.messages import Invalidate
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import Direction, MoveCursors, RemoveGroup, RemoveTopic, ToLatest, Undo
 from dssd.store.port import Put
 from dssd.store.rows import (
     BanRow,

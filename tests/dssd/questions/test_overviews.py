@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from dss_core.changes import SkipRecords
 from dss_core.ids import StreamId
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import SkipRecords
 from dssd.operations.operations import Caller, Operations
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.changes import PauseGroup
 from dss_core.errors import GroupNotFound, LogUnreadable
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
@@ -15,7 +16,6 @@ from dss_sim.played_sessions import Attached, Hall
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import Nak, Settle
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import PauseGroup
 from dssd.operations.operations import Caller, Operations
 from dssd.questions.limits import STUCK_FAILURES
 from dssd.questions.questions import Questions

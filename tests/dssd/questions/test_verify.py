@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.changes import SkipRecords
 from dss_core.errors import Overloaded, StreamNotRead
 from dss_core.ids import StreamId
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.machines.fate import Counts
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import SkipRecords
 from dssd.operations.operations import Caller, Operations
 from dssd.questions import verify
 from dssd.questions.questions import Questions

@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
+from dss_core.changes import PauseGroup
 from dss_core.errors import Overloaded, Stopping, WatchTooOld
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
@@ -14,7 +15,6 @@ from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, KeptEvent
 from dssd.machines.start_point import Earliest
 from dssd.machines.watching import Key, Value, WatchTopic
-from dssd.operations.changes import PauseGroup
 from dssd.operations.operations import Caller, Operations
 from dssd.questions import watched as watched_module
 from dssd.questions import watches as watches_module

@@ -11,13 +11,14 @@ from dss_core.columns import Columns
 from dss_core.errors import DssError, FrameCorrupt, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
-from dssd.rpc.frame_checks import Gate
+from dssd.limits import SUBJECT_MATCHES_PER_STEP
+from dssd.rpc.frame_checks import Gate, Large
 from dssd.topics.model import StorageTopic, Topic
 
 
-def gate() -> Gate:
+def gate(*more: str) -> Gate:
     part = StorageTopic(1, 0, partitions=1, factor=1, ends=None)
-    patterns = (TopicFilter.parse("t/#"),)
+    patterns = tuple(map(TopicFilter.parse, ("t/#", *more)))
     return Gate(Topic(1, "t", patterns, Router.BLOCK, "sync", 1, 0, (part,), None, None, 0))
 
 
@@ -54,9 +55,46 @@ def test_each_refusal_is_an_error_of_its_own_with_the_same_facts() -> None:
 def test_a_frame_with_owned_subjects_passes_each_time() -> None:
     asked, frame = gate(), frame_about("t/1")
     for _ in range(2):
-        header, append = asked.admit(frame, 1)
+        admitted = asked.admit(frame, 1)
+        assert not isinstance(admitted, Large)
+        header, append = admitted
         assert (header.partition, append.frame) == (0, frame)
 
 
 def test_a_broken_frame_is_refused() -> None:
     assert isinstance(refusal(gate(), frame_about("t")[:-1]), FrameCorrupt)
+
+
+SUBJECTS = 1_000
+
+
+def large_gate() -> Gate:
+    return gate(*(f"p{number}" for number in range(SUBJECT_MATCHES_PER_STEP // SUBJECTS)))
+
+
+def frame_about_many(first: str) -> bytes:
+    subjects = [first, *(f"t/{number}" for number in range(SUBJECTS))]
+    columns = Columns([b""] * len(subjects), None, subjects, None, 1)
+    return build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
+
+
+async def test_a_frame_of_many_subjects_is_admitted_once_it_was_examined_in_steps() -> None:
+    asked, frame = large_gate(), frame_about_many("t/first")
+    large = asked.admit(frame, 1)
+    assert isinstance(large, Large)
+    assert not isinstance(asked.admit(frame, 1, examined=await asked.examine(large)), Large)
+
+
+async def test_what_was_found_in_steps_refuses_the_frame() -> None:
+    asked, frame = large_gate(), frame_about_many("elsewhere")
+    large = asked.admit(frame, 1)
+    assert isinstance(large, Large)
+    with pytest.raises(SubjectOutsideTopic):
+        asked.admit(frame, 1, examined=await asked.examine(large))
+
+
+async def test_what_was_examined_before_the_topic_changed_is_examined_anew() -> None:
+    before, after, frame = large_gate(), large_gate(), frame_about_many("t/first")
+    large = before.admit(frame, 1)
+    assert isinstance(large, Large)
+    assert isinstance(after.admit(frame, 1, examined=await before.examine(large)), Large)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from dss_api.v1 import operations_pb2
+from dss_core.changes import Direction, MoveCursors, SkipRecords, ToOffset
 from dssd.machines.start_point import Earliest
-from dssd.operations.changes import Direction, MoveCursors, SkipRecords, ToOffset
 from dssd.rpc.operations import OperationsServicer
 from dssd.store.memory import MemoryStore
 from support.operated_groups import Works

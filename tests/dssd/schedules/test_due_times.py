@@ -2,8 +2,8 @@
 
 import pytest
 
+from dss_core.changes import CreateSchedule
 from dssd.machines.scheduling.machine import Due
-from dssd.operations.changes import CreateSchedule
 from dssd.schedules.definitions import made, times_of
 from dssd.schedules.due_times import come, delay_ms
 from dssd.schedules.limits import DUE_LISTED_MAX

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dss_core.errors import DiskFull, NotUndoable, OperationEnded, ScheduleBusy, ScheduleNotFound
-from dssd.leaders.bans import ban_of
-from dssd.operations.changes import (
+from dss_core.changes import (
     CreateSchedule,
     EditSchedule,
     PauseSchedule,
@@ -20,6 +18,8 @@ from dssd.operations.changes import (
     RunTask,
     Undo,
 )
+from dss_core.errors import DiskFull, NotUndoable, OperationEnded, ScheduleBusy, ScheduleNotFound
+from dssd.leaders.bans import ban_of
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow

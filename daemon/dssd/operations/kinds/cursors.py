@@ -11,6 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dss_core.changes import (
+    Change,
+    Direction,
+    ImportOffsets,
+    MoveCursors,
+    RecordSpan,
+    SkipRecords,
+    StreamOffsets,
+    StreamTarget,
+    ToOffset,
+    Undo,
+)
 from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
@@ -31,18 +43,6 @@ from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.operations.changes import (
-    Change,
-    Direction,
-    ImportOffsets,
-    MoveCursors,
-    RecordSpan,
-    SkipRecords,
-    StreamOffsets,
-    StreamTarget,
-    ToOffset,
-    Undo,
-)
 from dssd.operations.cursor_targets import found_target, within
 from dssd.operations.kinds.cursor_sentences import effects_of, summary_of
 from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX

@@ -8,6 +8,7 @@ so an older operation does not lift a later ban.
 import json
 from typing import Any
 
+from dss_core.changes import Evict, Undo
 from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NotUndoable, Overloaded
 from dss_core.times import text_of_span
@@ -19,7 +20,6 @@ from dssd.leaders.registry import Registry
 from dssd.limits import EVICTION_ANSWER_MS, REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
-from dssd.operations.changes import Evict, Undo
 from dssd.operations.kinds.members import Membership, id_of, membership
 from dssd.operations.limits import BANS_A_GROUP_MAX, EVICTION_GRACE_MS_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of

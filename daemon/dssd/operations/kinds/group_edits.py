@@ -7,11 +7,11 @@ their members hold by the new settings.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dss_core.changes import Change, EditGroup, Undo
 from dss_core.times import text_of_span
 from dssd.leaders.declarations import STALL, check_settings
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.operations.changes import Change, EditGroup, Undo
 from dssd.operations.kinds.edited_fields import (
     Fields,
     asked,

@@ -12,6 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dss_core.changes import (
+    Change,
+    Rebalance,
+    RevokeGrant,
+    StreamMove,
+    TransferGrant,
+    Undo,
+)
 from dss_core.counted import counted
 from dss_core.errors import BorrowerNotFound, IllegalArgument, NobodyToLendTo, NotUndoable
 from dss_core.ids import StreamId
@@ -22,14 +30,6 @@ from dssd.limits import REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
 from dssd.machines.leader.lent_stream import StreamState
-from dssd.operations.changes import (
-    Change,
-    Rebalance,
-    RevokeGrant,
-    StreamMove,
-    TransferGrant,
-    Undo,
-)
 from dssd.operations.history import CANCELLED
 from dssd.operations.kinds.clients_named import named
 from dssd.operations.kinds.members import Membership, id_of, membership
@@ -95,12 +95,11 @@ class HandOvers:
             after |= {"session_id": taker.session_id.hex(), "borrower_id": id_of(taker)}
         else:
             [move] = plan.moves
-            giver = live.by_id(move.from_borrower_id)
+            giver = live.by_id(bytes.fromhex(move.from_borrower_id))
             if giver is None:
                 # It left since the plan was made: the stream goes to somebody else anyway.
                 raise BorrowerNotFound(group=live.subject, borrower=move.from_client_id)
-            taker_id = move.to_borrower_id.hex()
-            after |= {"session_id": giver.session_id.hex(), "borrower_id": taker_id}
+            after |= {"session_id": giver.session_id.hex(), "borrower_id": move.to_borrower_id}
         instruction = _instruction_of(plan.kind, number, after)
         return Begun(group=plan.group, instruction=instruction, after=after)
 
@@ -304,8 +303,8 @@ def _shares(live: Membership, moves: Sequence[StreamMove]) -> Iterable[str]:
     owned = Counter(each.view.owner for each in live.survey.streams)
     after = Counter(owned)
     for move in moves:
-        after[move.from_borrower_id] -= 1
-        after[move.to_borrower_id] += 1
+        after[bytes.fromhex(move.from_borrower_id)] -= 1
+        after[bytes.fromhex(move.to_borrower_id)] += 1
     for member in live.survey.members:
         before, then = owned[member.borrower_id], after[member.borrower_id]
         if before != then:
@@ -329,7 +328,8 @@ def _count(moves: Sequence[StreamMove]) -> str:
 
 def _hand_over(move: StreamMove, live: Membership) -> leader.HandOver:
     stream = live.stream(move.stream).view.stream
-    return leader.HandOver(stream, move.from_borrower_id or None, move.to_borrower_id)
+    giver, taker = bytes.fromhex(move.from_borrower_id), bytes.fromhex(move.to_borrower_id)
+    return leader.HandOver(stream, giver or None, taker)
 
 
 def _takers(moves: Iterable[leader.HandOver], live: Membership) -> list[tuple[str, list[StreamId]]]:

@@ -7,6 +7,7 @@ Invariant: what a plan shows is what is made; the ranges of a job are resolved w
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dss_core.changes import CancelJob, CreateJob, PauseJob, RemoveJob, ResumeJob, SourceRange
 from dss_core.counted import counted
 from dss_core.errors import (
     CopyLoop,
@@ -37,12 +38,11 @@ from dssd.jobs.limits import (
     RATE_BYTES_S_MIN,
     STATED_BYTES_S,
 )
-from dssd.jobs.model import ChunkInput, JobKind, PlannedChunk, SourceRange, Spec
+from dssd.jobs.model import ChunkInput, JobKind, PlannedChunk, Spec
 from dssd.jobs.planner import Measured, cut
 from dssd.log.port import BulkLog
 from dssd.loop_yield import LoopTurn
 from dssd.machines.job import ENDED, Phase
-from dssd.operations.changes import CancelJob, CreateJob, PauseJob, RemoveJob, ResumeJob
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, Plan
 from dssd.store.paging import scan_all

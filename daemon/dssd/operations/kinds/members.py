@@ -4,6 +4,7 @@ Invariant: only groups that are shared are looked at so: a private subscription 
 its whole life. This module does not know what an operation does.
 """
 
+from dss_core.changes import StreamMove
 from dss_core.errors import (
     BorrowerNotFound,
     IllegalArgument,
@@ -14,7 +15,6 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import MemberView
-from dssd.operations.changes import StreamMove
 from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 
@@ -83,8 +83,8 @@ class Membership:
             str(stream.name),
             "" if giver is None else giver.client_id,
             taker.client_id,
-            b"" if giver is None else giver.borrower_id,
-            taker.borrower_id,
+            "" if giver is None else id_of(giver),
+            id_of(taker),
         )
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dss_core.changes import PauseGroup, ResumeGroup, Undo
 from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NotUndoable
 from dss_core.times import text_of_ms
@@ -20,7 +21,6 @@ from dssd.leaders.lag import GroupSurvey
 from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import CancelPause, Instruction
 from dssd.machines.leader.events import PauseGroup as PauseGroupNow
-from dssd.operations.changes import PauseGroup, ResumeGroup, Undo
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.limits import PAUSE_MS_MAX
 from dssd.operations.plans import EVERYTHING, Begun, Made, Plan, StreamPlan, subject_of

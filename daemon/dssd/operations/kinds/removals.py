@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from dss_core.changes import RemoveGroup, RemoveTopic
 from dss_core.counted import counted
 from dss_core.errors import GroupDestroyed, GroupNotFound, TopicInUse, TopicNotFound
 from dss_core.filters import TopicFilter
@@ -20,7 +21,6 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
-from dssd.operations.changes import RemoveGroup, RemoveTopic
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
 from dssd.operations.limits import GROUPS_NAMED_MAX

@@ -8,11 +8,11 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from dss_core.changes import CloseSession
 from dss_core.counted import counted
 from dss_core.errors import SessionReplaced
 from dss_core.times import text_of_span
 from dssd.limits import CLOSE_DRAIN_S
-from dssd.operations.changes import CloseSession
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import Begun, Plan
 from dssd.sessions.listing import SessionView

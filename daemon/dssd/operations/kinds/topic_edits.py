@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from dss_core.changes import Change, EditTopic, Undo
 from dss_core.counted import counted
 from dss_core.errors import DiskFull, NotUndoable, Overloaded, SyncOverdue, TopicNotFound
 from dss_core.ids import StreamId
@@ -25,7 +26,6 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.log.port import Expiring, Log
 from dssd.loop_yield import LoopTurn
-from dssd.operations.changes import Change, EditTopic, Undo
 from dssd.operations.kinds.edited_fields import (
     TOPIC_ID,
     Fields,

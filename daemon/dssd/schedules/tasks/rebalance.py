@@ -6,10 +6,10 @@ group that another operation runs on, or whose members go away meanwhile, is lef
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from dss_core.changes import Rebalance
 from dss_core.counted import counted
 from dss_core.errors import DssError, TaskFailed
 from dssd.leaders.declarations import EXCLUSIVE
-from dssd.operations.changes import Rebalance
 from dssd.operations.history import DONE
 from dssd.operations.limits import MOVES_A_PLAN_MAX
 from dssd.operations.plans import subject_of

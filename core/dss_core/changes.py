@@ -1,15 +1,17 @@
-"""What an operator may change, as a value each.
+"""What an operator may change, as a value each: the same for programs, the daemon and the wire.
 
-A change that a plan answers with is *resolved*: it names offsets instead of times, so that applying
-it does exactly that. Invariant: values only; what a change means is in its kind.
+The wire has the same changes with the same fields; `dss_api.changes` goes by their names. A change
+that a plan answers with is *resolved*: it names offsets instead of times, moves and members, and
+applying it does exactly that. A group is NAME, NAME@FILTER or ``$share/NAME/FILTER``; a stream is
+``orders/0/3``. Invariant: values only; what a change means is in its kind.
 """
 
-import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 from dss_core.progress import Progress
-from dssd.jobs.model import JobInput, SourceRange
 
 
 class Direction(StrEnum):
@@ -61,7 +63,7 @@ class BySpan:
     span_ms: int
 
 
-Target = ToEarliest | ToLatest | ToTime | ToOffset | ByRecords | BySpan
+Target: TypeAlias = ToEarliest | ToLatest | ToTime | ToOffset | ByRecords | BySpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,13 @@ class StreamOffsets:
 
     topic: str
     ordinal: int
+    """Of the storage topic."""
     partition: int
     partitions: int
+    """Of the storage topic."""
     progress: Progress
     end: int
+    """Of the stream, when it was exported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,7 @@ class EditGroup:
     group: str
     ack_wait_ms: int | None = None
     on_damage: str | None = None
+    """``pass`` or ``stall``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +184,7 @@ class EditTopic:
     no_retention_bytes: bool = False
     """Keep any number of bytes."""
     durability: str | None = None
+    """``sync`` or ``os``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +213,8 @@ class StreamMove:
     from_client_id: str
     """Empty where it is free."""
     to_client_id: str
-    from_borrower_id: bytes
-    to_borrower_id: bytes
+    from_borrower_id: str = ""
+    to_borrower_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,16 +258,12 @@ class Evict:
     """How long its client is kept out; not at all where none is given."""
 
 
-Arguments = tuple[tuple[str, str], ...]
-"""Of a task: names and values, sorted."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunTask:
     """Runs a task once."""
 
     task: str
-    arguments: Arguments = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
     timeout_ms: int | None = None
     """How long it may take; as long as any may where None."""
 
@@ -272,10 +275,11 @@ class CreateSchedule:
     schedule: str
     task: str
     cron: str
-    arguments: Arguments = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
     time_zone: str | None = None
     jitter_ms: int | None = None
     overlap: str | None = None
+    """``skip``, ``queue`` or ``allow``."""
     catch_up_ms: int | None = None
     timeout_ms: int | None = None
     retries: int | None = None
@@ -289,7 +293,7 @@ class EditSchedule:
 
     schedule: str
     cron: str | None = None
-    arguments: Arguments = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
     no_arguments: tuple[str, ...] = ()
     """Arguments that are not given any more."""
     time_zone: str | None = None
@@ -323,6 +327,28 @@ class ResumeSchedule:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRange:
+    """A part of a stream that a job reads."""
+
+    stream: str
+    storage_topic_id: int
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobInput:
+    """What a planner says that a chunk is, where no topic is read."""
+
+    text: str
+    records: int = 0
+    """At most."""
+    bytes: int = 0
+    """About."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateJob:
     """Makes a bulk job: its manifest, and what it holds."""
 
@@ -331,17 +357,20 @@ class CreateJob:
     """replay, export, backfill, audit or transform."""
     engine: str = "local"
     source: str = ""
-    """A topic."""
+    """A topic; empty where it reads none."""
     start_us: int | None = None
     """Append times; all that is kept where they are None."""
     end_us: int | None = None
     filter: str = ""
     target: str = ""
     rate_bytes_s: int = 0
+    """0: as much as comes."""
     chunk_bytes: int = 0
     """What a chunk reads; the usual size where 0."""
     hops_max: int = 0
+    """The usual number where 0."""
     allow_loop: bool = False
+    """Although it writes to the topic that it reads."""
     params: str = ""
     """What its driver is told besides: JSON."""
     inputs: tuple[JobInput, ...] = ()
@@ -378,7 +407,7 @@ class RemoveJob:
     job: str
 
 
-Change = (
+Change: TypeAlias = (
     MoveCursors
     | ImportOffsets
     | SkipRecords
@@ -406,9 +435,3 @@ Change = (
     | CancelJob
     | RemoveJob
 )
-
-
-def to_json(change: Change) -> str:
-    """The change, for people and programs that look at an operation."""
-    fields = {"change": type(change).__name__, **asdict(change)}
-    return json.dumps(fields, sort_keys=True, default=bytes.hex)
