@@ -1,7 +1,7 @@
 """Regenerate the completion scripts of `dssctl` from its command tree.
 
 Usage:
-    python scripts/gen_completions.py            # write into cli/dssctl/completions/
+    python scripts/gen_completions.py            # write into completions/
     python scripts/gen_completions.py OUT_DIR    # write elsewhere (the freshness test does)
 """
 
@@ -12,7 +12,7 @@ from completion_scripts import scripts
 
 from dssctl.command_tree import command_tree
 
-TARGET = Path(__file__).resolve().parent.parent / "cli/dssctl/completions"
+TARGET = Path(__file__).resolve().parent.parent / "completions"
 
 
 def generate(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Regenerate the pages of the manual from the command trees, the error codes and the tables.
 
 Usage:
-    python scripts/gen_manuals.py            # write into cli/dssctl/man/
+    python scripts/gen_manuals.py            # write into man/
     python scripts/gen_manuals.py OUT_DIR    # write elsewhere (the freshness test does)
 """
 
@@ -14,7 +14,7 @@ from typer.main import get_command
 from dssctl.command_tree import CommandNode, command_tree, tree_of
 from dssd.command_line import program
 
-TARGET = Path(__file__).resolve().parent.parent / "cli/dssctl/man"
+TARGET = Path(__file__).resolve().parent.parent / "man"
 
 
 def generate(folder: Path) -> None:

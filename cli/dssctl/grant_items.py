@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
+from dssctl.cells import rate, shown_lag
 from dssctl.items import item_of
-from dssctl.limits import RATES_AFTER_S
-from dssctl.output import Cell, Column, Instant, Item, Kind
+from dssctl.output import Column, Item, Kind
 
 if TYPE_CHECKING:
     from dss_client import Grant
@@ -19,38 +19,10 @@ def _for_so_long(item: Item, _now_us: int) -> str:
     return text_of_span(age_ms)
 
 
-def shown_lag(item: Item, _now_us: int) -> str:
-    """The lag, of a group or in a stream; marked where it is an upper bound."""
-    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
-
-
 def _ranges(item: Item, _now_us: int) -> str:
     ranges = item["damaged_ranges"]
     assert isinstance(ranges, list)
     return " ".join(f"{start}-{end - 1}" for start, end in ranges)
-
-
-def rate(field: str) -> Cell:
-    """A cell for records a second."""
-
-    def cell(item: Item, now_us: int) -> str:
-        value = item[field]
-        assert isinstance(value, float)
-        return (
-            "-"
-            if is_unmeasured(item, now_us)
-            else f"{value:.0f}"
-            if value >= 10
-            else f"{value:.1f}"
-        )
-
-    return cell
-
-
-def is_unmeasured(item: Item, now_us: int) -> bool:
-    """Whether the daemon has perhaps not looked yet at what it is asked about: it is too young."""
-    created = item.get("created_at", item.get("connected_at"))
-    return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000
 
 
 IN_A_GROUP = (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_span
+from dssctl.cells import rate, shown_lag
 from dssctl.forecast import forecast_text
-from dssctl.grant_items import rate, shown_lag
 from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind
 

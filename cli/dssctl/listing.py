@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 from typer.core import TyperArgument
 
-from dssctl.completing.remembering import remember
+from dssctl.completing.listed_names import remember
 from dssctl.connection import ask
 from dssctl.limits import WATCH_INTERVAL_S
 from dssctl.output import Item, Kind, note, show_list

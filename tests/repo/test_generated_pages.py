@@ -12,9 +12,9 @@ REPO = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("script", "folder", "alone"),
     [
-        ("gen_completions.py", "cli/dssctl/completions", True),
+        ("gen_completions.py", "completions", True),
         ("gen_help.py", "cli/dssctl/help", True),
-        ("gen_manuals.py", "cli/dssctl/man", True),
+        ("gen_manuals.py", "man", True),
         ("gen_schemas.py", "cli/dssctl/schemas", True),
         ("gen_golden.py", "tests/dssctl/golden", True),
         ("gen_sync.py", "client/dss_client/sync", False),

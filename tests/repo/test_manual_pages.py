@@ -19,7 +19,7 @@ sys.path.append(str(REPO / "scripts"))
 
 import manual_facts as facts  # noqa: E402 -- it is no package
 
-PAGES = sorted((REPO / "cli/dssctl/man").glob("man*/*"))
+PAGES = sorted((REPO / "man").glob("man*/*"))
 EXAMPLES = tomllib.loads((REPO / "scripts/manual_examples.toml").read_text())
 
 

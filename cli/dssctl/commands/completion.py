@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from dss_core.errors import FileUnwritable
+from dssctl.installed import installed
 from dssctl.output import note
 from dssctl.tree import Command, settings_of, verb_alone
 
 app = verb_alone("completion")
 
-_SCRIPTS = Path(__file__).resolve().parent.parent / "completions"
+_SCRIPTS = installed("completions")
 
 
 class Shell(StrEnum):

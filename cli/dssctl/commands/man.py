@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dssctl.installed import installed
 from dssctl.output import note
 from dssctl.pager import pager, show
 from dssctl.settings import Settings
@@ -19,7 +20,7 @@ from dssctl.tree import Command, settings_of, verb_alone
 
 app = verb_alone("man")
 
-_PAGES = Path(__file__).resolve().parent.parent / "man"
+_PAGES = installed("man")
 
 
 @app.command("man", cls=Command)

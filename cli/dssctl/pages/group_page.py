@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.times import text_of_span
+from dssctl.cells import is_unmeasured
 from dssctl.forecast import forecast_ms, forecast_text
-from dssctl.grant_items import is_unmeasured
 from dssctl.group_items import drained
 from dssctl.group_questions import STUCK_KIND, stuck_item
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS

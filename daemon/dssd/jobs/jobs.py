@@ -47,7 +47,7 @@ from dssd.jobs.limits import (
 )
 from dssd.jobs.model import ChunkResult, JobKind
 from dssd.jobs.pacing import Pace
-from dssd.jobs.publisher import Publisher
+from dssd.jobs.publish_once import Publisher
 from dssd.jobs.staging import Staging
 from dssd.log.port import BulkLog
 from dssd.machines.job import (

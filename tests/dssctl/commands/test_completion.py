@@ -9,7 +9,7 @@ from support.dssctl_call import Completed
 
 Run = Callable[..., Completed]
 
-SCRIPTS = Path(__file__).resolve().parents[3] / "cli/dssctl/completions"
+SCRIPTS = Path(__file__).resolve().parents[3] / "completions"
 PLACES = {
     "bash": ("dssctl", "data/bash-completion/completions/dssctl"),
     "zsh": ("_dssctl", "data/zsh/site-functions/_dssctl"),

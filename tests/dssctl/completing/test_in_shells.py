@@ -14,7 +14,7 @@ from dssctl.completing.names_kept import folder_for, keep
 from support.prerequisites import BASH, FISH, ZSH, need_program
 
 REPO = Path(__file__).resolve().parents[3]
-SCRIPTS = REPO / "cli/dssctl/completions"
+SCRIPTS = REPO / "completions"
 TIMEOUT_S = 60
 
 COMPLETED = [

@@ -9,8 +9,8 @@ import pytest
 
 from dssctl.commands.topics import TOPIC_KIND
 from dssctl.completing import answering
+from dssctl.completing.listed_names import remember
 from dssctl.completing.names_kept import file_for, folder_for, keep, kept
-from dssctl.completing.remembering import remember
 from dssctl.group_items import GROUP_KIND
 from dssctl.limits import NAMES_FRESH_S, NAMES_OLD_S
 

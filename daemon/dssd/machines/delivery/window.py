@@ -60,8 +60,8 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.delivery.fairness import RoundRobin, Share
 from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
-from dssd.machines.delivery.moved_grants import MovedGrants
 from dssd.machines.delivery.outstanding import SentRange, checked
+from dssd.machines.delivery.pending_reports import PendingReports
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.standing import Standing, standing_of
 from dssd.machines.delivery.stream import DeliveredStream
@@ -86,7 +86,7 @@ class DeliveryWindow:
         self._streams: dict[int, DeliveredStream] = {}
         self._turns = RoundRobin()
         self._durable = DurableAcks()
-        self._moved = MovedGrants()
+        self._reports = PendingReports()
         self._due_at_ms: int | None = None
         """Nothing of a stream is due before this."""
         self._draining = False
@@ -105,7 +105,7 @@ class DeliveryWindow:
         _HANDLERS[type(given)](self, given, now_ms)
         self._send(now_ms)
         self._read()
-        due, report = self._due_at_ms, self._moved.report_at_ms
+        due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
         return effects + self._last_effects
 
@@ -224,7 +224,7 @@ class DeliveryWindow:
         stream.end(None)
         left = self._left_at_end(stream, answered=sent is None)
         self._credit_back(stream, left)
-        self._moved.discard(stream.grant)
+        self._reports.discard(stream.grant)
         stream.sent = stream.handed_out() if sent is None else sent
         if self._draining:
             # The stream is not given back: it is reported when the connection closes.
@@ -343,7 +343,7 @@ class DeliveryWindow:
         moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         if given.token and self._durable.awaits(given.grant):
-            self._moved.hurry(given.grant, now_ms)
+            self._reports.hurry(given.grant, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
 
@@ -366,7 +366,7 @@ class DeliveryWindow:
     # Time
 
     def _ticked(self, given: Ticked, now_ms: int) -> None:
-        if self._moved.report_at_ms is not None and now_ms >= self._moved.report_at_ms:
+        if self._reports.report_at_ms is not None and now_ms >= self._reports.report_at_ms:
             self._report()
         if self._due_at_ms is None or now_ms < self._due_at_ms:
             return
@@ -398,13 +398,13 @@ class DeliveryWindow:
         self, stream: DeliveredStream, before: Progress, now_ms: int, *, moved: bool = False
     ) -> None:
         if moved or stream.progress is not before:
-            self._moved.note(stream.grant, now_ms)
+            self._reports.note(stream.grant, now_ms)
 
     def _report(self) -> None:
         awaits = self._durable.awaits
         reports = tuple(
             (grant, self._streams[grant].report(is_awaited=awaits(grant)))
-            for grant in self._moved.take()
+            for grant in self._reports.take()
         )
         if reports:
             self._last_effects.append(Report(reports))
@@ -502,7 +502,7 @@ class DeliveryWindow:
             self.credit.close(account)
         if self._durable.end(stream.grant):
             self._effects.append(RefuseGrant(stream.grant))
-        self._moved.discard(stream.grant)
+        self._reports.discard(stream.grant)
         del self._streams[stream.grant]
 
     def _show_stalled(self, stream: DeliveredStream) -> None:

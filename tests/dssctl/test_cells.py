@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssctl.grant_items import rate
+from dssctl.cells import rate
 from dssctl.output import Instant, Item
 
 

@@ -8,7 +8,7 @@ Invariant: while there is any, there is a time at which they are reported.
 from dssd.limits import REPORT_INTERVAL_MS
 
 
-class MovedGrants:
+class PendingReports:
     """The grants, and when they are reported."""
 
     __slots__ = ("_grants", "report_at_ms")

@@ -1,0 +1,28 @@
+"""Cells of columns that several nouns have: lags and rates, as a person reads them."""
+
+from dssctl.limits import RATES_AFTER_S
+from dssctl.output import Cell, Instant, Item
+
+
+def shown_lag(item: Item, _now_us: int) -> str:
+    """The lag, of a group or in a stream; marked where it is an upper bound."""
+    return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
+
+
+def rate(field: str) -> Cell:
+    """A cell for records a second."""
+
+    def cell(item: Item, now_us: int) -> str:
+        value = item[field]
+        assert isinstance(value, float)
+        if is_unmeasured(item, now_us):
+            return "-"
+        return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+    return cell
+
+
+def is_unmeasured(item: Item, now_us: int) -> bool:
+    """Whether the daemon has perhaps not looked yet at what it is asked about: it is too young."""
+    created = item.get("created_at", item.get("connected_at"))
+    return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000
