@@ -3,6 +3,8 @@
 from dssctl.limits import RATES_AFTER_S
 from dssctl.output import Cell, Instant, Item
 
+HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
+
 
 def shown_lag(item: Item, _now_us: int) -> str:
     """The lag, of a group or in a stream; marked where it is an upper bound."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_span
-from dssctl.cells import rate, shown_lag
+from dssctl.cells import HEALTH_STYLES, rate, shown_lag
 from dssctl.forecast import forecast_text
 from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind
@@ -75,6 +75,7 @@ GROUP_KIND = Kind(
         Column("acks_1m", "ACKS/S", right=True, cell=rate("acks_1m"), wide=True),
         Column("acks_5m", "ACKS/S-5M", right=True, cell=rate("acks_5m"), wide=True),
         Column("drain_ms", "DRAINED-IN", right=True, cell=drained, wide=True),
+        Column("health", "HEALTH", styles=HEALTH_STYLES, wide=True),
         Column("kind", "KIND", wide=True),
         Column("standby", "STANDBY", right=True, wide=True),
         Column("start", "START", wide=True),

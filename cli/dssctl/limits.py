@@ -182,9 +182,6 @@ minutes under load."""
 STUCK_TOLD = 5
 """Groups and streams that the doctor names; groups stuck has all."""
 
-BEHIND_MS = 15 * 60_000
-"""So old is the oldest record of a group that is behind, as for the alert DssGroupBehind."""
-
 SESSION_STALE_MS = 3_600_000
 """A client that restarts is back sooner."""
 

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from dss_client import changes
     from dss_client._subscription_options import GrantNotice
     from dss_client.answers import (
+        GroupDescription,
         Looked,
         Reason,
         RecordStanding,
         ScanFound,
         StreamSums,
         Stuck,
+        Verdict,
         WhyAnswer,
     )
     from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
     from dss_client.events import Event, EventPage
-    from dss_client.group_counts import Rates
-    from dss_client.groups import Borrower, Grant, Group, GroupDescription
+    from dss_client.group_values import Borrower, Grant, Group, Rates
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
@@ -104,6 +105,7 @@ __all__ = [
     "Topic",
     "TopicSummary",
     "UnreadLoss",
+    "Verdict",
     "WatchKey",
     "WatchUpdate",
     "WatchedGrant",
@@ -119,7 +121,7 @@ __all__ = [
 
 _PLACES = {
     "Looked": "answers",
-    "Rates": "group_counts",
+    "Rates": "group_values",
     "Reason": "answers",
     "RecordStanding": "answers",
     "ScanFound": "answers",
@@ -133,10 +135,11 @@ _PLACES = {
     "UnreadLoss": "daemon",
     "Event": "events",
     "EventPage": "events",
-    "Borrower": "groups",
-    "Grant": "groups",
-    "Group": "groups",
-    "GroupDescription": "groups",
+    "Borrower": "group_values",
+    "Grant": "group_values",
+    "Group": "group_values",
+    "GroupDescription": "answers",
+    "Verdict": "answers",
     "GroupOffsets": "offsets",
     "StreamOffsets": "offsets",
     "Job": "job_values",

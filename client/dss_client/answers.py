@@ -5,7 +5,7 @@ Invariant: frozen values, whose fields are those of the messages in `groups.prot
 
 from dataclasses import dataclass
 
-from dss_client.group_counts import Fates
+from dss_client.group_values import Borrower, Fates, Grant, Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,21 @@ class Stuck:
     """Records that it is not done with."""
     still_ms: int | None
     """For how long nothing moved; None where that is not known."""
+    level: str = "problem"
+    """``attention`` where an operator paused it, else ``problem``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How something is, and what helps."""
+
+    level: str
+    """``healthy``, ``attention`` or ``problem``."""
+    code: str
+    """A stable word."""
+    sentence: str
+    commands: tuple[str, ...]
+    """What helps, or shows more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +134,15 @@ class StreamSums:
     def appended(self) -> int:
         """Offsets since the group began."""
         return self.end - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group with its streams and members."""
+
+    group: Group
+    grants: tuple[Grant, ...]
+    borrowers: tuple[Borrower, ...]
+    verdict: Verdict
+    stuck: tuple[Stuck, ...]
+    """What of it does not move."""

@@ -4,125 +4,18 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
 from dss_client._start_point import Start, start_to_wire
-from dss_client.group_counts import Fates, Rates
+from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
 from dss_core.errors import IllegalArgument
-from dss_core.progress import Progress, Ranges
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
-    from dss_client.answers import StreamSums, Stuck, WhyAnswer
+    from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
     from dss_client.offsets import GroupOffsets
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A shared subscription and how it stands."""
-
-    group_id: int
-    name: str
-    filter: str
-    kind: str
-    """``shared``, ``queue`` or ``exclusive``."""
-    start: str
-    """As declared: now, earliest, a time, an offset."""
-    created_at_ms: int
-    state: str
-    """``idle``, ``active``, ``rebalancing`` or ``stalled``."""
-    state_reason: str
-    borrowers: int
-    standby: int
-    """Members without a stream."""
-    streams: int
-    lag: int
-    """Records not acknowledged; an upper bound unless `lag_exact`."""
-    lag_exact: bool
-    oldest_unacked_us: int | None
-    """Append time of the oldest unacknowledged record."""
-    leader_epoch: int
-    """0 where no leader ever ran."""
-    ack_wait_ms: int
-    protocol: str
-    """``borrow`` or ``lease``: how its leader and its members talk."""
-    on_damage: str
-    """``pass`` or ``stall``: what becomes of records that are confirmed damaged."""
-    fates: "Fates"
-    revision: int
-    """Rises with each operation that was applied to it, and each edit."""
-    paused: bool
-    """An operator paused it: nothing is handed out."""
-    paused_until_ms: int | None
-    """When the pause ends by itself."""
-    arrivals: Rates
-    """Of the topics that it reads."""
-    acks: Rates
-    """What it is done with."""
-    drain_ms: int | None
-    """Until it has all, as the last minute went; None: it does not catch up."""
-    leader_since_ms: int | None
-    """Since when it has the leader that it has; None: nobody leads it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Borrower:
-    """A member of a group."""
-
-    borrower_id: str
-    client_id: str
-    streams: int
-    standby: bool
-    connected_at_ms: int
-    lag: int
-    """Of the streams that it holds."""
-    acks: Rates
-    """Of those streams."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """One stream of a group: who holds it and how far it was consumed."""
-
-    group: str
-    filter: str
-    stream: str
-    state: str
-    """``free``, ``granting``, ``granted``, ``revoking``, ``revoked`` or ``finished``."""
-    client_id: str
-    """Empty where free."""
-    grant_epoch: int
-    progress: Progress
-    end: int
-    """The stream's next offset."""
-    lag: int
-    """Records not acknowledged; an upper bound unless `lag_exact`."""
-    lag_exact: bool
-    oldest_unacked_us: int | None
-    """Append time of the oldest unacknowledged record."""
-    state_age_ms: int
-    stall: str
-    """Why nothing is delivered, as a sentence; empty where it is."""
-    fates: Fates
-    damaged: Ranges
-    """The newest ranges that were passed over as damaged."""
-    pinned_to: str
-    """The client that an operator gave it to; empty where nobody did."""
-    arrivals: Rates
-    acks: Rates
-    """What the group is done with in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
-    """A group with its streams and members."""
-
-    group: Group
-    grants: tuple[Grant, ...]
-    borrowers: tuple[Borrower, ...]
 
 
 class Groups:
@@ -194,7 +87,7 @@ class Groups:
             if not request.page_token:
                 return tuple(found)
 
-    async def describe(self, group: str) -> GroupDescription:
+    async def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
 
         Raises:
@@ -202,6 +95,7 @@ class Groups:
             GroupAmbiguous: several have the name.
         """
         from dss_api.v1 import groups_pb2
+        from dss_client.answers import GroupDescription
 
         request = groups_pb2.DescribeGroupRequest(group=group)
         reply = await self._connection.ask(self._connection.groups.Describe, request)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dss_api.values import decoded
 from dss_client._outage_log import Outage
 from dss_client.events import Event
-from dss_client.groups import Group
+from dss_client.group_values import Group
 from dss_client.job_values import Job
 from dss_client.limits import WATCH_PIECE_ITEMS
 from dss_client.operation_values import Operation

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from dss_client.answers import ScanFound, StreamSums
-from dss_client.group_counts import Fates
+from dss_client.group_values import Fates
 from dssctl import group_questions
 from support.dssctl_call import Completed
 

@@ -16,7 +16,7 @@ import pytest
 
 import dss_client
 from dss_client import Client, Event
-from dss_client.groups import Group
+from dss_client.group_values import Group
 from support.daemon_process import running, short_directory
 from support.segment_bytes import flip, frame_places
 from support.started_program import StartedProgram, started

@@ -31,7 +31,7 @@ from dss_client import (
     WatchUpdate,
 )
 from dss_client.changes import Change
-from dss_client.group_counts import Fates
+from dss_client.group_values import Fates
 from dss_client.job_values import ChunkResult, SourceRange
 from dss_client.operation_values import StreamPlan
 from dss_client.schedules import Schedule, ScheduleRun
@@ -61,6 +61,7 @@ def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
         group_id=1, name=name, filter=filter, kind="shared", start="earliest",
         created_at_ms=NOW_MS - 41 * 86_400_000, state="active", state_reason="", borrowers=2,
         standby=0, streams=4, lag=0, lag_exact=True, oldest_unacked_us=None, leader_epoch=3,
+        health="healthy",
         leader_since_ms=NOW_MS - 60_000,
         ack_wait_ms=30_000, protocol="borrow", on_damage="pass", fates=Fates(91_204, 0, 0, 0, 0),
         revision=7, paused=False, paused_until_ms=None, arrivals=Rates(0.0, 0.0),

@@ -135,7 +135,7 @@ def stuck(
         names: list[str | None] = list(group) if group else [None]
         found = [each for name in names for each in await client.groups.stuck(name)]
         # As for the alert DssGroupStuck: who paused it knows of it.
-        found = [each for each in found if each.reason.code != "paused"]
+        found = [each for each in found if each.level == "problem"]
         note = f"{found[0].group}: {found[0].reason.sentence}" if found else ""
         return Result("stuck", (Measured("", len(found), bounds, note),))
 

@@ -5,7 +5,6 @@ Invariant: pure. Each rule has something to say, good or bad, unless it does not
 
 import shlex
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
@@ -13,9 +12,7 @@ from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, fine, problem, warning
-from dssctl.forecast import forecast_ms
 from dssctl.limits import (
-    BEHIND_MS,
     CLOCK_SKEW_MS_MAX,
     DISK_FREE_PART_FEW,
     DISK_FREE_PART_LEAST,
@@ -236,8 +233,7 @@ def _stuck(facts: Facts) -> Iterator[Finding]:
         where = f"{each.group} {each.stream}".rstrip()
         text = f"{where}: {each.reason.sentence} ({counted(each.lag, 'record')})"
         remedy = each.reason.command or f"dssctl groups stuck {shlex.quote(each.group)}"
-        paused = each.reason.code == "paused"
-        yield (warning if paused else problem)("groups.stuck", text, remedy)
+        yield (problem if each.level == "problem" else warning)("groups.stuck", text, remedy)
     if len(facts.stuck) > STUCK_TOLD:
         more = f"{len(facts.stuck) - STUCK_TOLD} more do not move."
         yield problem("groups.stuck", more, "dssctl groups stuck")
@@ -246,13 +242,9 @@ def _stuck(facts: Facts) -> Iterator[Finding]:
 
 
 def _behind(facts: Facts) -> Iterator[Finding]:
+    # A group that is paused, or changes hands, is told of otherwise.
     behind = [
-        group
-        for group in facts.groups
-        if group.state == "active"
-        and forecast_ms(group, facts.now_us) == inf
-        and group.oldest_unacked_us is not None
-        and facts.now_us - group.oldest_unacked_us > BEHIND_MS * 1_000
+        each for each in facts.groups if each.state == "active" and each.health == "attention"
     ]
     if behind:
         worst = max(behind, key=lambda group: group.lag)

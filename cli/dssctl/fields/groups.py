@@ -34,6 +34,7 @@ GROUP: Fields = (
     text("kind", "shared, queue, or exclusive: of one session."),
     text("state", "active, idle (no members), rebalancing, paused, draining or stalled."),
     text("state_reason", "Why it is in that state.", optional=True),
+    text("health", "healthy, attention or problem."),
     number("borrowers", "Members that are connected or expected back."),
     number("standby", "Members without a stream: there are more members than streams."),
     number("streams", "Streams that it reads."),
@@ -62,7 +63,7 @@ GROUP: Fields = (
     items("members", "Borrower", "Its members; of describe only.", absent=True),
     items("grants", "Grant", "Its streams; of describe only.", absent=True),
     items("stuck", "Stuck", "What does not move, and why; of describe only.", absent=True),
-    *PAGE,
+    *(each for each in PAGE if each.name != "health"),
 )
 
 BORROWER: Fields = (
@@ -152,6 +153,7 @@ STUCK: Fields = (
     *_REASON,
     number("lag", "Records that are not acknowledged."),
     span("still_ms", "Nothing was acknowledged for so long.", optional=True, fades=True),
+    text("level", "problem, or attention where an operator paused it."),
 )
 
 STREAM_SUMS: Fields = (

@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.times import text_of_span
 from dssctl.cells import is_unmeasured
-from dssctl.forecast import forecast_ms, forecast_text
 from dssctl.group_items import drained
 from dssctl.group_questions import STUCK_KIND, stuck_item
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
@@ -25,12 +23,11 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
-    stuck_verdict,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, Event, Group, GroupDescription, Operation, Stuck
+    from dss_client import Client, Event, Group, GroupDescription, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,6 @@ class GroupLook:
     """All that the page is made of."""
 
     description: "GroupDescription"
-    stuck: "tuple[Stuck, ...]"
     events: "tuple[Event, ...]"
     operations: "tuple[Operation, ...]"
 
@@ -51,12 +47,11 @@ async def group_look(client: "Client", group: str) -> GroupLook:
     """
     description = await client.groups.describe(group)
     name = name_of(description.group)
-    stuck, events, operations = await asyncio.gather(
-        client.groups.stuck(name),
+    events, operations = await asyncio.gather(
         client.events.list(subject=name, severity="warning", latest=PAGE_EVENTS),
         client.operations.list(subject=name, latest=PAGE_OPERATIONS),
     )
-    return GroupLook(description, stuck, events.events, operations)
+    return GroupLook(description, events.events, operations)
 
 
 def name_of(group: "Group") -> str:
@@ -65,58 +60,14 @@ def name_of(group: "Group") -> str:
 
 
 def group_verdict(look: GroupLook, now_us: int) -> Verdict:
-    """How the group is, by the worst that is known of it."""
-    group = look.description.group
-    name = name_of(group)
-    if group.paused:
-        until = group.paused_until_ms
-        end = f" until {Instant.of_ms(until).rfc3339()}" if until is not None else ""
-        resume = (f"dssctl groups resume {named(name)}",)
-        return Verdict("attention", f"An operator paused it{end}; {_waiting(group)}.", resume)
-    if look.stuck:
-        return stuck_verdict(look.stuck)
-    if group.state == "stalled":
-        stuck = (f"dssctl groups stuck {named(name)}",)
-        return Verdict("problem", f"It is stalled: {group.state_reason}", stuck)
-    return _moving(look, name, now_us)
-
-
-def _moving(look: GroupLook, name: str, now_us: int) -> Verdict:
-    """Of a group that nothing keeps from its records."""
-    group = look.description.group
+    """How the group is, by the daemon; and what went wrong today, where nothing is wrong now."""
+    found = look.description.verdict
     bad = last_error(look.events, now_us)
-    if bad is not None:
-        commands = (f"dssctl events --subject {named(name)}", f"dssctl groups verify {named(name)}")
+    if found.level == "healthy" and bad is not None:
+        name = named(name_of(look.description.group))
+        commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
         return Verdict("attention", f"It goes on, but today: {bad.sentence}", commands)
-    watch = (f"dssctl watch lags grants -g {named(name)}",)
-    if group.state == "rebalancing":
-        return Verdict("attention", "Its streams change hands.", watch)
-    if not group.lag:
-        idle = "" if group.borrowers else " Nobody is a member."
-        return Verdict("healthy", f"It has acknowledged all that it is to get.{idle}")
-    if not group.borrowers:
-        consume = (f"dssctl consume {named(group.filter)} --group {group.name}",)
-        return Verdict("attention", f"Nobody is a member, and {_waiting(group)}.", consume)
-    return _behind(group, watch, now_us)
-
-
-def _behind(group: "Group", watch: tuple[str, ...], now_us: int) -> Verdict:
-    """Of a group at work that has records to go."""
-    drained_ms = forecast_ms(group, now_us)
-    if drained_ms is None:
-        return Verdict("healthy", f"It is at work: {_waiting(group)}.")
-    if drained_ms < inf:
-        span = forecast_text(drained_ms)
-        return Verdict("healthy", f"It is at work: {_waiting(group)}, and none will in {span}.")
-    old = group.oldest_unacked_us
-    age = f", the oldest for {Instant(old).age(now_us)}" if old is not None else ""
-    commands = (f"dssctl groups stuck {named(name_of(group))} --for 10s", *watch)
-    return Verdict("attention", f"It does not catch up: {_waiting(group)}{age}.", commands)
-
-
-def _waiting(group: "Group") -> str:
-    bound = "" if group.lag_exact else "at most "
-    return f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+    return Verdict(found.level, found.sentence, found.commands)
 
 
 def _cell_doing(item: Item, _now_us: int) -> str:
@@ -193,7 +144,7 @@ def show_group(
 ) -> None:
     """Print the page; `kind`, `facts` and `lists` are those of the group's own command."""
     verdict = group_verdict(look, settings.clock_us())
-    stuck = [stuck_item(each) for each in look.stuck]
+    stuck = [stuck_item(each) for each in look.description.stuck]
     item = {
         **verdict.fields,
         **facts,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
+from dssctl.cells import HEALTH_STYLES
 from dssctl.limits import PAGE_ROWS, RECENT_ERROR_MS
 from dssctl.output import Column, Instant, Item, Kind, Section, Value, note, show_one
 from dssctl.settings import Format, Settings
 
 if TYPE_CHECKING:
     from dss_client import Event, Operation, Stuck
-
-HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,8 @@ def stuck_verdict(stuck: "Sequence[Stuck]", *, with_group: bool = False) -> Verd
     others = f" So {'stands' if more == 1 else 'stand'} {counted(more, 'more stream')}."
     told = f"{where}: {first.reason.sentence}" if where else first.reason.sentence
     commands = dict.fromkeys(filter(None, (each.reason.command for each in stuck)))
-    return Verdict("problem", told + (others if more else ""), tuple(commands))
+    level = "problem" if any(each.level == "problem" for each in stuck) else "attention"
+    return Verdict(level, told + (others if more else ""), tuple(commands))
 
 
 def show_page(

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start
-from dss_client.answers import StreamSums, Stuck, WhyAnswer
+from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
 from dss_client.events import Event, EventPage
 from dss_client.events import Events as AsyncEvents
-from dss_client.groups import Grant, Group, GroupDescription
+from dss_client.group_values import Grant, Group
 from dss_client.groups import Grants as AsyncGrants
 from dss_client.groups import Groups as AsyncGroups
 from dss_client.job_values import Job, JobChunk
@@ -192,7 +192,7 @@ class Groups:
         """
         return self._portal.run(self._twin.list(all=all, filter=filter, sort=sort))
 
-    def describe(self, group: str) -> GroupDescription:
+    def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
 
         Raises:

@@ -63,6 +63,8 @@ class Overview:
     """By the wall clock; None: nobody leads it."""
     failing: bool = False
     """A record of it fails again and again: its lag is not gone before that is acknowledged."""
+    seen_us: int = field(default=0, compare=False)
+    """When it was so, by the wall clock."""
 
     @classmethod
     def of_survey(
@@ -91,6 +93,7 @@ class Overview:
             acks,
             leader_since_ms,
             any(fails(stream.view.fate) for stream in survey.streams),
+            survey.taken_at_ms * 1_000,
         )
 
     @property
@@ -321,6 +324,7 @@ class Overviews:
             *self._sampler.rates_of(group.group_id, seen.wanted),
             self._registry.leader_since_ms(group.group_id),
             failing,
+            self._clock.wall_us(),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:

@@ -17,6 +17,8 @@ from dssd.questions.answers import Reason
 from dssd.sessions.listing import HeldRecord
 from dssd.store.rows import GroupRow
 
+PAUSED = "paused"
+"""The code of what an operator paused."""
 REWIND = "offsets.rewind"
 """The kind of an operation that only lets records come again."""
 
@@ -200,7 +202,7 @@ def paused(asked: Asked) -> Reason:
     told = "The group is paused"
     told += "." if until_ms is None else f" until {text_of_ms(until_ms)}."
     command = f"dssctl groups resume {asked.group_name}"
-    return Reason("paused", told, command, until_ms=until_ms)
+    return Reason(PAUSED, told, command, until_ms=until_ms)
 
 
 def holder_gone(asked: Asked, view: StreamView) -> Reason:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
-from dss_core.forecast import drained_in_ms
 from dssd.questions.overviews import Overview
+from dssd.questions.verdicts import forecast_ms, verdict_of
 
 Read = Callable[[Overview, int], Own]
 """The field of an overview, at a wall time in microseconds."""
@@ -18,13 +18,6 @@ Read = Callable[[Overview, int], Own]
 def _age_ms(overview: Overview, now_us: int) -> float:
     at_us = overview.oldest_unacked_us
     return 0 if at_us is None else max(0, now_us - at_us) / 1_000
-
-
-def _drain_ms(overview: Overview, now_us: int) -> float | None:
-    at_us = overview.oldest_unacked_us
-    age_ms = None if at_us is None else (now_us - at_us) / 1_000
-    arrivals, acks = overview.arrivals, overview.acks
-    return drained_in_ms(overview.lag, overview.drain_ms, age_ms, arrivals, acks)
 
 
 def _paused_until_us(overview: Overview) -> int | None:
@@ -55,9 +48,9 @@ _NUMBERS: dict[str, Read] = {
 }
 _SPANS: dict[str, Read] = {
     "oldest": _age_ms,
-    "drains": _drain_ms,
-    "drain_ms": _drain_ms,
-    "drained_in": _drain_ms,
+    "drains": forecast_ms,
+    "drain_ms": forecast_ms,
+    "drained_in": forecast_ms,
     "ack_wait": lambda each, _: each.group.ack_wait_ms,
     "ack_wait_ms": lambda each, _: each.group.ack_wait_ms,
 }
@@ -71,6 +64,7 @@ _TEXTS: dict[str, Read] = {
     "name": lambda each, _: each.group.name,
     "filter": lambda each, _: each.group.filter,
     "state": lambda each, _: each.state,
+    "health": lambda each, _: verdict_of(each).level,
     "kind": lambda each, _: each.group.kind,
     "protocol": lambda each, _: each.group.protocol,
     "start": lambda each, _: each.group.start,

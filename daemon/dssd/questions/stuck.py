@@ -74,14 +74,18 @@ class StuckQuestions:
         turn = LoopTurn()
         found: list[Stuck] = []
         for each in groups:
-            survey = await self._registry.survey(each, turn)
-            found += self._waiting_operations(each, survey, after_ms)
-            whole = self._whole_group(each, survey)
-            if whole is not None:
-                found.append(whole)
-            else:
-                found += await self._streams(each, survey, after_ms, turn)
+            found += await self.of_group(each, await self._registry.survey(each, turn), after_ms)
         return found
+
+    async def of_group(
+        self, group: GroupRow, survey: GroupSurvey, after_ms: int = STUCK_AFTER_MS
+    ) -> list[Stuck]:
+        """What does not move of a group that was surveyed."""
+        found = list(self._waiting_operations(group, survey, after_ms))
+        whole = self._whole_group(group, survey)
+        if whole is not None:
+            return [*found, whole]
+        return found + await self._streams(group, survey, after_ms)
 
     def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
         asked = Asked(group, "", 0)
@@ -103,10 +107,9 @@ class StuckQuestions:
                 reason = _operation(row, age_ms, waited_for)
                 yield Stuck(_name(group), "", reason, survey.lag, age_ms)
 
-    async def _streams(
-        self, group: GroupRow, survey: GroupSurvey, after_ms: int, turn: LoopTurn
-    ) -> list[Stuck]:
+    async def _streams(self, group: GroupRow, survey: GroupSurvey, after_ms: int) -> list[Stuck]:
         found: list[Stuck] = []
+        turn = LoopTurn()
         for stream in survey.streams:
             await turn.give_way()
             if stream.lag:

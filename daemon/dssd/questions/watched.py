@@ -283,9 +283,13 @@ _BY_GROUP = frozenset({WatchTopic.MEMBERS, WatchTopic.GRANTS, WatchTopic.LAGS})
 
 
 _LASTING = attrgetter(
-    *(each.name for each in fields(Overview) if each.name not in ("arrivals", "acks"))
+    *(
+        each.name
+        for each in fields(Overview)
+        if each.compare and each.name not in ("arrivals", "acks")
+    )
 )
-"""All of a group but its averages."""
+"""All of a group but its averages, and when it was seen."""
 
 
 def full_name(group: GroupRow) -> str:

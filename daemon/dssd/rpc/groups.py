@@ -23,9 +23,10 @@ from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
 from dssd.questions.selection import Selection
+from dssd.questions.verdicts import verdict_of
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.limits import GROUPS_LISTED_MAX
-from dssd.rpc.questions import QuestionCalls
+from dssd.rpc.questions import QuestionCalls, stuck_message
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
@@ -82,10 +83,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         group = self._groups.find(request.group)
         turn = LoopTurn()
         survey = await self._registry.survey(group, turn, CountBudget())
+        stuck = await self._questions.stuck.of_group(group, survey)
+        overview = self._overview(group, survey)
         return groups_pb2.GroupDescription(
-            group=group_message(self._overview(group, survey)),
+            group=group_message(overview),
             grants=await _grants(group, survey, self._questions.sampler, turn),
             borrowers=_borrowers(group, survey, self._questions.sampler),
+            verdict=encoded(verdict_of(overview, stuck), groups_pb2.Verdict),
+            stuck=map(stuck_message, stuck),
         )
 
     async def Remove(
@@ -201,6 +206,7 @@ def group_message(overview: Overview) -> groups_pb2.Group:
         "state_reason": overview.reason,
         "fates": encoded(overview.counts, groups_pb2.Fates),
         "drain_ms": overview.drain_ms,
+        "health": verdict_of(overview).level,
     }
     return groups_pb2.Group(**fields)
 

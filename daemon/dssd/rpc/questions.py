@@ -4,13 +4,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from dss_api.v1 import groups_pb2
-from dss_api.values import encoded
+from dss_api.values import encoded, shared
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.questions.answers import Looked, RecordAnswer
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
+from dssd.questions.stuck import Stuck
+from dssd.questions.verdicts import level_of
 from dssd.questions.verify import StreamSums
 from dssd.questions.why import KeyAsked
 
@@ -47,7 +49,7 @@ class QuestionCalls:
         """What does not move, of one group or of all."""
         after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
         found = await self._questions.stuck.ask(request.group, after_ms)
-        return groups_pb2.StuckReply(stuck=[encoded(each, groups_pb2.Stuck) for each in found])
+        return groups_pb2.StuckReply(stuck=map(stuck_message, found))
 
     async def verify(
         self, request: groups_pb2.VerifyRequest
@@ -62,6 +64,12 @@ class QuestionCalls:
                 else:
                     progress = encoded(answer, groups_pb2.ScanProgress)
                     yield groups_pb2.VerifyReply(progress=progress)
+
+
+def stuck_message(stuck: Stuck) -> groups_pb2.Stuck:
+    """What does not move, on the wire."""
+    fields = shared(stuck, groups_pb2.Stuck)
+    return groups_pb2.Stuck(**fields, level=level_of(stuck.reason))
 
 
 def _sums(sums: StreamSums) -> groups_pb2.StreamSums:

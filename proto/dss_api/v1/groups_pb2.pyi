@@ -113,6 +113,7 @@ class Group(_message.Message):
     ACKS_FIELD_NUMBER: _builtins.int
     DRAIN_MS_FIELD_NUMBER: _builtins.int
     LEADER_SINCE_MS_FIELD_NUMBER: _builtins.int
+    HEALTH_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -145,6 +146,8 @@ class Group(_message.Message):
     """until it has all, as the last minute went; absent: it does not shrink, or cannot"""
     leader_since_ms: _builtins.int
     """wall clock; absent: nobody leads it now"""
+    health: _builtins.str
+    """healthy, attention or problem, by all that a list knows of it"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -186,10 +189,11 @@ class Group(_message.Message):
         acks: Global___Rates | None = ...,
         drain_ms: _builtins.int | None = ...,
         leader_since_ms: _builtins.int | None = ...,
+        health: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
@@ -401,6 +405,8 @@ class GroupDescription(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     GRANTS_FIELD_NUMBER: _builtins.int
     BORROWERS_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    STUCK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def group(self) -> Global___Group: ...
     @_builtins.property
@@ -409,20 +415,63 @@ class GroupDescription(_message.Message):
 
     @_builtins.property
     def borrowers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Borrower]: ...
+    @_builtins.property
+    def verdict(self) -> Global___Verdict: ...
+    @_builtins.property
+    def stuck(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stuck]:
+        """what of it does not move"""
+
     def __init__(
         self,
         *,
         group: Global___Group | None = ...,
         grants: _abc.Iterable[Global___Grant] | None = ...,
         borrowers: _abc.Iterable[Global___Borrower] | None = ...,
+        verdict: Global___Verdict | None = ...,
+        stuck: _abc.Iterable[Global___Stuck] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["borrowers", b"borrowers", "grants", b"grants", "group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["borrowers", b"borrowers", "grants", b"grants", "group", b"group", "stuck", b"stuck", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GroupDescription: _TypeAlias = GroupDescription  # noqa: Y015
+
+@_typing.final
+class Verdict(_message.Message):
+    """How something is, and what helps."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    COMMANDS_FIELD_NUMBER: _builtins.int
+    level: _builtins.str
+    """healthy, attention or problem"""
+    code: _builtins.str
+    """a stable word"""
+    sentence: _builtins.str
+    @_builtins.property
+    def commands(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what helps, or shows more"""
+
+    def __init__(
+        self,
+        *,
+        level: _builtins.str = ...,
+        code: _builtins.str = ...,
+        sentence: _builtins.str = ...,
+        commands: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "commands", b"commands", "level", b"level", "sentence", b"sentence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 
 @_typing.final
 class Borrower(_message.Message):
@@ -1003,6 +1052,7 @@ class Stuck(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     LAG_FIELD_NUMBER: _builtins.int
     STILL_MS_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     """NAME@FILTER"""
     stream: _builtins.str
@@ -1010,6 +1060,8 @@ class Stuck(_message.Message):
     lag: _builtins.int
     still_ms: _builtins.int
     """for how long nothing moved, where that is known"""
+    level: _builtins.str
+    """attention or problem"""
     @_builtins.property
     def reason(self) -> Global___Reason: ...
     def __init__(
@@ -1020,10 +1072,11 @@ class Stuck(_message.Message):
         reason: Global___Reason | None = ...,
         lag: _builtins.int = ...,
         still_ms: _builtins.int | None = ...,
+        level: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "reason", b"reason", "still_ms", b"still_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "group", b"group", "lag", b"lag", "reason", b"reason", "still_ms", b"still_ms", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms", "group", b"group", "lag", b"lag", "level", b"level", "reason", b"reason", "still_ms", b"still_ms", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__still_ms: _TypeAlias = _typing.Literal["still_ms"]  # noqa: Y015
     _WhichOneofArgType__still_ms: _TypeAlias = _typing.Literal["_still_ms", b"_still_ms"]  # noqa: Y015

@@ -87,9 +87,9 @@ def with_events(*events: Event) -> Facts:
     return given
 
 
-def with_stuck(count: int, reason: Reason = REASON) -> Facts:
+def with_stuck(count: int, level: str = "problem") -> Facts:
     given = facts()
-    given.stuck = (Stuck("billing@orders/#", "", reason, 3, None),) * count
+    given.stuck = (Stuck("billing@orders/#", "", REASON, 3, None, level),) * count
     return given
 
 
@@ -139,7 +139,7 @@ def test_where_all_is_well_each_rule_says_so() -> None:
         (lambda: with_events(event("retention.lost")), "events.errors", "warning"),
         (lambda: with_events(event("internal.error")), "daemon.internal-errors", "problem"),
         (lambda: with_stuck(1), "groups.stuck", "problem"),
-        (lambda: with_stuck(1, replace(REASON, code="paused")), "groups.stuck", "warning"),
+        (lambda: with_stuck(1, level="attention"), "groups.stuck", "warning"),
         (with_session, "sessions.stale", "warning"),
     ],
 )

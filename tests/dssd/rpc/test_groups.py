@@ -30,7 +30,7 @@ from support.loop_yields import turns_of_others
 STREAMS = 50
 
 NOBODY: Any = None
-NO_OPERATIONS: Any = SimpleNamespace(kind_of=None)
+NO_OPERATIONS: Any = SimpleNamespace(kind_of=None, newest=list)
 """No sessions and no operations: what asks them is tested in `tests/dssd/questions`."""
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""

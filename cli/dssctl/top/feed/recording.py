@@ -36,7 +36,7 @@ from dss_client import (
     WatchKey,
     WatchUpdate,
 )
-from dss_client.group_counts import Fates
+from dss_client.group_values import Fates
 from dss_client.operation_values import OperatedStream
 from dss_client.schedules import Schedule, ScheduleRun
 from dss_core.errors import DocumentUnreadable, InputUnreadable, OutputUnwritable

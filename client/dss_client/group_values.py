@@ -1,0 +1,131 @@
+"""Groups, their members and their streams, as lists and watches tell of them.
+
+Invariant: frozen values, whose fields are those of the messages in `groups.proto`. They are apart
+from the answers to what operators ask, because every list needs them and nothing of those.
+"""
+
+from dataclasses import dataclass
+
+from dss_core.progress import Progress, Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Records a second."""
+
+    minute: float
+    """Averaged over a minute."""
+    five_minutes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """How many records a group is done with, by what became of them."""
+
+    acked: int
+    filtered: int
+    """The filter rejects them."""
+    lost: int
+    """To retention, or to a loss of power."""
+    damaged: int
+    """Confirmed unreadable, and passed over."""
+    moved: int
+    """Operators passed over so many more than they reopened; may be negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A shared subscription and how it stands."""
+
+    group_id: int
+    name: str
+    filter: str
+    kind: str
+    """``shared``, ``queue`` or ``exclusive``."""
+    start: str
+    """As declared: now, earliest, a time, an offset."""
+    created_at_ms: int
+    state: str
+    """``idle``, ``active``, ``rebalancing`` or ``stalled``."""
+    state_reason: str
+    borrowers: int
+    standby: int
+    """Members without a stream."""
+    streams: int
+    lag: int
+    """Records not acknowledged; an upper bound unless `lag_exact`."""
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
+    leader_epoch: int
+    """0 where no leader ever ran."""
+    ack_wait_ms: int
+    protocol: str
+    """``borrow`` or ``lease``: how its leader and its members talk."""
+    on_damage: str
+    """``pass`` or ``stall``: what becomes of records that are confirmed damaged."""
+    fates: Fates
+    revision: int
+    """Rises with each operation that was applied to it, and each edit."""
+    paused: bool
+    """An operator paused it: nothing is handed out."""
+    paused_until_ms: int | None
+    """When the pause ends by itself."""
+    arrivals: Rates
+    """Of the topics that it reads."""
+    acks: Rates
+    """What it is done with."""
+    drain_ms: int | None
+    """Until it has all, as the last minute went; None: it does not catch up."""
+    leader_since_ms: int | None
+    """Since when it has the leader that it has; None: nobody leads it."""
+    health: str
+    """``healthy``, ``attention`` or ``problem``, by all that a list knows of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borrower:
+    """A member of a group."""
+
+    borrower_id: str
+    client_id: str
+    streams: int
+    standby: bool
+    connected_at_ms: int
+    lag: int
+    """Of the streams that it holds."""
+    acks: Rates
+    """Of those streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One stream of a group: who holds it and how far it was consumed."""
+
+    group: str
+    filter: str
+    stream: str
+    state: str
+    """``free``, ``granting``, ``granted``, ``revoking``, ``revoked`` or ``finished``."""
+    client_id: str
+    """Empty where free."""
+    grant_epoch: int
+    progress: Progress
+    end: int
+    """The stream's next offset."""
+    lag: int
+    """Records not acknowledged; an upper bound unless `lag_exact`."""
+    lag_exact: bool
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
+    state_age_ms: int
+    stall: str
+    """Why nothing is delivered, as a sentence; empty where it is."""
+    fates: Fates
+    damaged: Ranges
+    """The newest ranges that were passed over as damaged."""
+    pinned_to: str
+    """The client that an operator gave it to; empty where nobody did."""
+    arrivals: Rates
+    acks: Rates
+    """What the group is done with in it."""

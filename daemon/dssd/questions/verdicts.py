@@ -1,0 +1,133 @@
+"""How a group is: the one table of rules that lists, pages, checks and the dashboard go by.
+
+The first that holds decides::
+
+    what is known                       level       code
+    an operator paused it               attention   paused
+    something of it does not move       problem     that of its reason
+    a record fails again and again      problem     failing
+    a stream is stalled                 problem     stalled
+    records wait, and it has no member  problem     no-members
+    its streams change hands            attention   rebalancing
+    its lag grows, or stands            attention   behind
+    records wait                        healthy     at-work
+    nothing waits                       healthy     done
+
+A list knows what every look at a group tells; who asks about one group has besides what does not
+move, which takes a look at each of its streams. Invariant: pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+
+from dss_core.counted import counted
+from dss_core.forecast import drained_in_ms
+from dss_core.times import text_of_ms, text_of_span
+from dssd.questions.answers import Reason
+from dssd.questions.overviews import Overview
+from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
+from dssd.questions.stuck import Stuck
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    HEALTHY = "healthy"
+    ATTENTION = "attention"
+    """It may become a problem, or somebody meant it so."""
+    PROBLEM = "problem"
+    """Records do not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a group is."""
+
+    level: Level
+    code: str
+    sentence: str
+    commands: tuple[str, ...] = ()
+    """What helps, or shows more."""
+
+
+def level_of(reason: Reason) -> Level:
+    """How bad it is that something does not move: who paused a group knows of it."""
+    return Level.ATTENTION if reason.code == PAUSED else Level.PROBLEM
+
+
+def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
+    """The verdict on a group, with what does not move of it as far as that was asked."""
+    stuck_of = f"dssctl groups stuck {quoted(group.group)}"
+    if group.group.paused:
+        return _paused(group)
+    if stuck:
+        return _stuck(stuck)
+    if group.failing:
+        told = "A record of it fails again and again."
+        return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
+    if group.state == "stalled":
+        return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
+    if group.lag and not group.borrowers:
+        reason = no_members(Asked(group.group, "", 0))
+        told = f"Nobody is a member, and {_waiting(group)}."
+        return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
+    return _moving(group)
+
+
+def _paused(group: Overview) -> Verdict:
+    until_ms = group.group.paused_until_ms
+    end = "" if until_ms is None else f" until {text_of_ms(until_ms)}"
+    told = f"An operator paused it{end}; {_waiting(group)}."
+    return Verdict(Level.ATTENTION, PAUSED, told, (f"dssctl groups resume {quoted(group.group)}",))
+
+
+def _stuck(stuck: Sequence[Stuck]) -> Verdict:
+    first = stuck[0]
+    told = f"{first.stream}: {first.reason.sentence}" if first.stream else first.reason.sentence
+    more = len(stuck) - 1
+    if more:
+        told += f" So {'stands' if more == 1 else 'stand'} {counted(more, 'more stream')}."
+    commands = dict.fromkeys(filter(None, (each.reason.command for each in stuck)))
+    worst = Level.PROBLEM if any(level_of(each.reason) is Level.PROBLEM for each in stuck) else None
+    return Verdict(worst or Level.ATTENTION, first.reason.code, told, tuple(commands))
+
+
+def _moving(group: Overview) -> Verdict:
+    """Of a group that nothing keeps from its records."""
+    watch = (f"dssctl watch lags grants -g {quoted(group.group)}",)
+    if group.state == "rebalancing":
+        return Verdict(Level.ATTENTION, "rebalancing", "Its streams change hands.", watch)
+    if not group.lag:
+        idle = "" if group.borrowers else " Nobody is a member."
+        told = f"It has acknowledged all that it is to get.{idle}"
+        return Verdict(Level.HEALTHY, "done", told)
+    drained_ms = forecast_ms(group, group.seen_us)
+    if drained_ms == inf:
+        stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
+        told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
+        return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
+    soon = "" if drained_ms is None else f", and none will in {_seconds(drained_ms)}"
+    return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
+
+
+def forecast_ms(group: Overview, now_us: int) -> float | None:
+    """Until its lag is gone; infinite where it grows or stands, None where nobody can say."""
+    at_us = group.oldest_unacked_us
+    age_ms = None if at_us is None else max(0, now_us - at_us) / 1_000
+    return drained_in_ms(group.lag, group.drain_ms, age_ms, group.arrivals, group.acks)
+
+
+def _waiting(group: Overview) -> str:
+    bound = "" if group.lag_exact else "at most "
+    return f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+
+
+def _oldest(group: Overview) -> str:
+    at_us = group.oldest_unacked_us
+    return "" if at_us is None else f", the oldest for {_seconds((group.seen_us - at_us) / 1_000)}"
+
+
+def _seconds(span_ms: float) -> str:
+    return text_of_span(max(0, int(span_ms)) // 1_000 * 1_000)

@@ -1,0 +1,74 @@
+"""The verdict on a group: the worst that is known of it, and what helps."""
+
+from dataclasses import replace
+
+import pytest
+
+from dssd.machines.fate import Counts
+from dssd.questions.answers import Reason
+from dssd.questions.overviews import Overview
+from dssd.questions.rates import NO_RATES, Rates
+from dssd.questions.stuck import Stuck
+from dssd.questions.verdicts import Level, verdict_of
+from dssd.store.rows import GroupRow
+
+NOW_US = 1_800_000_000_000_000
+GROUP = GroupRow(
+    group_id=1,
+    name="billing",
+    filter="orders/#",
+    kind="shared",
+    start="now",
+    session_id=None,
+    ack_wait_ms=30_000,
+    created_at_ms=0,
+    cursor_generation=0,
+)
+DONE = replace(
+    Overview(GROUP, "active", "", 1, 2, 0, 4, 0, True, None, Counts(), NO_RATES, NO_RATES, None),
+    seen_us=NOW_US,
+)
+BEHIND = replace(DONE, lag=7, oldest_unacked_us=NOW_US - 90_000_000)
+CATCHES_UP = replace(BEHIND, acks=Rates(0.2, 0.2), arrivals=Rates(0.1, 0.1))
+IN_FLIGHT = replace(BEHIND, lag=1, oldest_unacked_us=NOW_US - 900_000, arrivals=Rates(9.1, 9.0))
+PAUSED = replace(GROUP, paused=True)
+
+
+@pytest.mark.parametrize(
+    ("group", "level", "code", "words"),
+    [
+        (DONE, "healthy", "done", "acknowledged all that it is to get."),
+        (replace(DONE, borrowers=0), "healthy", "done", "Nobody is a member."),
+        (CATCHES_UP, "healthy", "at-work", "7 records wait, and none will in 1m10s."),
+        (IN_FLIGHT, "healthy", "at-work", "It is at work: 1 record waits."),
+        (BEHIND, "attention", "behind", "catch up: 7 records wait, the oldest for 1m30s."),
+        (replace(BEHIND, lag_exact=False), "attention", "behind", "at most 7 records wait"),
+        (replace(BEHIND, borrowers=0), "problem", "no-members", "a member, and 7 records wait."),
+        (replace(DONE, state="rebalancing"), "attention", "rebalancing", "change hands"),
+        (replace(DONE, state="stalled", reason="o/0/1: x"), "problem", "stalled", "o/0/1: x."),
+        (replace(CATCHES_UP, failing=True), "problem", "failing", "fails again and again"),
+        (replace(BEHIND, failing=True, group=PAUSED), "attention", "paused", "; 7 records wait."),
+    ],
+)
+def test_the_first_rule_that_holds_decides(
+    group: Overview, level: str, code: str, words: str
+) -> None:
+    verdict = verdict_of(group)
+    assert (verdict.level, verdict.code) == (level, code)
+    assert words in verdict.sentence
+
+
+def test_whatever_is_wrong_has_a_command_that_helps() -> None:
+    for group in (BEHIND, replace(BEHIND, borrowers=0), replace(BEHIND, failing=True)):
+        commands = verdict_of(group).commands
+        assert commands
+        assert all(each.startswith("dssctl ") for each in commands)
+
+
+def test_a_stream_that_does_not_move_is_named_with_what_helps() -> None:
+    reason = Reason("capped", "Too many ranges.", "dssctl records skip x")
+    stuck = Stuck("billing@orders/#", "orders/0/1", reason, 7, 60_000)
+    verdict = verdict_of(CATCHES_UP, (stuck, stuck))
+    assert (verdict.level, verdict.code) == (Level.PROBLEM, "capped")
+    assert verdict.sentence == "orders/0/1: Too many ranges. So stands 1 more stream."
+    assert verdict.commands == ("dssctl records skip x",)
