@@ -29,7 +29,7 @@ from dssd.events.limits import EVENT_FIELD_BYTES_MAX
 from dssd.events.model import Event
 from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in
-from dssd.service.limits import LIFE_WRITE_S_MAX
+from dssd.service.limits import LIFE_BYTES_MAX, LIFE_WRITE_S_MAX
 
 LIFE_NAME = "LIFE"
 SYSTEM_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -113,16 +113,30 @@ class Life:
 
     def _write(self, how: How, reason: str = "") -> None:
         said = {"how": how, "at_ms": self._clock.wall_ms(), "reason": reason, "boot": _boot()}
-        staged = self._path.with_name(f"{LIFE_NAME}.new")
         try:
-            with staged.open("w") as file:
-                file.write(json.dumps(said))
+            self._replace(json.dumps(said))
+        except OSError:
+            self._overwrite(how, json.dumps(said))
+
+    def _replace(self, text: str) -> None:
+        staged = self._path.with_name(f"{LIFE_NAME}.new")
+        with staged.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.rename(self._path)
+        sync_directory(self._path.parent)
+
+    def _overwrite(self, how: How, text: str) -> None:
+        """Write where the file has its room already: on a full disk there is no other."""
+        try:
+            with self._path.open("r+") as file:
+                file.write(text)
+                file.truncate()
                 file.flush()
                 os.fsync(file.fileno())
-            staged.rename(self._path)
-            sync_directory(self._path.parent)
         except OSError:
-            if how is How.RUNNING:  # what it says of the one before must not be taken for this one
+            if how is not How.CRASHED:  # what it says now must not be taken for this end
                 with suppress(OSError):
                     self._path.unlink(missing_ok=True)
 
@@ -149,11 +163,14 @@ def events_of_start(before: End, version: str) -> list[Event]:
 
 
 def _end_in(path: Path) -> End:
+    if not path.is_file():  # another kind may never end, or never begin
+        return End(How.UNKNOWN)
     try:
-        said = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            said = json.loads(file.read(LIFE_BYTES_MAX))
         end = End(How(said["how"]), int(said["at_ms"]), str(said["reason"]))
         boot = str(said["boot"])
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return End(How.UNKNOWN)
     if end.how is How.RUNNING:
         return End(How.KILLED if boot == _boot() else How.POWER_LOST)

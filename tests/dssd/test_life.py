@@ -1,5 +1,9 @@
 """What a daemon leaves of how it ended, and what the next one makes of it."""
 
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -79,12 +83,52 @@ async def test_a_start_that_fails_leaves_what_is_known_of_the_daemon_before(
     assert "DSS5007" in before(tmp_path).reason
 
 
-async def test_a_file_that_cannot_be_written_or_read_says_nothing_false(tmp_path: Path) -> None:
+def full(*_: object) -> None:
+    raise OSError(ENOSPC, "full")
+
+
+@pytest.mark.parametrize("ends", [killed, lived])
+async def test_a_file_that_cannot_be_written_or_read_says_nothing_false(
+    ends: Callable[[Path], Awaitable[None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await lived(tmp_path)
-    (tmp_path / f"{LIFE_NAME}.new").mkdir()
-    await killed(tmp_path)
+    monkeypatch.setattr(os, "fsync", full)
+    await ends(tmp_path)
     assert before(tmp_path).how is How.UNKNOWN
     (tmp_path / LIFE_NAME).write_text("{}")
+    assert before(tmp_path).how is How.UNKNOWN
+
+
+@pytest.mark.parametrize("how", [How.STOPPED, How.CRASHED])
+async def test_on_a_full_disk_an_end_is_told_in_the_room_of_the_file(
+    how: How, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with suppress(KeyError), Life(tmp_path, Noon()) as life:
+        await life.begin(Unheard(), "1")
+        monkeypatch.setattr(Life, "_replace", full)
+        if how is How.CRASHED:
+            raise KeyError("x" * 200)
+    assert before(tmp_path).how is how
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"how":"crashed","at_ms":1e400,"reason":"","boot":""}',
+        "[" * 4_000,
+        "[]",
+        "\0",
+        "",
+    ],
+)
+async def test_a_file_with_anything_in_it_says_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / LIFE_NAME).write_text(text)
+    assert before(tmp_path).how is How.UNKNOWN
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+async def test_what_is_no_file_is_not_read(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / LIFE_NAME)
     assert before(tmp_path).how is How.UNKNOWN
 
 

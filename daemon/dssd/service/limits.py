@@ -29,3 +29,6 @@ DESCRIPTORS_MAX = 1 << 20
 
 LIFE_WRITE_S_MAX = 1.0
 """How long a daemon that ends at once waits for the disk to take why: that may be what failed."""
+
+LIFE_BYTES_MAX = 4_096
+"""What is read of how a daemon ended: it writes some hundred bytes, and a page is read at once."""
