@@ -21,7 +21,7 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import IO
 
 from dssd.loop_yield import LoopTurn
-from dssd.schedules.limits import PROGRAM_PIECE_BYTES
+from dssd.schedules.limits import PROGRAM_END_S, PROGRAM_PIECE_BYTES
 
 
 class Program:
@@ -50,10 +50,12 @@ class Program:
         return self._process.wait()
 
     async def end(self) -> None:
-        """End it at once, with all that it started."""
+        """End it at once, with all that it started; what became another user's is left to itself."""
         try:
             self._end_rest()
-            await self.code()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROGRAM_END_S):
+                    await self.code()
         finally:
             self._loop.remove_reader(self._ends)
             os.close(self._ends)
