@@ -31,6 +31,7 @@ from dss_client.limits import (
 )
 from dss_client.topics import Topic, Topics
 from dss_core.build import build_frame
+from dss_core.counted import counted
 from dss_core.errors import (
     PASSING,
     BufferFull,
@@ -191,7 +192,7 @@ class ProduceCall:
             error, more = self._failures[0], self._failures_count - 1
             self._failures, self._failures_count = [], 0
             if more:
-                error.add_note(f"{more} further frames failed")
+                error.add_note(f"{counted(more, 'further frame')} failed.")
             raise error
 
     def _queue(self, partition: int, frame: PendingFrame) -> None:

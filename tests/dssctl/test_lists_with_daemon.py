@@ -106,6 +106,22 @@ def test_members_are_listed_and_described_with_their_streams(daemon: Daemon) -> 
         member.communicate(timeout=STOP_S_MAX)
 
 
+def test_a_member_that_is_terminated_leaves(daemon: Daemon) -> None:
+    command = ("consume", "beta/#", "--group", "left", "--start", "earliest", "--client-id", "carl")
+    member = ProgramProcess(
+        ["-m", "dssctl", "--endpoint", daemon.endpoint, *command],
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    assert member.stdout is not None
+    assert [member.stdout.readline() for _ in range(2)][1]
+    member.send_signal(signal.SIGTERM)
+    member.communicate(timeout=STOP_S_MAX)
+    assert member.returncode == -signal.SIGTERM
+    [carl] = [each for each in listed(daemon, "sessions", "ls") if each["client_id"] == "carl"]
+    assert carl["subscriptions"] == 0, "whoever is lost keeps its subscription for a while"
+
+
 def test_a_watched_list_prints_what_came_and_went(daemon: Daemon) -> None:
     command = ("topics", "ls", "--watch=0.2s", "--filter", "name=w*", "-o", "jsonl")
     process = ProgramProcess(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dss_core.counted import counted
 from dssctl.connection import ask
 from dssctl.driving import (
     Drive,
@@ -135,6 +136,7 @@ def _looked_at(
     inputs, look = looked_through(files, rule, topic.patterns)
     if look.rejects and refuses:
         raise rows_refused(look.rejects)
-    made = f"{inputs.rows:,} rows make {look.records:,} records"
-    note(settings, f"{made}, {len(look.rejects):,} are rejected")
+    rows = counted(inputs.rows, "row makes", "rows make")
+    rejected = counted(len(look.rejects), "is rejected", "are rejected")
+    note(settings, f"{rows} {counted(look.records, 'record')}, {rejected}")
     return inputs

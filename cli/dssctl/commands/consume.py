@@ -1,6 +1,7 @@
 """``dssctl consume``: records on stdout, as a reader or as a member of a group."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterable, Coroutine
 from functools import partial
@@ -148,6 +149,7 @@ class _Consumption:
         self._settings = settings
         self._number = number
         self._end: BaseException | None = None
+        self._terminated = False
 
     def run_as_reader(
         self, topic_filter: str | None, start: str | None, stream: str | None, *, follow: bool
@@ -161,6 +163,7 @@ class _Consumption:
         with growing(self._settings, RECORD_KIND) as listing, outages_noted(self._settings):
             asyncio.run(self._read(listing, topic_filter, start, stream, follow=follow))
             self._raise_end()
+        self._end_as_told()
 
     def run_as_member(self, shared_filter: str, start: str | None, client_id: str | None) -> None:
         """Print and acknowledge the share of one member.
@@ -172,12 +175,21 @@ class _Consumption:
         with growing(self._settings, DELIVERED_KIND) as listing, outages_noted(self._settings):
             asyncio.run(self._share(listing, shared_filter, start, client_id))
             self._raise_end()
+        self._end_as_told()
 
     def _raise_end(self) -> None:
+        if self._terminated:
+            return
         if isinstance(self._end, asyncio.CancelledError):
             raise KeyboardInterrupt
         if self._end is not None:
             raise self._end
+
+    def _end_as_told(self) -> None:
+        """End by the signal that ended the printing, so that whoever sent it sees no failure."""
+        if self._terminated:
+            sys.stdout.flush()
+            signal.raise_signal(signal.SIGTERM)
 
     async def _read(
         self,
@@ -215,16 +227,25 @@ class _Consumption:
                 await self._until_the_end(_print_and_ack(subscription, listing, self._number))
 
     async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:
-        """Print; on Ctrl-C or a closed output leave in peace, so that acks are still sent."""
+        """Print; on Ctrl-C, SIGTERM or a closed output leave, so that acks are still sent."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+
+        def terminated() -> None:
+            loop.remove_signal_handler(signal.SIGTERM)  # a second one ends the process at once
+            self._terminated = True
+            task.cancel()
+
+        loop.add_signal_handler(signal.SIGTERM, terminated)
         try:
             await printing
         except asyncio.CancelledError as interruption:
             self._end = interruption
-            task = asyncio.current_task()
-            assert task is not None
             task.uncancel()
         except (BrokenPipeError, OutputUnwritable) as closed:
             self._end = closed
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
 
 
 async def _print(records: "AsyncIterable[Record]", listing: Growing) -> None:

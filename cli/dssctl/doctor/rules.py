@@ -186,7 +186,8 @@ def _retention(facts: Facts) -> Iterator[Finding]:
     few = status.disk_free_bytes < 2 * DISK_FREE_PART_FEW * status.disk_size_bytes
     if endless and few:
         worst = max(endless, key=lambda each: each.bytes)
-        text = f"{counted(len(endless), 'topic')} keep all; {worst.topic.name} is the largest."
+        keep = counted(len(endless), "topic keeps", "topics keep")
+        text = f"{keep} all; {worst.topic.name} is the largest."
         remedy = f"dssctl topics edit {worst.topic.name} --retention 7d"
         yield warning("disk.retention", text, remedy)
     else:

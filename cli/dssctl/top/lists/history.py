@@ -101,9 +101,10 @@ def _done_of(operation: "Operation") -> str:
 
 
 def _undo(operation: "Operation") -> str:
+    """A watch does not tell whether a later operation stands against an undo; its plan does."""
     if operation.undone_by:
         return f"by {operation.undone_by}"
-    return "yes" if operation.undoable else "no"
+    return "maybe" if operation.undoable else "no"
 
 
 def _operation_facts(operation: "Operation", pen: Pen) -> Sequence[tuple[str, str]]:

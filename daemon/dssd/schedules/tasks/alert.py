@@ -71,7 +71,7 @@ def _split(written: str) -> SplitResult:
         address = urlsplit(written)
         port = address.port
     except ValueError as wrong:
-        raise _illegal(written, f"it is a URL: {_on_one_line(wrong)}") from wrong
+        raise _illegal(written, f"this is no URL: {_on_one_line(wrong)}") from wrong
     if address.scheme not in ("http", "https") or not address.hostname:
         raise _illegal(written, "it begins with http://HOST or https://HOST")
     if "@" in address.netloc:
