@@ -98,6 +98,7 @@ from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import Service, kept
+from dssd.supervision.disk_room import DiskRoom
 from dssd.task_wiring import TaskWiring
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
@@ -342,9 +343,7 @@ class Daemon:
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
                 tasks.create_task(parts.watch.run(note), name="data directory"),
-            ]
-            background += [
-                tasks.create_task(kept(name, run, note), name=name) for name, run in services
+                *(tasks.create_task(kept(name, run, note), name=name) for name, run in services),
             ]
             await doors.start()
             try:
@@ -400,6 +399,7 @@ class Daemon:
 
     def _services(self, parts: _Parts, doors: Doors) -> list[Service]:
         """What runs beside the calls until it is cancelled."""
+        directory = self._config.data_dir
         ahead = RetentionAhead(
             parts.catalogue,
             parts.groups,
@@ -413,6 +413,7 @@ class Daemon:
         return [
             *doors.watches(),
             ("heap", HeapUpkeep().run),
+            ("disk room", DiskRoom(directory, parts.log.is_read_only, parts.events.note).run),
             ("retention", parts.steering.retention.run),
             ("retention ahead", ahead.run),
             ("keep groups", parts.groups.keep),

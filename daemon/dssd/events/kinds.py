@@ -68,6 +68,18 @@ FILE_QUARANTINED = EventKind(
     Severity.WARNING,
     "A start found a file of the log damaged, missing or unknown, and went on without it.",
 )
+DISK_FULL = EventKind(
+    "disk.full",
+    Severity.ERROR,
+    "The disk is too full for what is published; reads and acknowledgements go on.",
+    Repeats.KEPT,
+)
+DISK_ROOM = EventKind(
+    "disk.room",
+    Severity.INFO,
+    "The disk has room again, and publishing goes on.",
+    Repeats.KEPT,
+)
 LOCK_REMOVED = EventKind(
     "lock.removed",
     Severity.WARNING,
@@ -192,6 +204,8 @@ KINDS = (
     MEMBER_LOST,
     STREAM_STALLED,
     FILE_QUARANTINED,
+    DISK_FULL,
+    DISK_ROOM,
     LOCK_REMOVED,
     OPERATION_APPLIED,
     OPERATION_ENDED,

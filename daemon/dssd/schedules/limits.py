@@ -126,8 +126,8 @@ ALERT_SAID_BYTES_MAX = 1 << 20
 """A hook that says more is ended: nobody reads it, and to take it takes the processor."""
 
 PROGRAM_END_S = 2.0
-"""How long a program that is ended is waited for. The kernel ends one that is ours at once; one that
-became another user's cannot be ended, and must not hold up a stop."""
+"""How long a program that is ended is waited for. The kernel ends one that is ours at once; one
+that became another user's cannot be ended, and must not hold up a stop."""
 
 PROGRAM_PIECE_BYTES = 1 << 16
 """What is read at once of what a program says: all that a pipe holds."""

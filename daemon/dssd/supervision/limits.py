@@ -11,3 +11,9 @@ thousand times a second must not fill the log. All are counted."""
 
 UNFORESEEN_CHARACTERS_MAX = 300
 """Of an unforeseen error, in what is told of it; the log has all."""
+
+DISK_LOOK_S = 1.0
+"""How often it is looked whether the disk is full: soon enough for who is woken by it."""
+
+DISK_ROOM_AFTER_LOOKS = 10
+"""Looks without a refusal before there is room again: at the brink, frames are refused in turns."""

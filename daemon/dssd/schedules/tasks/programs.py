@@ -50,7 +50,7 @@ class Program:
         return self._process.wait()
 
     async def end(self) -> None:
-        """End it at once, with all that it started; what became another user's is left to itself."""
+        """End it at once, with all that it started; but not what became another user's."""
         try:
             self._end_rest()
             with suppress(TimeoutError):
