@@ -90,6 +90,10 @@ async def test_a_full_disk_refuses_publishes_and_serves_reads_and_acks_until_the
         await subscription.drain()
         assert (await client.groups.describe("team")).group.lag == 0
 
+        async with asyncio.timeout(PATIENCE_S):
+            async for event in client.events.watch(after=0):
+                if event.code == "disk.full":
+                    break
         filler.unlink()
         (ack,) = await topic.send(stubs, refused)
         assert (ack.base_offset, ack.repeated) == (100, False)

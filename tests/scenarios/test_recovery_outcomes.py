@@ -116,7 +116,8 @@ async def test_a_bad_frame_before_a_whole_one_is_damage_and_the_whole_one_is_rea
         found = await topic.read(stubs)
         assert found.records == {0: b"a", 2: b"c"}
         assert damaged_at(found) == 1
-        assert await status(daemon) == [(segment.name, f"damaged bytes: {start}..{end}")]
+        told = f"damaged bytes: {start}..{end} (offset 1 of partition 0)"
+        assert await status(daemon) == [(segment.name, told)]
         assert harmed in kept_as_they_were(directory), "damage is never cut away"
         assert await topic.put(stubs, b"d") == [3]
         assert (await topic.read(stubs)).records == {0: b"a", 2: b"c", 3: b"d"}

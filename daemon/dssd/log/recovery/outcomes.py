@@ -21,6 +21,7 @@ from dssd.log.recovery.claimed_offsets import Claim
 from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.resume import snapshots
 from dssd.log.segment.file import HEADER_BYTES, SegmentId, SegmentPaths
+from dssd.log.segment.frame_scan import BadBytes
 from dssd.log.segment.rows import row_id, unlink_segments
 from dssd.log.segment.run_index import Runs, StreamRuns
 from dssd.log.topic_state import Segment
@@ -242,7 +243,17 @@ def damage(content: SegmentContent, watermark: int, *, may_be_lost: bool) -> str
     if content.size < watermark:
         return f"it ends at byte {content.size}, below its watermark {watermark}"
     bad_bytes = content.damaged(watermark)
-    places = ", ".join(f"{bad.start}..{bad.end}" for bad in bad_bytes[:DAMAGED_PLACES_TOLD_MAX])
+    places = ", ".join(map(_place, bad_bytes[:DAMAGED_PLACES_TOLD_MAX]))
     if may_be_lost and all(bad.start >= watermark for bad in bad_bytes):
         return f"lost with the power: bytes {places} were not synced"
     return f"damaged bytes: {places}"
+
+
+def _place(bad: BadBytes) -> str:
+    """Where bad bytes are, and which records they held, where their header is whole."""
+    place = f"{bad.start}..{bad.end}"
+    if bad.header is None:
+        return place
+    first, last = bad.header.base_offset, bad.header.base_offset + bad.header.records - 1
+    offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
+    return f"{place} ({offsets} of partition {bad.header.partition})"
