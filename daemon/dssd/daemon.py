@@ -1,4 +1,4 @@
-"""The composition root: opens every part in order, runs them, closes them in reverse.
+"""The composition root: has every part opened, runs them, and has them closed in reverse.
 
 ::
 
@@ -14,7 +14,6 @@ before it are closed.
 """
 
 import asyncio
-import errno
 import logging
 import os
 import shutil
@@ -44,30 +43,17 @@ from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max
-from dssd.events.events import Events
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.heap_upkeep import HeapUpkeep
-from dssd.jobs.jobs import Jobs
-from dssd.jobs.staging import Staging
-from dssd.leaders.gone_streams import GoneStreams
-from dssd.leaders.groups import Groups
-from dssd.leaders.reached_offsets import reached_offsets
-from dssd.leaders.registry import BOOT_ID_BYTES, Registry
+from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.retention_ahead import RetentionAhead
-from dssd.leaders.retention_losses import RetentionLosses
 from dssd.leaders.topic_readers import readers_of
 from dssd.life import End, Life, event_of_stop
-from dssd.log.segment_log import SegmentLog
 from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.collection import Watched, collected
 from dssd.metrics.server import MetricsServer
-from dssd.operations.kind_table import operation_kinds
-from dssd.operations.operations import Operations
+from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
-from dssd.ownership.watch import DirectoryWatch
-from dssd.questions.questions import Questions
-from dssd.questions.watched import Looks
-from dssd.questions.watches import Watches
 from dssd.rpc.audit import Audit
 from dssd.rpc.daemon import DaemonFacts, DaemonServicer, bytes_of
 from dssd.rpc.doors import Doors, check_free, operators_address
@@ -84,24 +70,10 @@ from dssd.rpc.sessions import SessionsServicer
 from dssd.rpc.topics import TopicsServicer
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
-from dssd.schedules.book import Book
-from dssd.schedules.definition_kinds import DefinitionKinds
-from dssd.schedules.schedules import Schedules
-from dssd.schedules.task_runs import TaskRuns
-from dssd.schedules.tasks.model import Tasks
-from dssd.schedules.tasks.registry import built_in
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
-from dssd.sessions.sessions import Sessions
-from dssd.start_findings import tell_start_findings
-from dssd.store.paging import scan_all
-from dssd.store.rows import StorageTopicRow
-from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import Service, kept
 from dssd.supervision.disk_room import DiskRoom
-from dssd.task_wiring import TaskWiring
-from dssd.topics.catalogue import Catalogue
-from dssd.topics.retention import RetentionSchedule
 from dssd.version import version
 
 _LOG = logging.getLogger(__name__)
@@ -123,53 +95,6 @@ class Hooks:
     """The disk failed or the files are another's (a condition), or a thread of a part failed
     (anything else): nothing more can be promised. May be called on any thread; must end the
     process."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """What was opened below the operations."""
-
-    directory: DataDirectory
-    store: SqliteStore
-    log: SegmentLog
-    catalogue: Catalogue
-    events: Events
-    groups: Groups
-    registry: Registry
-    sessions: Sessions
-    jobs: Jobs
-
-
-@dataclass(frozen=True, slots=True)
-class _Steering:
-    """What changes things."""
-
-    operations: Operations
-    schedules: Schedules
-    tasks: Tasks
-    wiring: TaskWiring
-    retention: RetentionSchedule
-    unread: RetentionLosses
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """All that was opened, below the server."""
-
-    watch: DirectoryWatch
-    store: SqliteStore
-    log: SegmentLog
-    catalogue: Catalogue
-    events: Events
-    groups: Groups
-    registry: Registry
-    sessions: Sessions
-    jobs: Jobs
-    operations: Operations
-    steering: _Steering
-    questions: Questions
-    watches: Watches
-    gone: GoneStreams
 
 
 class Daemon:
@@ -213,7 +138,9 @@ class Daemon:
             check_free(self._config.listen, self._config.metrics)
             async with AsyncExitStack() as stack:
                 try:
-                    parts = await self._open(directory, stack)
+                    parts = await opened(
+                        self._config, self._clock, self._boot_id, directory, stack, self._failed
+                    )
                 except DiskFull as error:
                     raise NoRoomToStart(path=self._config.data_dir) from error
                 try:
@@ -227,101 +154,7 @@ class Daemon:
         self._life.crashed(error)
         self._hooks.failed(error)
 
-    async def _open(self, directory: DataDirectory, stack: AsyncExitStack) -> _Parts:
-        directory.refuse_lost_store()
-        watch = stack.enter_context(DirectoryWatch(directory, self._failed))
-        store = await SqliteStore.open(directory.store_path, on_failure=self._failed)
-        stack.push_async_callback(store.close)
-        watch.begin()
-        stack.callback(watch.look)  # a close would write into what is at its paths by then
-        log = await self._open_log(directory, store)
-        stack.push_async_callback(log.close)
-        catalogue = await Catalogue.open(store, log, wall_ms=self._clock.wall_ms)
-        events = await Events.open(store, self._clock)
-        await stack.enter_async_context(events)
-        tell_start_findings(events.note, directory.path, log, catalogue)
-        groups = await Groups.open(store, catalogue, log, self._clock)
-        registry = Registry(
-            store, groups, catalogue, log, self._clock, boot_id=self._boot_id, teller=events
-        )
-        await stack.enter_async_context(registry)
-        sessions = await Sessions.open(
-            store, catalogue, log, groups, registry, self._clock, events=events
-        )
-        await stack.enter_async_context(sessions)
-        staging = Staging(directory.staging_path)
-        jobs = await Jobs.open(store, catalogue, log, staging, self._clock, events.note)
-        jobs.tell_ends(events.newest_at_open_ms)
-        stack.push_async_callback(jobs.settle)
-        steering = await self._open_steering(
-            _Data(directory, store, log, catalogue, events, groups, registry, sessions, jobs), stack
-        )
-        operations = steering.operations
-        questions = Questions(groups, registry, catalogue, log, sessions, operations, self._clock)
-        steering.wiring.overviews = questions.overviews
-        watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
-        looks = Looks(*watched, self._clock, steering.schedules.views, jobs.all)
-        gone = GoneStreams(store, catalogue, groups)
-        stack.callback(watch.look)
-        return _Parts(
-            watch,
-            store,
-            log,
-            catalogue,
-            events,
-            groups,
-            registry,
-            sessions,
-            jobs,
-            operations,
-            steering,
-            questions,
-            Watches(looks, events),
-            gone,
-        )
-
-    async def _open_log(self, directory: DataDirectory, store: SqliteStore) -> SegmentLog:
-        storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
-        try:
-            return await SegmentLog.open(
-                directory.log_path,
-                store,
-                storage_topics=storage_topics,
-                ask_reached=partial(reached_offsets, store),
-                on_failure=self._failed,
-            )
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFull from error
-            raise DiskFailed(reason=f"log: {error}") from error
-
-    async def _open_steering(self, data: "_Data", stack: AsyncExitStack) -> "_Steering":
-        """Open what changes things: by an operator's word, and by the clock."""
-        store, note = data.store, data.events.note
-        book = await Book.open(store)
-        wiring = TaskWiring(self._config, self._clock, data.events, data.groups)
-        known = (data.catalogue, data.groups, data.registry)
-        unread = RetentionLosses(*known, self._clock, data.events)
-        retention = RetentionSchedule(data.catalogue, data.log, self._clock, unread)
-        path = data.directory.path
-        tasks = built_in(
-            wiring.parts(path, store, data.log, data.catalogue, data.sessions, retention)
-        )
-        task_runs = TaskRuns(tasks, note)
-        parts = (store, data.groups, data.registry)
-        kinds = operation_kinds(
-            *parts, data.catalogue, data.log, data.sessions, data.jobs, self._clock
-        )
-        kinds = kinds.joined(task_runs.kinds())
-        kinds = kinds.joined(DefinitionKinds(store, book, tasks, self._clock).kinds())
-        operations = await Operations.open(*parts, self._clock, kinds, data.events)
-        await stack.enter_async_context(operations)
-        schedules = Schedules(store, book, operations, task_runs, self._clock, note)
-        await stack.enter_async_context(schedules)
-        wiring.operations, wiring.schedules = operations, schedules
-        return _Steering(operations, schedules, tasks, wiring, retention, unread)
-
-    async def _serve(self, directory: DataDirectory, parts: _Parts) -> None:
+    async def _serve(self, directory: DataDirectory, parts: Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
             operators = operators_address(directory)
@@ -365,7 +198,7 @@ class Daemon:
                 for task in background:
                     task.cancel()
 
-    def _metrics(self, parts: _Parts, doors: Doors) -> list[Service]:
+    def _metrics(self, parts: Parts, doors: Doors) -> list[Service]:
         """What serves metrics, if that is wanted; its port is taken.
 
         Raises:
@@ -381,7 +214,7 @@ class Daemon:
             events=parts.events,
             sessions=parts.sessions,
             overviews=parts.questions.overviews,
-            unread=parts.steering.unread,
+            unread=parts.unread,
             loop_delay=delay,
             clock=self._clock,
             data_dir=self._config.data_dir,
@@ -397,7 +230,7 @@ class Daemon:
         )
         return [("metrics", server.run), ("loop delay", delay.run)]
 
-    def _services(self, parts: _Parts, doors: Doors) -> list[Service]:
+    def _services(self, parts: Parts, doors: Doors) -> list[Service]:
         """What runs beside the calls until it is cancelled."""
         directory = self._config.data_dir
         ahead = RetentionAhead(
@@ -407,25 +240,25 @@ class Daemon:
             parts.log,
             self._clock,
             parts.events.note,
-            trusts_wall=parts.steering.retention.trusts_wall,
+            trusts_wall=parts.retention.trusts_wall,
         )
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         return [
             *doors.watches(),
             ("heap", HeapUpkeep().run),
             ("disk room", DiskRoom(directory, parts.log.is_read_only, parts.events.note).run),
-            ("retention", parts.steering.retention.run),
+            ("retention", parts.retention.run),
             ("retention ahead", ahead.run),
             ("keep groups", parts.groups.keep),
             ("rows of removed topics", parts.gone.run),
             ("ends of pauses", pause_ends.run),
-            ("schedules", parts.steering.schedules.run),
+            ("schedules", parts.schedules.run),
             ("samples for questions", parts.questions.run),
             ("looks for watchers", parts.watches.run),
             ("leases of jobs", parts.jobs.run),
         ]
 
-    async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: _Parts) -> None:
+    async def _end_calls(self, doors: Doors, log_servicer: LogServicer, parts: Parts) -> None:
         _LOG.info("stopping", extra={"event": "daemon.stopping"})
         await doors.drain()
         log_servicer.stop()
@@ -441,7 +274,7 @@ class Daemon:
             )
 
     def _registers(
-        self, parts: _Parts, log_servicer: LogServicer, peers: UnixPeers
+        self, parts: Parts, log_servicer: LogServicer, peers: UnixPeers
     ) -> list[Register]:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
@@ -452,10 +285,10 @@ class Daemon:
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
-        schedules = SchedulesServicer(parts.steering.schedules, parts.steering.tasks)
-        parts.steering.wiring.facts = partial(self._facts, parts, sessions)
+        schedules = SchedulesServicer(parts.schedules, parts.tasks)
+        parts.wiring.facts = partial(self._facts, parts, sessions)
         jobs = JobsServicer(parts.jobs)
-        daemon = DaemonServicer(parts.steering.wiring.facts)
+        daemon = DaemonServicer(parts.wiring.facts)
         reflected = []
         if self._config.reflection:
             from dssd.rpc import reflection
@@ -485,7 +318,7 @@ class Daemon:
     async def _watch_for_crash(self) -> None:
         await self._crashed
 
-    async def _facts(self, parts: _Parts, sessions: SessionsServicer) -> DaemonFacts:
+    async def _facts(self, parts: Parts, sessions: SessionsServicer) -> DaemonFacts:
         doors = self._doors
         assert doors is not None, "it is asked by a call"
         topics = parts.catalogue.topics()
@@ -511,8 +344,8 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
-            unread_records_gone=parts.steering.unread.records,
-            unread_losses=tuple(parts.steering.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
+            unread_records_gone=parts.unread.records,
+            unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
             errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
             operators_socket=doors.operators_socket,
             held=doors.held(parts.sessions.held_bytes),
@@ -523,7 +356,7 @@ class Daemon:
             before=self._life.before,
         )
 
-    def _status(self, parts: _Parts) -> str:
+    def _status(self, parts: Parts) -> str:
         """A line for whoever started the daemon."""
         state, reason = self._state(parts)
         topics, groups = len(parts.catalogue.topics()), len(parts.groups.groups())
@@ -531,7 +364,7 @@ class Daemon:
         sessions = parts.sessions.counts().connected
         return f"{state}{why}: {topics} topics, {groups} groups, {sessions} connected sessions"
 
-    def _state(self, parts: _Parts) -> tuple[str, str]:
+    def _state(self, parts: Parts) -> tuple[str, str]:
         """The state and its reason, for people."""
         if self._stop.is_set():
             return "stopping", "it was told to stop"

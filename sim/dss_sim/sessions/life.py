@@ -1,4 +1,4 @@
-"""One life of the daemon: the real parts, opened, run and closed in the order of `dssd.daemon`.
+"""One life of the daemon: the real parts, opened, run and closed in the order of `dssd.opening`.
 
 Invariant: a life ends once: by `stop` as a daemon that is told to, by `crash` between two steps, or
 by an error, which is a finding. It must not know what its clients want.

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 
-import dssd.daemon
+import dssd.opening
 from dssd.__main__ import main
 from dssd.leaders.registry import Registry
 from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
@@ -65,7 +65,7 @@ class LossyRegistry(Registry):
 
 if __name__ == "__main__":
     line = LossyRegistry.line = Line(int(sys.argv[1]))
-    setattr(dssd.daemon, Registry.__name__, LossyRegistry)  # that is the fault
+    setattr(dssd.opening, Registry.__name__, LossyRegistry)  # that is the fault
     code = main(sys.argv[2:])
     facts = ", ".join(f"{count} {what}" for what, count in line.counts.items())
     sys.stderr.write(f"line: {facts}\n")

@@ -1,0 +1,177 @@
+"""Opens every part of a daemon, each with what it stands on; they are closed in reverse.
+
+::
+
+    store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ schedules
+          ▸ questions
+
+Invariant: what is opened is closed by the stack, also where a later part cannot be opened. This
+module serves nobody, and knows no address.
+"""
+
+import errno
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from dss_core.errors import DiskFailed, DiskFull
+from dssd.clock import Clock
+from dssd.config import Config
+from dssd.data_directory import DataDirectory
+from dssd.events.events import Events
+from dssd.jobs.jobs import Jobs
+from dssd.jobs.staging import Staging
+from dssd.leaders.gone_streams import GoneStreams
+from dssd.leaders.groups import Groups
+from dssd.leaders.reached_offsets import reached_offsets
+from dssd.leaders.registry import Registry
+from dssd.leaders.retention_losses import RetentionLosses
+from dssd.log.segment_log import SegmentLog
+from dssd.operations.kind_table import operation_kinds
+from dssd.operations.operations import Operations
+from dssd.ownership.watch import DirectoryWatch
+from dssd.questions.questions import Questions
+from dssd.questions.watched import Looks
+from dssd.questions.watches import Watches
+from dssd.schedules.book import Book
+from dssd.schedules.definition_kinds import DefinitionKinds
+from dssd.schedules.schedules import Schedules
+from dssd.schedules.task_runs import TaskRuns
+from dssd.schedules.tasks.model import Tasks
+from dssd.schedules.tasks.registry import built_in
+from dssd.sessions.sessions import Sessions
+from dssd.start_findings import tell_start_findings
+from dssd.store.paging import scan_all
+from dssd.store.rows import StorageTopicRow
+from dssd.store.sqlite import SqliteStore
+from dssd.task_wiring import TaskWiring
+from dssd.topics.catalogue import Catalogue
+from dssd.topics.retention import RetentionSchedule
+
+Failed = Callable[[BaseException], None]
+"""Is told of what must end the process; may be called on any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All that was opened, below the server."""
+
+    watch: DirectoryWatch
+    store: SqliteStore
+    log: SegmentLog
+    catalogue: Catalogue
+    events: Events
+    groups: Groups
+    registry: Registry
+    sessions: Sessions
+    jobs: Jobs
+    operations: Operations
+    schedules: Schedules
+    tasks: Tasks
+    wiring: TaskWiring
+    retention: RetentionSchedule
+    unread: RetentionLosses
+    questions: Questions
+    watches: Watches
+    gone: GoneStreams
+
+
+async def opened(
+    config: Config,
+    clock: Clock,
+    boot_id: bytes,
+    directory: DataDirectory,
+    stack: AsyncExitStack,
+    failed: Failed,
+) -> Parts:
+    """The parts of a daemon on a directory that it has locked; the stack closes them.
+
+    Raises:
+        DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
+    """
+    watch, store = await _store(directory, stack, failed)
+    log = await _log(directory, store, failed)
+    stack.push_async_callback(log.close)
+    catalogue = await Catalogue.open(store, log, wall_ms=clock.wall_ms)
+    events = await stack.enter_async_context(await Events.open(store, clock))
+    tell_start_findings(events.note, directory.path, log, catalogue)
+    groups = await Groups.open(store, catalogue, log, clock)
+    registry = Registry(store, groups, catalogue, log, clock, boot_id=boot_id, teller=events)
+    await stack.enter_async_context(registry)
+    sessions = await Sessions.open(store, catalogue, log, groups, registry, clock, events=events)
+    await stack.enter_async_context(sessions)
+    jobs = await Jobs.open(
+        store, catalogue, log, Staging(directory.staging_path), clock, events.note
+    )
+    jobs.tell_ends(events.newest_at_open_ms)
+    stack.push_async_callback(jobs.settle)
+
+    unread = RetentionLosses(catalogue, groups, registry, clock, events)
+    retention = RetentionSchedule(catalogue, log, clock, unread)
+    wiring = TaskWiring(config, clock, events, groups)
+    tasks = built_in(wiring.parts(directory.path, store, log, catalogue, sessions, retention))
+    task_runs, book = TaskRuns(tasks, events.note), await Book.open(store)
+    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
+    kinds = kinds.joined(task_runs.kinds())
+    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
+    operations = await Operations.open(store, groups, registry, clock, kinds, events)
+    await stack.enter_async_context(operations)
+    schedules = Schedules(store, book, operations, task_runs, clock, events.note)
+    await stack.enter_async_context(schedules)
+
+    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
+    watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
+    looks = Looks(*watched, clock, schedules.views, jobs.all)
+    wiring.operations, wiring.schedules = operations, schedules
+    wiring.overviews = questions.overviews
+    stack.callback(watch.look)  # a close would write into what is at its paths by then
+    return Parts(
+        watch=watch,
+        store=store,
+        log=log,
+        catalogue=catalogue,
+        events=events,
+        groups=groups,
+        registry=registry,
+        sessions=sessions,
+        jobs=jobs,
+        operations=operations,
+        schedules=schedules,
+        tasks=tasks,
+        wiring=wiring,
+        retention=retention,
+        unread=unread,
+        questions=questions,
+        watches=Watches(looks, events),
+        gone=GoneStreams(store, catalogue, groups),
+    )
+
+
+async def _store(
+    directory: DataDirectory, stack: AsyncExitStack, failed: Failed
+) -> tuple[DirectoryWatch, SqliteStore]:
+    """The store, and what looks whether its files stay where they are."""
+    directory.refuse_lost_store()
+    watch = stack.enter_context(DirectoryWatch(directory, failed))
+    store = await SqliteStore.open(directory.store_path, on_failure=failed)
+    stack.push_async_callback(store.close)
+    watch.begin()
+    stack.callback(watch.look)  # a close would write into what is at its paths by then
+    return watch, store
+
+
+async def _log(directory: DataDirectory, store: SqliteStore, failed: Failed) -> SegmentLog:
+    storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
+    try:
+        return await SegmentLog.open(
+            directory.log_path,
+            store,
+            storage_topics=storage_topics,
+            ask_reached=partial(reached_offsets, store),
+            on_failure=failed,
+        )
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull from error
+        raise DiskFailed(reason=f"log: {error}") from error
