@@ -428,6 +428,20 @@ ACK_WAIT_MS = 30_000
 ACK_WAIT_MS_MAX = 24 * 3_600 * 1_000
 """How long a record may stay handed out before it comes again: the default, and at most a day."""
 
+MAX_DELIVER_MAX = 1_000
+BACKOFF_MS = (1_000, 5_000, 30_000, 300_000)
+BACKOFF_STEPS_MAX = 16
+"""Attempts before a record is dead: at most. How long it rests after each failure, where a group
+does not say: a stumble is over in a second, an outage takes minutes. And how many steps it may say;
+each is at most `NAK_DELAY_MS_MAX`."""
+
+QUEUE_RECORDS = 1_000_000
+QUEUE_RECORDS_MAX = 10_000_000
+QUEUE_BYTES = 4 << 30
+QUEUE_BYTES_MAX = 1 << 40
+"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
+memory for each record that waits."""
+
 TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
 TOMBSTONE_SWEEP_S = 24 * 3_600.0
 """A removed group is remembered this long, so that members that come back are told, and at most a

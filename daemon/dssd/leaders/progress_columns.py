@@ -69,6 +69,7 @@ def fate_of(row: ProgressRow) -> Fate:
             row.lost_count,
             row.damaged_count,
             row.moved_count,
+            row.retried_count,
         ),
     )
 

@@ -1,0 +1,70 @@
+"""What a lane is to both sides: the levels of a stream in a group that has queues.
+
+A lane is a stream with the group's *retry queue* and *dead letters* for it. A record that fails is
+moved from level to level: it is appended to a queue, and once that is durable, it is acknowledged
+where it was. What a queue holds is an *entry*: the record, with two headers more.
+"""
+
+from typing import NamedTuple
+
+MAIN, RETRY, DEAD = 0, 1, 2
+"""The levels: the stream itself, its retry queue, its dead letters."""
+
+LEVELS_MAX = 4
+"""Numbers of grants leave room for so many levels."""
+
+LANE_HEADER = "dss-lane"
+"""A `LaneEntry` of `lanes.proto`, serialised."""
+
+ERROR_HEADER = "dss-error"
+"""The text of the last error, UTF-8."""
+
+ERROR_TEXT_BYTES_MAX = 1024
+"""Of an error's text, and of its type; what is longer is cut."""
+
+ENTRY_BYTES_MAX = 2048 + 256
+"""What the two headers add to a record at most: a full record must fit into a queue."""
+
+RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
+RESERVED_HEADER_PREFIX = "dss-mqtt-"
+"""Headers that no producer may set."""
+
+QUEUES = "queues"
+"""The feature of a client that knows levels."""
+
+
+class LaneEntry(NamedTuple):
+    """What the header of an entry says; the words are those of `lanes.proto`."""
+
+    source_level: int
+    source_offset: int
+    origin_ordinal: int
+    origin_partition: int
+    origin_offset: int
+    origin_time_us: int
+    attempt: int = 0
+    """Attempts that failed so far."""
+    redrives: int = 0
+    operation: int = 0
+    due_ms: int = 0
+    """Wall clock."""
+    first_failure_ms: int = 0
+    cause: str = ""
+    error_type: str = ""
+    fingerprint: int = 0
+    client_id: str = ""
+    grant_epoch: int = 0
+    cursor_generation: int = 0
+
+
+def is_reserved(header: str) -> bool:
+    """Whether no producer may set the header."""
+    return header in RESERVED_HEADERS or header.startswith(RESERVED_HEADER_PREFIX)
+
+
+def cut_text(text: str) -> str:
+    """A text of an error, no longer than it may be in UTF-8."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= ERROR_TEXT_BYTES_MAX:
+        return raw.decode()
+    return raw[:ERROR_TEXT_BYTES_MAX].decode("utf-8", "ignore")
