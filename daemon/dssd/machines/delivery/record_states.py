@@ -8,6 +8,7 @@ must not know how records are read.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dss_core.progress import Progress, Ranges, clipped, complement, normalised, without
 from dssd.machines.delivery.ack_wait import AckWaits
@@ -20,6 +21,14 @@ from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.delivery.retry import Rest, Resting, backoff_ms
 from dssd.machines.fate import Fate
+
+
+class Failed(NamedTuple):
+    """Records that failed: the client refused them, or their ack wait ran out."""
+
+    start: int
+    end: int
+    nak: Nak | None
 
 
 class RecordStates:
@@ -44,6 +53,10 @@ class RecordStates:
         self.waits = AckWaits(installed.ack_wait_ms)
         self.ending = False
         """Nothing more is sent."""
+        self.failed: list[Failed] | None = None
+        """Of a lane, which takes them: records that failed. None: they rest here."""
+        self.moving = 0
+        """Of a lane: how many ranges wait for a move."""
 
     @property
     def progress(self) -> Progress:
@@ -92,6 +105,23 @@ class RecordStates:
         for start, end in ranges:
             self.waiting.settled(start, end)
 
+    def moved(self, ranges: Ranges) -> None:
+        """They are in a queue, and done with here."""
+        self._close(ranges, "retried")
+
+    def lose(self, ranges: Ranges) -> None:
+        """They should be moved, and are not there any more."""
+        self.lost(ranges)
+        self._close(ranges, "lost")
+
+    def _close(self, ranges: Ranges, kind: str) -> None:
+        self.no_longer_held_back(ranges)
+        for start, end in ranges:
+            self.marking.forget(start, end)
+            self.waiting.settled(start, end)
+        self.consumed.close(ranges, kind)
+        self.waits.settled_below(self.progress.floor)
+
     # Settling
 
     def ack(self, acked: Ranges) -> list[SentRange]:
@@ -136,7 +166,7 @@ class RecordStates:
         freed: list[SentRange] = []
         late: list[Nak] = []
         for nak in naks:
-            out = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
+            out = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms, nak)
             if nak.delay_ms is not None and sum(each.records for each in out) < nak.end - nak.start:
                 late.append(nak)
             freed += out
@@ -174,23 +204,40 @@ class RecordStates:
         """
         freed: list[SentRange] = []
         for start, end in self.waits.expired(now_ms):
-            freed += self._rest_handed_out(start, end, now_ms, None if blamed else 0, blamed)
+            delay_ms = None if blamed else 0
+            freed += self._rest_handed_out(start, end, now_ms, delay_ms, failed=blamed)
         return freed
 
     def _rest_handed_out(
-        self, start: int, end: int, now_ms: int, delay_ms: int | None, failed: bool = True
+        self,
+        start: int,
+        end: int,
+        now_ms: int,
+        delay_ms: int | None,
+        nak: Nak | None = None,
+        *,
+        failed: bool = True,
     ) -> list[SentRange]:
         freed: list[SentRange] = []
         for sent in self.out.take(start, end):
             if sent.unsure:
                 # This is about the sending before; the record is on its way again already.
                 self.out.add(sent)
+                continue
+            if failed:
+                self.marking.note_failed(sent.start, sent.end)
+            if failed and self.failed is not None:
+                self.waiting.settled(sent.start, sent.end)
+                self.failed.append(Failed(sent.start, sent.end, nak))
             else:
-                if failed:
-                    self.marking.note_failed(sent.start, sent.end)
                 self._rest(sent, now_ms, delay_ms)
-                freed.append(sent)
+            freed.append(sent)
         return freed
+
+    def rest(self, start: int, end: int, until_ms: int) -> None:
+        """Bring them again at the time."""
+        if not self.ending:
+            self.resting.rest(start, end, until_ms)
 
     def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
         start, end = sent.start, sent.end

@@ -24,7 +24,7 @@ This module must not know what the client says.
 """
 
 from collections import deque
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
@@ -37,6 +37,10 @@ from dssd.machines.delivery.record_states import RecordStates
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.messages import Stall, StreamReport
 
+if TYPE_CHECKING:
+    from dssd.machines.delivery.entries import WaitingEntries
+    from dssd.machines.delivery.lane import Lane
+
 NEVER_HELD = 1 << 62
 
 
@@ -48,6 +52,16 @@ class DeliveredStream:
     ) -> None:
         granted = installed.granted
         self.grant = installed.grant
+        """Its number, the level added."""
+        self.level = 0
+        """Of its lane; 0 in a group without queues."""
+        self.lane: Lane | None = None
+        """Of which it is a part; None in a group without queues."""
+        self.entries: WaitingEntries | None = None
+        """Of a retry queue: what waits for its time."""
+        self.is_shut = False
+        """Nothing is read before its lane is open."""
+        self.credit_records = credit_records
         self.subscription = installed.subscription
         self.stream = granted.stream
         self.grant_epoch = granted.grant_epoch
@@ -77,12 +91,21 @@ class DeliveredStream:
         ranges = granted.progress.ranges
         self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
 
+    @property
+    def lent(self) -> int:
+        """The number of the grant."""
+        return self.grant - self.level
+
+    def parts(self) -> "tuple[DeliveredStream, ...]":
+        """Of the grant, by level."""
+        return (self,) if self.lane is None else self.lane.parts
+
     # Reading
 
     def read_offset(self) -> int | None:
         """Where to read next, or None where nothing is to be read now."""
         records = self.records
-        if self.reading or self.chunk is not None or records.ending:
+        if self.reading or self.chunk is not None or records.ending or self.is_shut:
             return None
         if self.trouble.again_ms is not None:
             return None
@@ -125,6 +148,11 @@ class DeliveredStream:
             self.trouble.met(trouble, now_ms)
             if self.resending:
                 self.records.resting.pass_by()
+
+    def lose(self, ranges: Ranges) -> None:
+        """They should be moved, and are not there any more."""
+        self.records.lose(ranges)
+        self.gone = normalised((*self.gone, *ranges))
 
     def as_far_as_it_goes(self, chunk: ChunkRead) -> ChunkRead | None:
         """The chunk, or what the group takes of it that stops before damage; None for nothing."""
@@ -211,7 +239,8 @@ class DeliveredStream:
         """Whether too much lies unacknowledged between acknowledged records."""
         records = self.records
         ranges, out = len(records.progress.ranges), records.out.records
-        if ranges >= self._ranges_max or len(records.resting) >= RESTING_RANGES_MAX:
+        resting = len(records.resting) + records.moving
+        if ranges >= self._ranges_max or resting >= RESTING_RANGES_MAX:
             return True
         # Lent near the cap, it may add a few only, or each holder would add half its credit: and
         # each record that is out may become an island between two acked ranges.
@@ -363,11 +392,12 @@ class DeliveredStream:
             self.stall,
             records.fate(),
             is_awaited,
+            () if self.lane is None else self.lane.queues(),
         )
 
     def stalled_by(self) -> Stall:
         """Why nothing of it is delivered, if that is so."""
-        if self.trouble.stall is not Stall.NONE:
+        if self.trouble.stall is not Stall.NONE or self.level:
             return self.trouble.stall
         ranges = len(self.records.progress.ranges)
         return Stall.UNACKED if ranges >= ACKED_RANGES_MAX // 2 and self.capped() else Stall.NONE
@@ -382,10 +412,15 @@ class DeliveredStream:
             records.resting.next_ms(),
             records.waiting.next_ms(self.cursor),
             self.trouble.again_ms,
+            None if self.entries is None else self.entries.next_ms(),
         )
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def wake(self, now_ms: int) -> None:
         """Make due what has rested long enough, and read again what could not be read."""
-        self.records.wake(self.cursor, now_ms)
+        records = self.records
+        if self.entries is not None:
+            for start, end in self.entries.take_due(records.progress, now_ms):
+                records.resting.rest(start, end, now_ms)
+        records.wake(self.cursor, now_ms)
         self.trouble.wake(now_ms)

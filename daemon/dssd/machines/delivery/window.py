@@ -24,22 +24,24 @@ from collections.abc import Callable, Iterable
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
 from dssd.limits import REVOKE_REPORT_SHARE
-from dssd.machines.delivery.credit import Account, Credit
+from dssd.machines.delivery.credit import Credit
+from dssd.machines.delivery.dispatch import Dispatch
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
     Closing,
-    Deliver,
     DeliveryEffect,
     DeliveryInput,
     Draining,
     Dropped,
     Edited,
+    EntriesRead,
     Grown,
     Installed,
+    LaneOpened,
     Left,
+    Moved,
     Paused,
-    Read,
     ReadFailed,
     RefuseGrant,
     RefuseRange,
@@ -59,7 +61,9 @@ from dssd.machines.delivery.events import (
     Unwanted,
 )
 from dssd.machines.delivery.fairness import RoundRobin, Share
-from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
+from dssd.machines.delivery.frame_plan import CutFrames
+from dssd.machines.delivery.lane import Lane
+from dssd.machines.delivery.lanes import Lanes
 from dssd.machines.delivery.outstanding import SentRange, checked
 from dssd.machines.delivery.pending_reports import PendingReports
 from dssd.machines.delivery.retry import Resting
@@ -82,9 +86,12 @@ class DeliveryWindow:
         self.credit = Credit(credit_records, credit_bytes)
         self.wake_at_ms: int | None = None
         """Feed `Ticked` then; read it anew after each step."""
-        self._cut_frames = cut_frames
         self._streams: dict[int, DeliveredStream] = {}
+        self._lanes = Lanes()
         self._turns = RoundRobin()
+        self._dispatch = Dispatch(
+            cut_frames, self.credit, self._turns, went=self._went, offer=self._offer
+        )
         self._durable = DurableAcks()
         self._reports = PendingReports()
         self._due_at_ms: int | None = None
@@ -103,8 +110,9 @@ class DeliveryWindow:
         self._effects, self._last_effects = effects, []
         self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
-        self._send(now_ms)
-        self._read()
+        effects += self._lanes.moves(now_ms)
+        self._dispatch.send(effects)
+        self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
         return effects + self._last_effects
@@ -151,12 +159,39 @@ class DeliveryWindow:
         assert given.grant not in self._streams, given
         account = self._turns.share(given.subscription).account
         stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
-        self._streams[given.grant] = stream
-        if self._turns.enter(stream):
-            self.credit.open(account)
-        self._durable.begin(given.grant, given.granted.progress)
-        self._due_by(stream.next_ms())
-        self._offer(stream)
+        if given.policy is not None:
+            lane = self._lanes.install(given, stream, Resting(account.resting), now_ms)
+            self._effects.append(lane.opening())
+        for part in stream.parts():
+            self._streams[part.grant] = part
+            if self._turns.enter(part):
+                self.credit.open(account)
+            self._durable.begin(part.grant, part.records.progress)
+            self._due_by(part.next_ms())
+            self._offer(part)
+
+    def _entries_read(self, given: EntriesRead, now_ms: int) -> None:
+        self._lanes.take_entries(given)
+
+    def _lane_opened(self, given: LaneOpened, now_ms: int) -> None:
+        self._go_on_with(self._lanes.opened(given, now_ms), now_ms)
+
+    def _moved(self, given: Moved, now_ms: int) -> None:
+        lane = self._lanes.take_moved(given, now_ms)
+        self._go_on_with(lane, now_ms)
+        if lane is not None and lane.ends_once_moved and not lane.is_moving:
+            self._finish(lane.main, None)
+
+    def _go_on_with(self, lane: Lane | None, now_ms: int) -> None:
+        """A lane has taken in entries."""
+        if lane is None or lane.main.finished:
+            return
+        self._due_by(self._lanes.next_ms())
+        for part in lane.parts:
+            self._tell_gone(part)
+            self._due_by(part.next_ms())
+            self._note_moved(part, part.records.progress, now_ms, moved=True)
+            self._offer(part)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -179,12 +214,17 @@ class DeliveryWindow:
         else:
             stream.forget_chunk()
             self._offer(stream)
-        if stream.gone:
-            self._effects.append(TellGone(stream.grant, stream.gone))
-            stream.gone = ()
+        if stream.gone and stream.entries is not None:
+            stream.entries.forget(stream.gone)
+        self._tell_gone(stream)
         if not stream.finished:
             self._due_by(stream.next_ms())
             self._note_moved(stream, before, now_ms)
+
+    def _tell_gone(self, stream: DeliveredStream) -> None:
+        if stream.gone:
+            self._effects.append(TellGone(stream.grant, stream.gone))
+            stream.gone = ()
 
     def _read_failed(self, given: ReadFailed, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -202,9 +242,11 @@ class DeliveryWindow:
         stream = self._streams.get(given.grant)
         if stream is None or stream.records.ending:
             return
-        self._turns.withdraw(stream)
-        stream.end(now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
-        self._due_by(stream.revoke_until_ms)
+        until_ms = now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE)
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            part.end(until_ms)
+        self._due_by(until_ms)
         self._effects.append(SendRevoke(given.grant, given.deadline_ms))
 
     def _revoke_finished(self, given: RevokeFinished, now_ms: int) -> None:
@@ -213,16 +255,20 @@ class DeliveryWindow:
             self._effects.append(RefuseGrant(given.grant))
             return
         asked = stream.records.ending
+        if stream.lane is not None and stream.lane.is_moving and asked:
+            # What the client refused goes to its queue first, with its error.
+            stream.lane.ends_once_moved = True
+            return
         # The client has dropped what it did not hand out: nothing beyond the frontier is known.
         self._finish(stream, None)
         if not asked:
             self._last_effects.append(Unwanted(stream.subscription))
 
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
-        self._turns.withdraw(stream)
-        stream.end(None)
-        left = self._left_at_end(stream, answered=sent is None)
-        self._credit_back(stream, left)
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            part.end(None)
+            self._dispatch.credit_back(part, self._left_at_end(part, answered=sent is None))
         self._reports.discard(stream.grant)
         stream.records.sent = stream.records.handed_out() if sent is None else sent
         if self._draining:
@@ -250,16 +296,20 @@ class DeliveryWindow:
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
         self._spares = not given.charges
-        for grant in sorted(self._streams):
+        for grant in sorted(stream.grant for stream in self._lent()):
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
+    def _lent(self) -> list[DeliveredStream]:
+        """Of each grant the stream itself."""
+        return [stream for stream in self._streams.values() if not stream.level]
+
     def _closing(self, given: Closing, now_ms: int) -> None:
-        streams = list(self._streams.values())
-        self._leave_in_doubt(streams)
-        reports = tuple((each.grant, each.report(sent=each.records.sent)) for each in streams)
+        self._leave_in_doubt(list(self._streams.values()))
+        lent = self._lent()
+        reports = tuple((each.grant, each.report(sent=each.records.sent)) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
-        for stream in streams:
+        for stream in lent:
             self._forget(stream)
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
@@ -269,7 +319,9 @@ class DeliveryWindow:
         alone = sum(stream.records.out.records for stream in streams) == 1
         for stream in streams:
             if not self._share(stream).paused:
-                self._credit_back(stream, stream.records.end_vanished(self._now_ms, alone=alone))
+                self._dispatch.credit_back(
+                    stream, stream.records.end_vanished(self._now_ms, alone=alone)
+                )
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -304,6 +356,8 @@ class DeliveryWindow:
             stream = self._streams[grant]
             stream.records.waits.last(given.ack_wait_ms)
             stream.stall_at_damage = given.stall_at_damage
+            if stream.lane is not None and given.policy is not None:
+                stream.lane.policy = given.policy
             if stream.trouble.stall is Stall.DAMAGED:
                 stream.trouble.again_now(now_ms)
             self._due_by(stream.next_ms())
@@ -326,8 +380,10 @@ class DeliveryWindow:
         records = stream.records
         before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
+        if acked and stream.lane is not None:
+            acked = stream.lane.acks_of(stream.level, acked)
         if acked:
-            self._credit_back(stream, records.ack(acked))
+            self._dispatch.credit_back(stream, records.ack(acked))
         frontier = records.frontier
         if given.frontier > frontier:
             records.raise_frontier(given.frontier, now_ms)
@@ -349,7 +405,8 @@ class DeliveryWindow:
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
-        self._credit_back(stream, stream.records.refuse(good, now_ms))
+        self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))
+        self._lanes.take_failed(stream, now_ms)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
         good, bad = checked(ranges, stream.records.first, stream.records.sent)
@@ -371,6 +428,8 @@ class DeliveryWindow:
         if self._due_at_ms is None or now_ms < self._due_at_ms:
             return
         self._due_at_ms = None
+        self._lanes.wake(now_ms)
+        self._due_by(self._lanes.next_ms())
         for stream in list(self._streams.values()):
             at_ms = stream.next_ms()
             if at_ms is not None and at_ms <= now_ms:
@@ -380,12 +439,14 @@ class DeliveryWindow:
 
     def _act_due(self, stream: DeliveredStream, now_ms: int) -> None:
         if stream.records.ending:
-            self._finish(stream, stream.records.sent)
+            if not stream.level:
+                self._finish(stream, stream.records.sent)
             return
         # In a pause nobody is to blame: the user may wait for what the pause is about.
         expired = stream.records.expire(now_ms, blamed=not self._share(stream).paused)
         if expired:
-            self._credit_back(stream, expired)
+            self._dispatch.credit_back(stream, expired)
+            self._lanes.take_failed(stream, now_ms)
             self._note_moved(stream, stream.records.progress, now_ms, moved=True)
         stream.wake(now_ms)
         self._offer(stream)
@@ -398,7 +459,12 @@ class DeliveryWindow:
         self, stream: DeliveredStream, before: Progress, now_ms: int, *, moved: bool = False
     ) -> None:
         if moved or stream.records.progress is not before:
-            self._reports.note(stream.grant, now_ms)
+            self._reports.note(stream.lent, now_ms)
+
+    def _went(self, stream: DeliveredStream, before: Progress) -> None:
+        """It had its turn to send."""
+        self._note_moved(stream, before, self._now_ms)
+        self._due_by(stream.next_ms())
 
     def _report(self) -> None:
         awaits = self._durable.awaits
@@ -409,102 +475,24 @@ class DeliveryWindow:
         if reports:
             self._last_effects.append(Report(reports))
 
-    # Sending
-
-    def _send(self, now_ms: int) -> None:
-        holding = self._turns.holding
-        stuck = 0
-        while stuck < len(holding):
-            stream = holding[0]
-            before = stream.records.progress
-            sent = self._send_from(stream, now_ms)
-            self._note_moved(stream, before, now_ms)
-            if stream.chunk is None:
-                self._turns.sent(stream)
-                self._offer(stream)
-                stuck = 0
-            else:
-                holding.rotate(-1)
-                stuck = 0 if sent else stuck + 1
-
-    def _send_from(self, stream: DeliveredStream, now_ms: int) -> bool:
-        chunk = stream.chunk
-        assert chunk is not None
-        if not stream.resending and stream.capped():
-            stream.forget_chunk()
-            return False
-        account = self._share(stream).account
-        again = stream.resending
-        room = self.credit.left(account, again=again)
-        if room.records <= 0 or room.bytes <= 0:
-            if not again and stream.records.resting.due_ranges:
-                # What comes again does not wait behind new records that may not go.
-                stream.forget_chunk()
-            return False
-        out = stream.records.out
-        records, size = out.records, out.bytes
-        delivery = self._next_delivery(stream, chunk, room)
-        if delivery is None:
-            return False
-        records, size = out.records - records, out.bytes - size
-        self.credit.take(account, records, size, again=again)
-        self._effects.append(delivery)
-        return True
-
-    def _next_delivery(
-        self, stream: DeliveredStream, chunk: ChunkRead, room: CreditLeft
-    ) -> Deliver | None:
-        fresh = stream.fresh
-        if stream.spans is None:
-            whole = chunk.records <= room.records and len(chunk.frames) <= room.bytes
-            if fresh and whole:
-                return stream.send_whole()
-            stream.spans = self._cut_frames(chunk.frames)
-        if fresh:
-            delivery = stream.send_frames(stream.spans, room)
-            if delivery is not None:
-                return delivery
-        delivery = stream.send_part(stream.spans, room)
-        self._due_by(stream.next_ms())
-        return delivery
-
-    def _credit_back(self, stream: DeliveredStream, freed: list[SentRange]) -> None:
-        account = self._share(stream).account
-        for again in (False, True):
-            records = size = 0
-            for sent in freed:
-                if sent.again is again:
-                    records += sent.records
-                    size += sent.bytes
-            if records:
-                self.credit.take(account, -records, -size, again=again)
-
-    # Reading
-
-    def _read(self) -> None:
-        while (turn := self._turns.next_reader(self._may_send)) is not None:
-            stream, offset = turn
-            size = stream.read_bytes_max()
-            self._effects.append(Read(stream.grant, stream.stream, offset, size))
-
-    def _may_send(self, account: Account, again: bool) -> bool:
-        room = self.credit.left(account, again=again)
-        return room.records > 0 and room.bytes > 0
+    # Turns
 
     def _offer(self, stream: DeliveredStream) -> None:
         self._show_stalled(stream)
         self._turns.offer(stream)
 
     def _forget(self, stream: DeliveredStream) -> None:
-        self._credit_back(stream, stream.records.out.take_all())
         account = self._share(stream).account
-        stream.records.resting.clear()
-        if self._turns.forget(stream):
-            self.credit.close(account)
-        if self._durable.end(stream.grant):
-            self._effects.append(RefuseGrant(stream.grant))
+        for part in stream.parts():
+            self._dispatch.credit_back(part, part.records.out.take_all())
+            part.records.resting.clear()
+            if self._turns.forget(part):
+                self.credit.close(account)
+            if self._durable.end(part.grant):
+                self._effects.append(RefuseGrant(stream.grant))
+            del self._streams[part.grant]
+        self._lanes.forget(stream.grant)
         self._reports.discard(stream.grant)
-        del self._streams[stream.grant]
 
     def _show_stalled(self, stream: DeliveredStream) -> None:
         if stream.records.ending:
@@ -514,7 +502,7 @@ class DeliveryWindow:
             stream.stall = stall
             self._note_moved(stream, stream.records.progress, self._now_ms, moved=True)
             oldest = stream.records.progress.floor
-            self._effects.append(ShowStalled(stream.grant, stream.subscription, stall, oldest))
+            self._effects.append(ShowStalled(stream.lent, stream.subscription, stall, oldest))
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {
@@ -537,4 +525,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Paused: DeliveryWindow._paused,
     Unpaused: DeliveryWindow._unpaused,
     Ticked: DeliveryWindow._ticked,
+    EntriesRead: DeliveryWindow._entries_read,
+    LaneOpened: DeliveryWindow._lane_opened,
+    Moved: DeliveryWindow._moved,
 }
