@@ -8,6 +8,8 @@ where it was. What a queue holds is an *entry*: the record, with two headers mor
 import re
 from typing import NamedTuple
 
+from dss_core.limits import RECORDS, RecordLimits
+
 MAIN, RETRY, DEAD = 0, 1, 2
 """The levels: the stream itself, its retry queue, its dead letters."""
 
@@ -23,8 +25,17 @@ ERROR_HEADER = "dss-error"
 ERROR_TEXT_BYTES_MAX = 1024
 """Of an error's text, and of its type; what is longer is cut."""
 
-ENTRY_BYTES_MAX = 2048 + 256
-"""What the two headers add to a record at most: a full record must fit into a queue."""
+ENTRY_HEADERS = 2
+ENTRY_BYTES_MAX = 2048 + 512
+"""What the two headers add to a record at most, so that a full one fits into a queue too: two texts
+of an error, the name of a client, and numbers."""
+
+ENTRIES = RecordLimits(
+    RECORDS.record_bytes + ENTRY_BYTES_MAX,
+    RECORDS.headers + ENTRY_HEADERS,
+    RECORDS.header_bytes + ENTRY_BYTES_MAX,
+)
+"""What an entry may have."""
 
 RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
 RESERVED_HEADER_PREFIX = "dss-mqtt-"
