@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.errors import FrameCorrupt
-from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
+from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges
 from dss_core.routing import Router, partition_of
 from dss_core.rows_layout import check_headers, check_record_bytes
@@ -113,11 +113,11 @@ def serialised(
     payload: pa.Array,
     headers: pa.Array,
     timestamp_us: pa.Array,
-    limits_checked: bool = False,
+    limits: RecordLimits | None = RECORDS,
 ) -> pa.Buffer:
     """The body of a frame.
 
-    With ``limits_checked`` the caller has looked at the sizes: `check_limits`.
+    Without limits, the caller has looked at the sizes: `check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -131,8 +131,8 @@ def serialised(
         headers=headers,
         timestamp_us=timestamp_us,
     ).serialize()
-    if not limits_checked:
-        check_limits(key, payload, headers, body.size)
+    if limits is not None:
+        check_limits(key, payload, headers, body.size, limits)
     return body
 
 
@@ -264,7 +264,13 @@ def null_together(one: pa.Array, other: pa.Array) -> bool:
     return one.null_count == 0 or bool(one.is_null().equals(other.is_null()))
 
 
-def check_limits(key: pa.Array, payload: pa.Array, headers: pa.Array, bytes_max: int) -> None:
+def check_limits(
+    key: pa.Array,
+    payload: pa.Array,
+    headers: pa.Array,
+    bytes_max: int,
+    limits: RecordLimits = RECORDS,
+) -> None:
     """Check the sizes of records, keys and headers.
 
     No column has more than ``bytes_max`` bytes, so most batches need no look at their rows.
@@ -278,13 +284,13 @@ def check_limits(key: pa.Array, payload: pa.Array, headers: pa.Array, bytes_max:
     with_headers = header_entries(headers) > 0
     if with_headers:
         named_bytes = header_bytes(headers)
-        check_headers(_max(header_counts(headers)), _max(named_bytes))
+        check_headers(_max(header_counts(headers)), _max(named_bytes), limits)
     if bytes_max > NO_SIZES_BELOW_BYTES:
         sizes = pc.add(
             pc.binary_length(payload),
             pc.coalesce(pc.binary_length(key), pa.scalar(0, pa.int32())),
         )
-        check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes))
+        check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes), limits)
 
 
 def _max(values: pa.Array) -> int:

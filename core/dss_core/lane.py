@@ -5,7 +5,10 @@ moved from level to level: it is appended to a queue, and once that is durable, 
 where it was. What a queue holds is an *entry*: the record, with two headers more.
 """
 
+import re
 from typing import NamedTuple
+
+from dss_core.limits import RECORDS, RecordLimits
 
 MAIN, RETRY, DEAD = 0, 1, 2
 """The levels: the stream itself, its retry queue, its dead letters."""
@@ -22,12 +25,23 @@ ERROR_HEADER = "dss-error"
 ERROR_TEXT_BYTES_MAX = 1024
 """Of an error's text, and of its type; what is longer is cut."""
 
-ENTRY_BYTES_MAX = 2048 + 256
-"""What the two headers add to a record at most: a full record must fit into a queue."""
+ENTRY_HEADERS = 2
+ENTRY_BYTES_MAX = 2048 + 512
+"""What the two headers add to a record at most, so that a full one fits into a queue too: two texts
+of an error, the name of a client, and numbers."""
+
+ENTRIES = RecordLimits(
+    RECORDS.record_bytes + ENTRY_BYTES_MAX,
+    RECORDS.headers + ENTRY_HEADERS,
+    RECORDS.header_bytes + ENTRY_BYTES_MAX,
+)
+"""What an entry may have."""
 
 RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
 RESERVED_HEADER_PREFIX = "dss-mqtt-"
 """Headers that no producer may set."""
+
+_INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 
 QUEUES = "queues"
 """The feature of a client that knows levels."""
@@ -55,6 +69,19 @@ class LaneEntry(NamedTuple):
     client_id: str = ""
     grant_epoch: int = 0
     cursor_generation: int = 0
+
+
+def internal_name(level: int, group_id: int, topic_id: int) -> str:
+    """The name of the topic that holds a group's queues of a topic.
+
+    It begins with a character that no other name may have.
+    """
+    return f"~{'retry' if level == RETRY else 'dead'}.{group_id}.{topic_id}"
+
+
+def is_internal(topic: str) -> bool:
+    """Whether topics that hold queues have such names."""
+    return _INTERNAL.fullmatch(topic) is not None
 
 
 def is_reserved(header: str) -> bool:

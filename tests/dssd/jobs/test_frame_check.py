@@ -59,7 +59,7 @@ def frame(
         partition=partition if named is None else named,
         producer_id=producer_id,
         sequence=sequence,
-        limits_checked=True,
+        limits=None,
     )
 
 
