@@ -58,7 +58,8 @@ def build_frame(
 ) -> bytes:
     """One frame with all the records, for one partition, not stamped.
 
-    With ``limits_checked`` their sizes were looked at: `arrow_columns.check_limits`.
+    With ``limits_checked`` their sizes were looked at: `arrow_columns.check_limits`. Or they are
+    those of entries in a queue, which have more headers than a record may have.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -74,7 +75,7 @@ def build_frame(
     layout = LAYOUT_ROWS if records < ROWS_LAYOUT_RECORDS_BELOW else LAYOUT_ARROW
     try:
         if layout == LAYOUT_ROWS:
-            subjects, parts = _rows(columns)
+            subjects, parts = _rows(columns, limits_checked=limits_checked)
         else:
             subjects, parts = _arrow(columns, limits_checked=limits_checked)
     except WRONG_VALUE as error:
@@ -102,7 +103,7 @@ def check_subject_table(subjects: int, table: bytes) -> None:
         raise IllegalArgument(argument="subjects", rule=rule)
 
 
-def _rows(columns: Columns) -> tuple[int, list[bytes]]:
+def _rows(columns: Columns, *, limits_checked: bool) -> tuple[int, list[bytes]]:
     """The number of subjects, and the subject table and body."""
     records = columns.records
     subjects, indexes, table = _subject_index(columns.subjects, records)
@@ -113,6 +114,7 @@ def _rows(columns: Columns) -> tuple[int, list[bytes]]:
         indexes,
         repeat(None, records) if headers is None else _plain(headers),
         repeat(times, records) if isinstance(times, int) else _plain(times),
+        limits_checked=limits_checked,
     )
     return subjects, [table, body]
 

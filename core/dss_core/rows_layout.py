@@ -40,8 +40,10 @@ def encode(
     subjects: Iterable[int],
     headers: Iterable[Headers | None],
     timestamps_us: Iterable[int],
+    *,
+    limits_checked: bool = False,
 ) -> bytes:
-    """The rows.
+    """The rows. With ``limits_checked`` the sizes of records and headers were looked at.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -52,7 +54,7 @@ def encode(
     add, head = parts.append, ROW_HEAD.pack
     rows = zip(payloads, keys, subjects, headers, timestamps_us, strict=True)
     for payload, key, subject, named, time_us in rows:
-        encoded = encode_headers(named) if named else b""
+        encoded = encode_headers(named, limits_checked=limits_checked) if named else b""
         size_bytes = len(payload) + len(encoded)
         if key is None:
             add(head(len(payload), time_us, subject, KEY_ABSENT, len(encoded)))
@@ -62,7 +64,7 @@ def encode(
             size_bytes += len(key)
             add(head(len(payload), time_us, subject, len(key), len(encoded)))
             add(key)
-        if size_bytes > RECORD_BYTES_MAX:
+        if size_bytes > RECORD_BYTES_MAX and not limits_checked:
             size_bytes -= len(named or ()) * _HEADER_HEAD.size
             check_record_bytes(size_bytes)
         add(payload)
@@ -81,14 +83,15 @@ def check_record_bytes(size_bytes: int) -> None:
         raise RecordTooLarge(size_bytes=size_bytes, limit_bytes=RECORD_BYTES_MAX)
 
 
-def encode_headers(headers: Headers) -> bytes:
+def encode_headers(headers: Headers, *, limits_checked: bool = False) -> bytes:
     """The headers of a record as they stand behind its payload.
 
     Raises:
         ValueError: they are too many or too large, or a name is not encodable.
     """
     named = [(name.encode(), value) for name, value in headers]
-    check_headers(len(named), sum(len(name) + len(value) for name, value in named))
+    if not limits_checked:
+        check_headers(len(named), sum(len(name) + len(value) for name, value in named))
     return b"".join(
         _HEADER_HEAD.pack(len(name), len(value)) + name + value for name, value in named
     )
