@@ -540,7 +540,7 @@ ENTRIES_DUE_MAX = 4_096
 """So many entries of a retry queue are asked for at once; the others wait though it is time."""
 
 MOVE_RECORDS_MAX = 4_096
-MOVE_AGAIN_MS = 1_000
+REFUSED_MOVE_MS = 1_000
 """What a lane moves to its queues at once, and when it tries again what could not be appended."""
 
 LATE_ACKS_MAX = 4_096

@@ -27,11 +27,11 @@ from dss_core.progress import Range, Ranges, clipped, covers, normalised, total,
 from dssd.limits import (
     GAP_RECORDS_MAX,
     LATE_ACKS_MAX,
-    MOVE_AGAIN_MS,
     MOVE_RECORDS_MAX,
     QUEUE_RANGES_MAX,
     REDRIVE_MS,
     REDRIVE_RECORDS,
+    REFUSED_MOVE_MS,
 )
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import (
@@ -274,7 +274,7 @@ class Lane:
             self._lose(level, start, end)
         if given.failed:
             self._pending[:0] = given.failed
-            self._again_ms = now_ms + MOVE_AGAIN_MS
+            self._again_ms = now_ms + REFUSED_MOVE_MS
         self._count_moving()
         self._copy_forward()
 
