@@ -67,7 +67,7 @@ def news(grant: HeldGrant) -> GrantReport:
 
 
 def naks(report: GrantReport) -> list[int]:
-    return [at for low, high, _ in report.naks for at in range(low, high)]
+    return [at for low, high, *_ in report.naks for at in range(low, high)]
 
 
 async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> None:
