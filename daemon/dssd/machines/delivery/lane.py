@@ -77,6 +77,7 @@ class Lane:
         self.entries = WaitingEntries(installed.wall_ahead_ms)
         self.retry.entries = self.entries
         self.is_open = False
+        self._killed_before = bool(retry.fate.failures)
         self._pending: list[MovePiece] = []
         self._under_way: tuple[MovePiece, ...] = ()
         self._again_ms: int | None = None
@@ -164,18 +165,16 @@ class Lane:
 
     def _bury_killers(self) -> None:
         """What its consumers died of for the last time under older grants."""
-        for level, part in enumerate(self.parts):
-            records = part.records
-            for start, end, _ in records.marking.failures():
-                for low, high in without(((start, end),), records.consumed.done()):
-                    self._bury_in(level, low, high)
-
-    def _bury_in(self, level: int, start: int, end: int) -> None:
-        records = self.parts[level].records
-        for low, high, failures in self._failures(level, start, end):
+        records = self.main.records
+        for start, end, failures in records.marking.failures():
             if failures >= self.policy.max_deliver:
-                records.held_back = normalised((*records.held_back, (low, high)))
-                self._add(MovePiece(level, low, high, DEAD, failures, 0, DIED))
+                for low, high in without(((start, end),), records.consumed.done()):
+                    self._bury(MAIN, low, high, failures)
+
+    def _bury(self, level: int, start: int, end: int, failures: int) -> None:
+        records = self.parts[level].records
+        records.held_back = normalised((*records.held_back, (start, end)))
+        self._add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
 
     # What fails
 
@@ -318,14 +317,24 @@ class Lane:
 
     def _enter(self, entry: Entry) -> None:
         """An entry waits in the retry queue."""
-        offset = entry.offset
-        records = self.retry.records
+        offset, records = entry.offset, self.retry.records
         if records.progress.is_acked(offset):
             return
-        if clipped(records.held_back, offset, offset + 1):
+        if self._killed_before and self._kills(entry):
+            self.entries.ask(offset, entry.attempt, entry.size)
+        elif clipped(records.held_back, offset, offset + 1):
             self.entries.ask(offset, entry.attempt, entry.size)
         else:
             self.entries.add(offset, entry.due_ms, entry.attempt, entry.size)
+
+    def _kills(self, entry: Entry) -> bool:
+        """Whether consumers died of it for the last time under older grants; then it is dead."""
+        offset = entry.offset
+        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
+        if not deaths or deaths + entry.attempt < self.policy.max_deliver:
+            return False
+        self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
+        return True
 
     def _lose(self, level: int, start: int, end: int) -> None:
         if level == DEAD:
