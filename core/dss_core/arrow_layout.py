@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.errors import FrameCorrupt
+from dss_core.lane import holds_reserved, refuse_reserved
 from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges
 from dss_core.routing import Router, partition_of
@@ -172,6 +173,7 @@ def verify(batch: pa.RecordBatch, frame_bytes: int, records: int, subjects: int)
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of its headers.
         FrameCorrupt: anything else is wrong with it.
     """
     try:
@@ -277,12 +279,15 @@ def check_limits(
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of the headers.
         ValueError: a key or headers are over theirs; the message is the rule.
     """
     if _data_bytes(key) > KEY_BYTES_MAX and _max(pc.binary_length(key)) > KEY_BYTES_MAX:
         raise ValueError(f"a key has at most {KEY_BYTES_MAX} bytes")
     with_headers = header_entries(headers) > 0
     if with_headers:
+        if not limits.reserved_headers and may_be_reserved(headers):
+            refuse_reserved(pc.unique(headers.keys).to_pylist())
         named_bytes = header_bytes(headers)
         check_headers(_max(header_counts(headers)), _max(named_bytes), limits)
     if bytes_max > NO_SIZES_BELOW_BYTES:
@@ -318,6 +323,12 @@ def ends(column: pa.BinaryArray) -> "memoryview[int]":
 def header_entries(headers: pa.MapArray) -> int:
     """How many headers all rows have."""
     return len(headers.keys)
+
+
+def may_be_reserved(headers: pa.MapArray) -> bool:
+    """Whether a header may be one that no producer may set: by one look at all names' bytes."""
+    names = headers.keys.buffers()[2]
+    return names is not None and holds_reserved(memoryview(names))
 
 
 def header_counts(headers: pa.MapArray) -> pa.Int32Array:

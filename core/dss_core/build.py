@@ -67,6 +67,7 @@ def build_frame(
         RecordTooLarge: a record is over the limit.
         FrameTooLarge: the records do not fit into one frame; `split_columns` cuts them.
         IllegalSubject: a subject breaks its rule.
+        HeaderReserved: no producer may set one of the headers.
         IllegalArgument: another value is of the wrong type or over a limit.
     """
     records = columns.records

@@ -6,8 +6,10 @@ where it was. What a queue holds is an *entry*: the record, with two headers mor
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from dss_core.errors import HeaderReserved
 from dss_core.limits import RECORDS, RecordLimits
 
 MAIN, RETRY, DEAD = 0, 1, 2
@@ -34,12 +36,15 @@ ENTRIES = RecordLimits(
     RECORDS.record_bytes + ENTRY_BYTES_MAX,
     RECORDS.headers + ENTRY_HEADERS,
     RECORDS.header_bytes + ENTRY_BYTES_MAX,
+    reserved_headers=True,
 )
 """What an entry may have."""
 
 RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
 RESERVED_HEADER_PREFIX = "dss-mqtt-"
 """Headers that no producer may set."""
+
+_PERHAPS_RESERVED = re.compile(rb"dss-(?:lane|due|error|mqtt-)")
 
 _INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 
@@ -87,6 +92,22 @@ def is_internal(topic: str) -> bool:
 def is_reserved(header: str) -> bool:
     """Whether no producer may set the header."""
     return header in RESERVED_HEADERS or header.startswith(RESERVED_HEADER_PREFIX)
+
+
+def holds_reserved(names: bytes | memoryview) -> bool:
+    """Whether there may be a reserved one among names of headers that stand end to end."""
+    return _PERHAPS_RESERVED.search(names) is not None
+
+
+def refuse_reserved(headers: Iterable[str]) -> None:
+    """Check names of headers that a producer sets.
+
+    Raises:
+        HeaderReserved: one is reserved.
+    """
+    for header in headers:
+        if is_reserved(header):
+            raise HeaderReserved(header=header)
 
 
 def cut_text(text: str) -> str:

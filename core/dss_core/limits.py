@@ -57,6 +57,8 @@ class RecordLimits(NamedTuple):
     headers: int
     header_bytes: int
     """Names and values together."""
+    reserved_headers: bool = False
+    """Whether it may have those that no producer may set: `dss_core.lane.is_reserved`."""
 
 
 RECORDS = RecordLimits(RECORD_BYTES_MAX, HEADERS_MAX, HEADER_BYTES_MAX)

@@ -11,6 +11,7 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from dss_core.errors import FrameCorrupt, RecordTooLarge
+from dss_core.lane import holds_reserved, refuse_reserved
 from dss_core.limits import KEY_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges, normalised
 
@@ -46,6 +47,7 @@ def encode(
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of the headers.
         ValueError: a key or headers are over theirs; the message is the rule.
         TypeError, OverflowError, struct.error: a value is of the wrong type or range.
     """
@@ -86,8 +88,11 @@ def encode_headers(headers: Headers, limits: RecordLimits = RECORDS) -> bytes:
     """The headers of a record as they stand behind its payload.
 
     Raises:
+        HeaderReserved: no producer may set one of them.
         ValueError: they are too many or too large, or a name is not encodable.
     """
+    if not limits.reserved_headers:
+        refuse_reserved(name for name, _ in headers)
     named = [(name.encode(), value) for name, value in headers]
     check_headers(len(named), sum(len(name) + len(value) for name, value in named), limits)
     return b"".join(
@@ -134,6 +139,7 @@ def verify(frame: bytes, at: int, records: int, subjects: int) -> None:
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of its headers.
         FrameCorrupt: a length, a subject index or the headers are wrong.
     """
     end = len(frame)
@@ -157,6 +163,8 @@ def verify(frame: bytes, at: int, records: int, subjects: int) -> None:
 
 def _verified_headers_bytes(raw: bytes) -> int:
     headers = decode_headers(raw)
+    if holds_reserved(raw):
+        refuse_reserved(name for name, _ in headers)
     size_bytes = len(raw) - len(headers) * _HEADER_HEAD.size
     try:
         check_headers(len(headers), size_bytes)

@@ -6,8 +6,9 @@ from dss_api.lane_entries import entry_bytes
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dss_core.errors import IllegalArgument, IllegalName, RecordTooLarge
-from dss_core.frame import stamped
+from dss_core.errors import HeaderReserved, IllegalArgument, IllegalName, RecordTooLarge
+from dss_core.frame import stamped, verify
+from dss_core.frames_together import examine_together
 from dss_core.ids import StreamName
 from dss_core.lane import (
     ENTRIES,
@@ -92,14 +93,15 @@ def test_a_record_of_the_largest_size_fits_into_a_queue(others: int) -> None:
 @pytest.mark.parametrize("others", [0, 39])
 def test_only_entries_may_be_larger(others: int) -> None:
     large = [bytes(RECORD_BYTES_MAX), *([b"x"] * others)]
+    added = tuple((name.upper(), value) for name, value in ADDED)
     with pytest.raises(RecordTooLarge):
-        frame_of(large, ADDED, limits=RECORDS)
+        frame_of(large, added, limits=RECORDS)
     with pytest.raises(RecordTooLarge):
         frame_of([bytes(RECORD_BYTES_MAX + ENTRY_BYTES_MAX), *large[1:]], ADDED)
     small = [b"x"] * (others + 1)
     for own in (headers_of(HEADERS_MAX, 100), headers_of(1, HEADER_BYTES_MAX)):
         with pytest.raises(IllegalArgument):
-            frame_of(small, own + ADDED, limits=RECORDS)
+            frame_of(small, own + added, limits=RECORDS)
 
 
 def decoded_headers(frame: bytes) -> list[Headers]:
@@ -122,6 +124,34 @@ def test_names_of_internal_topics_are_none_that_a_user_can_give() -> None:
 @pytest.mark.parametrize("name", ["dss-lane", "dss-due", "dss-error", "dss-mqtt-", "dss-mqtt-qos"])
 def test_the_daemons_own_headers_are_reserved(name: str) -> None:
     assert is_reserved(name)
+
+
+@pytest.mark.parametrize("records", [1, 31, 32, 100])
+def test_a_frame_of_a_producer_with_such_a_header_is_neither_built_nor_passed(records: int) -> None:
+    rows: list[Headers | None] = [None] * records
+    rows[-1] = (("fine", b"1"), ("dss-mqtt-qos", b"2"))
+    columns = Columns([b"x"] * records, None, "orders", rows, 5)
+    with pytest.raises(HeaderReserved, match="dss-mqtt-qos"):
+        build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
+    frame = build_frame(columns, partition=0, producer_id=bytes(16), sequence=0, limits=ENTRIES)
+    with pytest.raises(HeaderReserved, match="dss-mqtt-qos"):
+        verify(frame)
+    with pytest.raises(HeaderReserved, match="dss-mqtt-qos"):
+        examine_together([frame, frame])
+
+
+@pytest.mark.parametrize("records", [1, 100])
+def test_a_frame_that_only_holds_their_bytes_passes(records: int) -> None:
+    headers: Headers = (
+        ("a", b"dss-lane"),
+        ("no-dss-lane", b""),
+        ("dss-lane-", b""),
+        ("dss-hop", b"1"),
+    )
+    columns = Columns([b"dss-lane"] * records, None, "dss-lane", [headers] * records, 5)
+    frame = build_frame(columns, partition=0, producer_id=bytes(16), sequence=0)
+    assert verify(frame).records == records
+    assert len(examine_together([frame, frame])) == 2
 
 
 @pytest.mark.parametrize("name", ["dss-origin", "dss-hop", "dss-mqtt", "DSS-lane", "lane", ""])
