@@ -18,7 +18,8 @@ import grpc.aio
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._doubt import Doubt
-from dss_client._grant import GrantReport, HeldGrant
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport
 from dss_client._handout import Handout
 from dss_client._listeners import Listener
 from dss_client._reports_on_wire import sent_together, settle_of

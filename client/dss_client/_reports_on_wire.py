@@ -7,7 +7,7 @@ from collections import deque
 
 from dss_api.v1 import sessions_pb2 as wire
 from dss_api.v1 import types_pb2
-from dss_client._grant import GrantReport, Nak
+from dss_client._grant_report import GrantReport, Nak
 from dss_client.limits import REFUSALS_A_REPORT
 from dss_core.lane import MAIN
 from dss_core.progress import Ranges

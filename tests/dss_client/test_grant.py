@@ -5,7 +5,8 @@ from itertools import count
 
 import pytest
 
-from dss_client._grant import GrantReport, HeldGrant, Nak
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport, Nak
 from dss_core.errors import GrantNotHeld
 
 Touched = Callable[[HeldGrant, bool], None]

@@ -10,7 +10,7 @@ import dss_client
 from dss_api.v1 import sessions_pb2
 from dss_client import DeliveredRecord, Subscription
 from dss_client._failure import Failure
-from dss_client._grant import GrantReport, Nak
+from dss_client._grant_report import GrantReport, Nak
 from dss_client._reports_on_wire import sent_together, settle_of
 from dss_client.limits import REFUSALS_A_REPORT
 from dss_client.testing import MemoryDaemon, until
