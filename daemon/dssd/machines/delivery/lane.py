@@ -320,21 +320,19 @@ class Lane:
         offset, records = entry.offset, self.retry.records
         if records.progress.is_acked(offset):
             return
-        if self._killed_before and self._kills(entry):
-            self.entries.ask(offset, entry.attempt, entry.size)
-        elif clipped(records.held_back, offset, offset + 1):
+        if self._killed_before:
+            self._bury_killer(entry)
+        if clipped(records.held_back, offset, offset + 1):
             self.entries.ask(offset, entry.attempt, entry.size)
         else:
             self.entries.add(offset, entry.due_ms, entry.attempt, entry.size)
 
-    def _kills(self, entry: Entry) -> bool:
-        """Whether consumers died of it for the last time under older grants; then it is dead."""
+    def _bury_killer(self, entry: Entry) -> None:
+        """If consumers died of it for the last time under older grants, it is dead."""
         offset = entry.offset
         ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
-        if not deaths or deaths + entry.attempt < self.policy.max_deliver:
-            return False
-        self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
-        return True
+        if deaths and deaths + entry.attempt >= self.policy.max_deliver:
+            self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
 
     def _lose(self, level: int, start: int, end: int) -> None:
         if level == DEAD:
