@@ -442,4 +442,6 @@ DeliveryEffect = (
     | RefuseRange
     | Unwanted
     | ShowStalled
+    | OpenLane
+    | Move
 )
