@@ -13,7 +13,7 @@ from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.decode import Row, decode
 from dss_core.errors import LogUnreadable
-from dss_core.lane import MAIN, RETRY
+from dss_core.lane import ENTRIES, MAIN, RETRY
 from dss_core.progress import Ranges
 from dss_core.rows_layout import Headers
 from dssd.log.port import Answered, Append, Appended
@@ -126,7 +126,7 @@ class Holder:
         count = len(payloads)
         columns = Columns(list(payloads), [key] * count, "orders/eu", [headers] * count, 5)
         frame = build_frame(
-            columns, partition=PARTITION, producer_id=bytes(16), sequence=0, limits_checked=True
+            columns, partition=PARTITION, producer_id=bytes(16), sequence=0, limits=ENTRIES
         )
         (stored,) = await self.shelf.log.append([Append(self.levels[MAIN], frame, 1)])
         assert isinstance(stored, Appended), stored

@@ -40,6 +40,7 @@ from dss_core.errors.conflicts import (
     GroupDestroyed,
     GroupExists,
     GroupOfAnotherKind,
+    InternalTopic,
     NobodyToLendTo,
     NotCancellable,
     NotForPrivateGroups,
@@ -118,6 +119,7 @@ from dss_core.errors.programs import (
     WouldWaitForItself,
 )
 from dss_core.errors.publishing import (
+    HeaderReserved,
     ProducerForgotten,
     PublishedInPart,
     SequenceGap,
@@ -250,6 +252,7 @@ __all__ = [
     "GroupNamedTwice",
     "GroupNotFound",
     "GroupOfAnotherKind",
+    "HeaderReserved",
     "HopLimit",
     "IllegalArgument",
     "IllegalConfig",
@@ -264,6 +267,7 @@ __all__ = [
     "InputRefused",
     "InputUnreadable",
     "InternalError",
+    "InternalTopic",
     "JobExists",
     "JobFenced",
     "JobLeased",

@@ -332,7 +332,7 @@ class Overviews:
         failing = False
         seen.undated = seen.uncounted = False
         for stream in glance.streams:
-            stream_id, progress, fate, stall = stream
+            stream_id, progress, fate, stall, _ = stream
             span = look.spans.get(stream_id)
             if span is None:  # its topic came or went meanwhile: the next look has it
                 seen.undated = True

@@ -19,7 +19,7 @@ from dss_core.build import build_frame, split_columns
 from dss_core.columns import Columns
 from dss_core.decode import Row
 from dss_core.errors import FrameCorrupt
-from dss_core.lane import DEAD, ERROR_HEADER, LANE_HEADER, MAIN, LaneEntry, cut_text
+from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, MAIN, LaneEntry, cut_text
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.rows_layout import Headers
 from dssd.machines.delivery.events import Entry, MovePiece
@@ -147,7 +147,7 @@ def frames_of(
     at = 0
     for part in split_columns(columns):
         frame = build_frame(
-            part, partition=partition, producer_id=NO_PRODUCER, sequence=0, limits_checked=True
+            part, partition=partition, producer_id=NO_PRODUCER, sequence=0, limits=ENTRIES
         )
         yield frame, entries[at : at + part.records]
         at += part.records

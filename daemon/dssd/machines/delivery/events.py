@@ -271,6 +271,7 @@ class Edited:
     subscription: int
     ack_wait_ms: int
     stall_at_damage: bool
+    policy: RetryPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
+from dssd.machines.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class StoredStream:
     """Unacked records below it were perhaps handed out before."""
     pinned_session_id: SessionId | None = None
     """An operator gave it to this session, until that one leaves."""
+    queues: Queues = ()
+    """Of a group that has queues: those of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,8 @@ class PresentStream:
 
     stream: StreamId
     sealed_end: int | None
+    queues: Queues = ()
+    """As in `StoredStream`, before anything is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +246,8 @@ class StreamRecord:
     """As in `StoredStream`."""
     ended_move: EndedMove | None = None
     """A move that is pending no longer once this is committed."""
+    queues: Queues = ()
+    """Those of its queues that no commit holds as they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +356,8 @@ class StreamView:
     """As in `StoredStream`."""
     pinned_to: str = ""
     """The client of that session, where it is known; empty: none."""
+    queues: Queues = ()
+    """As in `StoredStream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +379,7 @@ class StreamGlance(NamedTuple):
     progress: Progress
     fate: Fate
     stall: Stall
+    queues: Queues = ()
 
 
 class LeaderGlance(NamedTuple):
