@@ -18,6 +18,13 @@ MAIN, RETRY, DEAD = 0, 1, 2
 LEVELS_MAX = 4
 """Numbers of grants leave room for so many levels."""
 
+
+def grant_and_level(number: int) -> tuple[int, int]:
+    """What a number names that is a grant's and a level's together."""
+    level = number % LEVELS_MAX
+    return number - level, level
+
+
 LANE_HEADER = "dss-lane"
 """A `LaneEntry` of `lanes.proto`, serialised."""
 
@@ -112,7 +119,8 @@ def refuse_reserved(headers: Iterable[str]) -> None:
 
 def cut_text(text: str) -> str:
     """A text of an error, no longer than it may be in UTF-8."""
-    raw = text.encode("utf-8", "replace")
+    # No character takes less than a byte.
+    raw = text[:ERROR_TEXT_BYTES_MAX].encode("utf-8", "replace")
     if len(raw) <= ERROR_TEXT_BYTES_MAX:
         return raw.decode()
     return raw[:ERROR_TEXT_BYTES_MAX].decode("utf-8", "ignore")

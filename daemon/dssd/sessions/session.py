@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dss_core.errors import (
+    ClientTooOld,
     DiskFull,
     DssError,
     GroupDestroyed,
@@ -26,6 +27,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
+from dss_core.lane import QUEUES
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
@@ -105,6 +107,7 @@ class Session:
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
+        self._knows_queues = QUEUES in opened.features
         self._scheduler = Scheduler(
             opened,
             services,
@@ -156,6 +159,7 @@ class Session:
             working = [
                 tasks.create_task(self._scheduler.pump(), name=f"pump {name}"),
                 tasks.create_task(self._forget_ended(), name=f"subscriptions {name}"),
+                tasks.create_task(self._scheduler.serve_lanes(), name=f"lanes {name}"),
             ]
             for _ in range(READERS_PER_SESSION):
                 reading = self._scheduler.serve_reads()
@@ -175,6 +179,15 @@ class Session:
             if known.group_id == group.group_id:
                 self._rows[number] = row, group
         self._scheduler.edit(group)
+        if group.max_deliver and not self._knows_queues:
+            self._end_those_of(group)
+
+    def _end_those_of(self, group: GroupRow) -> None:
+        """The group has got queues, of which the client knows nothing."""
+        for number in self._scheduler.handler.edited(group):
+            error = ClientTooOld(group=group.name, feature=QUEUES)
+            self.refuse(error, subscription=number, final=True)
+            self._scheduler.leave(number)
 
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands that a group of this session delivers; None where none does."""
@@ -249,7 +262,7 @@ class Session:
             if ranges_in(settle) > SETTLE_RANGES_MAX:
                 rule = f"at most {SETTLE_RANGES_MAX} ranges in a settle"
                 error = IllegalArgument(argument="settles", rule=rule)
-                self._send(Refused(error, grant=settle.grant))
+                self._send(Refused(error, grant=self._scheduler.grant_of(settle.grant)))
                 continue
             for piece in pieces_of(settle, SETTLE_STEP_RANGES):
                 more = 1 + work_of(piece)
@@ -302,6 +315,8 @@ class Session:
             await self._forget_resting(number)
             raise
         group = joined.group
+        if group.max_deliver and not self._knows_queues:
+            raise ClientTooOld(group=group.name, feature=QUEUES)
         row = row_of(group)
         if not joined.declared and (known is None or known[0] != row):
             await self._commit(Put(row))

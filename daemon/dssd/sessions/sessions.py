@@ -45,9 +45,10 @@ from dssd.leaders.registry import Registry
 from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
+from dssd.queues.writers import QueueWriters
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
-from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.client_items import FEATURES, Opened, Opening
 from dssd.sessions.deliveries import CreditCounts, Deliveries, credits_of
 from dssd.sessions.limits import (
     CLOSED_ROWS_MAX,
@@ -115,9 +116,10 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        services = Services(
-            store, catalogue, log, groups, registry, clock, random_bytes, events or Unheard()
-        )
+        writers = QueueWriters(log)
+        catalogue.watch(writers.topic_changed)
+        parts = store, catalogue, log, groups, registry, clock, writers
+        services = Services(*parts, random_bytes, events or Unheard())
         sessions = cls(services)
         await sessions._load()
         return sessions
@@ -374,6 +376,7 @@ class Sessions:
             lease_ms=LEASE_MS,
             credit_records=CREDIT_RECORDS if records is None else min(records, CREDIT_RECORDS),
             credit_bytes=CREDIT_BYTES if size is None else min(size, CREDIT_BYTES),
+            features=tuple(sorted(FEATURES & opening.features)),
         )
 
     async def _resume(self, session: Session) -> None:

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
+from dss_core.lane import LEVELS_MAX, grant_and_level
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.log import cut_frames
@@ -31,6 +32,8 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Move,
+    OpenLane,
     Paused,
     Read,
     ReadFailed,
@@ -215,15 +218,25 @@ class SimulatedSession:
                     self.handler.report(reports, now_ms, final=False)
             case SendRevoke(grant, deadline_ms):
                 self._pipe.down(client_items.Revoke(grant, deadline_ms))
-            case AnswerSettled(token):
-                self.rules.check_answered(token, self._world.ledger)
-                self._pipe.down(Settled(token))
-            case RefuseGrant(grant, token):
-                self._pipe.down(Refused(GrantNotHeld(grant=grant, token=token), grant=grant))
+            case AnswerSettled() | RefuseGrant():
+                self._answer(effect)
             case RefuseRange() | ShowStalled() | TellGone():
                 self._world.noticed(effect)
             case Unwanted(subscription):
                 self._leave(subscription)
+            case OpenLane() | Move():
+                raise AssertionError("groups of this world have no queues")
+            case _:
+                assert_never(effect)
+
+    def _answer(self, effect: AnswerSettled | RefuseGrant) -> None:
+        match effect:
+            case AnswerSettled(token):
+                self.rules.check_answered(token, self._world.ledger)
+                self._pipe.down(Settled(token))
+            case RefuseGrant(number, token):
+                grant, _ = grant_and_level(number)
+                self._pipe.down(Refused(GrantNotHeld(grant=grant, token=token), grant=grant))
             case _:
                 assert_never(effect)
 
@@ -321,7 +334,7 @@ class SimulatedSession:
         """Read and deliver the stream; returns the number of the grant."""
         world = self._world
         self.borrower_rules.installed(borrower_id, granted)
-        number = world.next_grant()
+        number = world.next_grant() * LEVELS_MAX
         if granted.stream not in world.log:
             return number
         unwatch = world.log.watch(granted.stream, partial(self._grow, number))
