@@ -163,6 +163,12 @@ class EditGroup:
     ack_wait_ms: int | None = None
     on_damage: str | None = None
     """``pass`` or ``stall``."""
+    max_deliver: int | None = None
+    """This and what follows: of a group that has queues."""
+    backoff_ms: tuple[int, ...] = ()
+    """Stays as it is where empty."""
+    queue_records: int | None = None
+    queue_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

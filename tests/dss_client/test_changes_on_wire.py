@@ -41,6 +41,7 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.RevokeGrant("g", "orders/0/3"),
     changes.EditGroup("g", ack_wait_ms=30_000),
     changes.EditGroup("g", on_damage="stall"),
+    changes.EditGroup("g", max_deliver=3, backoff_ms=(0, 1), queue_records=1, queue_bytes=2),
     changes.RemoveGroup("g"),
     changes.EditTopic("orders", retention_ms=1, durability="os"),
     changes.EditTopic("orders", no_retention_ms=True, no_retention_bytes=True),

@@ -562,23 +562,52 @@ class EditGroup(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     ON_DAMAGE_FIELD_NUMBER: _builtins.int
+    MAX_DELIVER_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
+    QUEUE_BYTES_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     ack_wait_ms: _builtins.int
     on_damage: _groups_pb2.OnDamage.ValueType
+    max_deliver: _builtins.int
+    """this and what follows: of a group that has queues"""
+    queue_records: _builtins.int
+    queue_bytes: _builtins.int
+    @_builtins.property
+    def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """stays as it is where empty"""
+
     def __init__(
         self,
         *,
         group: _builtins.str = ...,
         ack_wait_ms: _builtins.int | None = ...,
         on_damage: _groups_pb2.OnDamage.ValueType = ...,
+        max_deliver: _builtins.int | None = ...,
+        backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
+        queue_records: _builtins.int | None = ...,
+        queue_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "group", b"group", "on_damage", b"on_damage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "group", b"group", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
+    _WhichOneofReturnType__max_deliver: _TypeAlias = _typing.Literal["max_deliver"]  # noqa: Y015
+    _WhichOneofArgType__max_deliver: _TypeAlias = _typing.Literal["_max_deliver", b"_max_deliver"]  # noqa: Y015
+    _WhichOneofReturnType__queue_bytes: _TypeAlias = _typing.Literal["queue_bytes"]  # noqa: Y015
+    _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
+    _WhichOneofArgType__queue_records: _TypeAlias = _typing.Literal["_queue_records", b"_queue_records"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_deliver) -> _WhichOneofReturnType__max_deliver | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
 
 Global___EditGroup: _TypeAlias = EditGroup  # noqa: Y015
 
