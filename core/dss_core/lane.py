@@ -5,6 +5,7 @@ moved from level to level: it is appended to a queue, and once that is durable, 
 where it was. What a queue holds is an *entry*: the record, with two headers more.
 """
 
+import re
 from typing import NamedTuple
 
 MAIN, RETRY, DEAD = 0, 1, 2
@@ -28,6 +29,8 @@ ENTRY_BYTES_MAX = 2048 + 256
 RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
 RESERVED_HEADER_PREFIX = "dss-mqtt-"
 """Headers that no producer may set."""
+
+_INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 
 QUEUES = "queues"
 """The feature of a client that knows levels."""
@@ -55,6 +58,19 @@ class LaneEntry(NamedTuple):
     client_id: str = ""
     grant_epoch: int = 0
     cursor_generation: int = 0
+
+
+def internal_name(level: int, group_id: int, topic_id: int) -> str:
+    """The name of the topic that holds a group's queues of a topic.
+
+    It begins with a character that no other name may have.
+    """
+    return f"~{'retry' if level == RETRY else 'dead'}.{group_id}.{topic_id}"
+
+
+def is_internal(topic: str) -> bool:
+    """Whether topics that hold queues have such names."""
+    return _INTERNAL.fullmatch(topic) is not None
 
 
 def is_reserved(header: str) -> bool:

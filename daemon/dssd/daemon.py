@@ -323,6 +323,7 @@ class Daemon:
         assert doors is not None, "it is asked by a call"
         topics = parts.catalogue.topics()
         streams = [stream for topic in topics for stream in topic.streams()]
+        queues = [each for topic in parts.catalogue.internal_topics() for each in topic.streams()]
         counts = parts.sessions.counts()
         state, reason = self._state(parts)
         disk = shutil.disk_usage(self._config.data_dir)
@@ -339,7 +340,7 @@ class Daemon:
             groups=len(parts.groups.groups()),
             sessions=counts.connected,
             sessions_waiting=counts.detached,
-            log_bytes=await bytes_of(parts.log, streams),
+            log_bytes=await bytes_of(parts.log, [*streams, *queues]),
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),

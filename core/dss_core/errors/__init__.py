@@ -40,6 +40,7 @@ from dss_core.errors.conflicts import (
     GroupDestroyed,
     GroupExists,
     GroupOfAnotherKind,
+    InternalTopic,
     NobodyToLendTo,
     NotCancellable,
     NotForPrivateGroups,
@@ -118,6 +119,7 @@ from dss_core.errors.programs import (
     WouldWaitForItself,
 )
 from dss_core.errors.publishing import (
+    HeaderReserved,
     ProducerForgotten,
     PublishedInPart,
     SequenceGap,
@@ -248,6 +250,7 @@ __all__ = [
     "GroupNamedTwice",
     "GroupNotFound",
     "GroupOfAnotherKind",
+    "HeaderReserved",
     "HopLimit",
     "IllegalArgument",
     "IllegalConfig",
@@ -262,6 +265,7 @@ __all__ = [
     "InputRefused",
     "InputUnreadable",
     "InternalError",
+    "InternalTopic",
     "JobExists",
     "JobFenced",
     "JobLeased",

@@ -109,6 +109,17 @@ class GroupAmbiguous(DssError):
 
 
 @registered
+class InternalTopic(DssError):
+    """Fields: topic."""
+
+    code = "DSS2120"
+    sentence = "{topic} is internal: it holds records that failed in a group."
+    hint = "See what waits there, and what is dead: dssctl dlq ls GROUP"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class TopicInUse(DssError):
     """Fields: topic, groups."""
 

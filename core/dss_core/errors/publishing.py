@@ -69,6 +69,19 @@ class ProducerForgotten(DssError):
 
 
 @registered
+class HeaderReserved(DssError):
+    """Fields: header."""
+
+    code = "DSS2121"
+    sentence = (
+        "No producer may set the header {header}: it says what became of a record that failed."
+    )
+    hint = "Give it another name, best one that does not begin with dss-."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class PublishedInPart(DssError):
     """Fields: stored, streams, reason."""
 

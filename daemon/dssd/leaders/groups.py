@@ -71,6 +71,7 @@ from dssd.store.rows import (
 )
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+from dssd.topics.internal import refuse_internal
 from dssd.watchers import Watchers
 
 
@@ -102,7 +103,7 @@ class Groups:
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
-        """Read groups and tombstones from the store; old tombstones go."""
+        """Read groups and tombstones from the store; old tombstones and lost queues go."""
         groups = cls(store, catalogue, log, clock)
         for found in await scan_all(store, GroupRow):
             groups._enter(found.row)
@@ -110,6 +111,8 @@ class Groups:
             if name.row.destroyed_at_ms is not None:
                 groups._bury(name.row)
         await groups.collect_tombstones()
+        # A daemon that was killed between the removal of a group and that of its queues left some.
+        await catalogue.remove_lost_queues(groups._by_id)
         return groups
 
     async def collect_tombstones(self) -> None:
@@ -327,6 +330,7 @@ class Groups:
         """Make the group; if another declaration made it meanwhile, that group is returned."""
         if not over_tombstone:
             self._refuse_tombstone(asked)
+        refuse_internal(asked.filter.text)
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
         on_damage = asked.on_damage or PASS
         check_settings(ack_wait_ms, on_damage)
@@ -425,6 +429,7 @@ class Groups:
         late = await self._stream_deletes(group.group_id)
         if late:
             await self._store.commit(late)
+        await self._catalogue.remove_queues(group.group_id)
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []

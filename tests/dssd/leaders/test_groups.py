@@ -11,9 +11,11 @@ from dss_core.errors import (
     GroupNotFound,
     GroupOfAnotherKind,
     IllegalArgument,
+    InternalTopic,
     OffsetOutOfRange,
     QueueNotDeclared,
     StartConflict,
+    StreamNotFound,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
@@ -219,6 +221,48 @@ async def test_nothing_is_left_of_what_a_leader_stored_while_its_group_was_remov
     monkeypatch.setattr(plant.store, "commit", leader_first)
     await plant.groups.remove(group.group_id)
     assert await plant.store.scan(ProgressRow) == []
+
+
+async def test_a_removed_group_takes_its_queues_along(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    queues = plant.catalogue.queues_of(group.group_id, stream)
+    assert queues is not None
+    for queue in queues:
+        await plant.publish(queue, 1)
+    before = len(list(plant.directory.iterdir()))
+    await plant.groups.remove(group.group_id)
+    assert plant.catalogue.internal_topics() == ()
+    assert len(list(plant.directory.iterdir())) < before
+    with pytest.raises(StreamNotFound):
+        plant.log.bounds(queues[0])
+
+
+async def test_queues_that_a_crash_left_behind_their_group_are_collected_at_the_start(
+    plant: Plant,
+) -> None:
+    [stream] = await plant.topic("orders", 1)
+    gone = await plant.group("$share/gone/orders/#")
+    stays = await plant.group("$share/stays/orders/#")
+    for group in (gone, stays):
+        await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    await plant.stop()
+    await plant.store.commit([Delete(GroupRow, (gone.group_id,))])
+    await plant.start()
+    assert {each.group_id for each in plant.catalogue.internal_topics()} == {stays.group_id}
+    assert plant.catalogue.queues_of(stays.group_id, stream) is not None
+
+
+async def test_a_subscription_to_an_internal_topic_is_refused(plant: Plant) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    for queue in plant.catalogue.internal_topics():
+        for text in (f"{queue.name}/#", f"$share/h/{queue.name}"):
+            with pytest.raises(InternalTopic):
+                await joined(plant, text)
+    assert plant.groups.groups() == (group,)
 
 
 async def test_a_session_owns_its_private_groups(plant: Plant) -> None:
