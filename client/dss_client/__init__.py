@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
+    from dss_client.queues import ErrorCount, ErrorCounts, NewestEntries, QueueEntry
     from dss_client.reader import Reader
     from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
     from dss_client.schedules import (
@@ -66,6 +67,8 @@ __all__ = [
     "Delivery",
     "DssError",
     "DueTime",
+    "ErrorCount",
+    "ErrorCounts",
     "Event",
     "EventPage",
     "Grant",
@@ -78,11 +81,13 @@ __all__ = [
     "JobChunk",
     "LocatedRange",
     "Looked",
+    "NewestEntries",
     "Operation",
     "OperationPlan",
     "PeerHeld",
     "Producer",
     "Quarantined",
+    "QueueEntry",
     "Rates",
     "Reader",
     "Reason",
@@ -150,6 +155,10 @@ _PLACES = {
     "Delivery": "producer",
     "Producer": "producer",
     "RecordFields": "producer",
+    "ErrorCount": "queues",
+    "ErrorCounts": "queues",
+    "NewestEntries": "queues",
+    "QueueEntry": "queues",
     "Reader": "reader",
     "Batch": "record",
     "DeliveredBatch": "record",

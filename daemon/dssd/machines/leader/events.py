@@ -14,6 +14,7 @@ from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
+from dssd.machines.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +350,8 @@ class StreamView:
     """As in `StoredStream`."""
     pinned_to: str = ""
     """The client of that session, where it is known; empty: none."""
+    queues: Queues = ()
+    """As in `StoredStream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +373,7 @@ class StreamGlance(NamedTuple):
     progress: Progress
     fate: Fate
     stall: Stall
+    queues: Queues = ()
 
 
 class LeaderGlance(NamedTuple):
