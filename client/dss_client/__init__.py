@@ -14,6 +14,7 @@ from dss_core.errors import DssError
 
 if TYPE_CHECKING:
     from dss_client import changes
+    from dss_client._failure import Reject
     from dss_client._subscription_options import GrantNotice
     from dss_client.answers import (
         GroupDescription,
@@ -94,6 +95,7 @@ __all__ = [
     "Record",
     "RecordFields",
     "RecordStanding",
+    "Reject",
     "ScanFound",
     "Schedule",
     "ScheduleDescription",
@@ -164,6 +166,7 @@ _PLACES = {
     "DeliveredBatch": "record",
     "DeliveredRecord": "record",
     "Record": "record",
+    "Reject": "_failure",
     "DueTime": "schedules",
     "Schedule": "schedules",
     "ScheduleDescription": "schedules",

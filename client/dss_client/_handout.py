@@ -10,7 +10,7 @@ on its way to the daemon, or it has been since.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dss_client._acks import offset_ranges
 from dss_client._grant import HeldGrant
@@ -25,6 +25,8 @@ _EVERY_OFFSET = 1 << 64
 
 class Handout:
     """Frames of one grant, decoded when the first record is taken."""
+
+    kind_of_records: ClassVar = DeliveredRecord
 
     __slots__ = (
         "_ahead",
@@ -62,7 +64,7 @@ class Handout:
         self.attempt = attempt
         self.acks = grant.acks
         """Where `DeliveredRecord.ack` leaves its offset: with the grant."""
-        self.kind = DeliveredRecord
+        self.kind = self.kind_of_records
         """Of the records that are made of it."""
         self.taker: object = None
         """What records of another kind leave their acks with."""
@@ -119,11 +121,14 @@ class Handout:
             FrameCorrupt: the frames are damaged.
         """
         if self._rows is None:
-            self._rows = chain.from_iterable(self.decoded.rows())
+            self._rows = self._all_rows()
         rows = self._rows
         if self._ahead is not None:
             rows = chain(self._ahead, rows)
         return rows if self._unsettled is None and not self.left_out else self._not_acked(rows)
+
+    def _all_rows(self) -> "Iterator[Row]":
+        return chain.from_iterable(self.decoded.rows())
 
     def records(self) -> Iterator[DeliveredRecord]:
         """The same, made into records as they are taken."""
@@ -143,8 +148,7 @@ class Handout:
 
     def make_anew(self) -> None:
         """Making records was broken off: make those again that were not handed out."""
-        rows = chain.from_iterable(self.decoded.rows())
-        self._rows = islice(rows, self._next_at(), None)
+        self._rows = islice(self._all_rows(), self._next_at(), None)
         self._ahead = None
 
     @property
@@ -218,7 +222,10 @@ class Handout:
             remaining = self._without_handed()
             # That it is handed out is noted here, and must not be noted twice.
             remaining._noted_end = _EVERY_OFFSET
-        return DeliveredBatch(remaining, remaining.decoded)
+        return remaining._batch()
+
+    def _batch(self) -> DeliveredBatch:
+        return DeliveredBatch(self, self.decoded)
 
     def split_off(self) -> "Handout":
         """What was not handed out, to be handed out later; of this one nothing more is."""
@@ -240,7 +247,7 @@ class Handout:
             mask.append((self.decoded.base_offset, self.last_offset + 1))
         if self.left_out:
             mask += offset_ranges([*self.left_out])
-        rest = Handout(
+        rest = type(self)(
             self.grant,
             self._frames,
             tuple(mask),

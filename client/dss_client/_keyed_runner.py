@@ -12,12 +12,13 @@ the handler ends.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, NoReturn
 
 from dss_client._chains import Chain, Loose
+from dss_client._failure import Reject
+from dss_client._failure_log import log_failure
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY, YIELD_EVERY_S
 from dss_client.record import grant_behind
 from dss_core.errors import IllegalArgument
@@ -25,8 +26,6 @@ from dss_core.errors import IllegalArgument
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client.record import DeliveredRecord
-
-_LOG = logging.getLogger("dss_client")
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
 Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]
@@ -171,7 +170,7 @@ class KeyedRunner:
                     del self._chains[at]
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
-        grant, key = grant_behind(record), record.key
+        grant, key = grant_behind(record).lane, record.key
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -216,22 +215,23 @@ class KeyedRunner:
         if self._paused or self._draining:
             self._left.append(record)
             return
-        if grant.acked_meanwhile(record.offset):
+        held = grant_behind(record)
+        if held.acked_meanwhile(record._at):
             chain.handled(record)
             return
-        grant.hand_out(record.offset)
+        held.hand_out(record._at)
         try:
             await self._handler(record)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             worker = asyncio.current_task()
             if worker is not None and worker.cancelling():
                 self._cancelled(chain, record)
                 raise
             # The worker was not cancelled, but something that the handler awaited was.
-            await self._failed(chain, record)
+            await self._failed(chain, record, cancelled)
         except Exception as error:  # noqa: BLE001 - a handler may raise anything; it comes again
             self._refuse_misuse(chain, record, error)
-            await self._failed(chain, record)
+            await self._failed(chain, record, error)
         else:
             if record.refused:
                 chain.refused(record)
@@ -280,16 +280,20 @@ class KeyedRunner:
             self._cancelled(chain, record)
             raise HandlerMisused("it is an async function of one record") from error
 
-    async def _failed(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        """The handler raised what is being handled."""
+    async def _failed(
+        self, chain: Chain | Loose, record: "DeliveredRecord", error: BaseException
+    ) -> None:
+        """The handler raised an error."""
         if record.acked:
-            _LOG.exception("the handler failed for %r after acknowledging it", record)
+            log_failure(record, error, "it is acknowledged already")
             chain.handled(record)
             return
-        _LOG.exception("the handler failed for %r; it will be redelivered", record)
+        rejects = isinstance(error, Reject)
+        log_failure(record, error, "it is rejected" if rejects else "it will be redelivered")
         chain.refused(record)
-        if not record.refused:
-            await record.nak()
+        if record.refused:
+            return
+        await (record.reject(error) if rejects else record.nak(error=error))
 
 
 def raised_by_call(error: Exception) -> bool:
@@ -299,4 +303,4 @@ def raised_by_call(error: Exception) -> bool:
 
 
 def _in_order(record: "DeliveredRecord") -> tuple[int, int]:
-    return record.offset, record.grant_number
+    return record._at, record.grant_number

@@ -11,12 +11,16 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dss_client._failure import Failure
 from dss_client.record import grant_behind
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._keyed_runner import Chains, KeyedRunner
     from dss_client.record import DeliveredRecord
+
+
+_CANCELLED = Failure("its handler was cancelled", "CancelledError")
 
 
 class Runs:
@@ -75,8 +79,8 @@ class Runs:
             record = self._left.popleft()
             grant = grant_behind(record)
             if not grant.stopped:
-                grant.hand_out(record.offset)
-                grant.nak(((record.offset, record.offset + 1),), 0)
+                grant.hand_out(record._at)
+                grant.nak(((record._at, record._at + 1),), 0)
 
     def _refuse_unfinished(self) -> None:
         """Have what cancelled handlers had come again, unless it was acknowledged after all."""
@@ -84,7 +88,7 @@ class Runs:
         for record in unfinished:
             grant = grant_behind(record)
             if not (grant.stopped or record.acked):
-                grant.nak(((record.offset, record.offset + 1),), 0)
+                grant.nak(((record._at, record._at + 1),), 0, _CANCELLED)
 
     def drop(self, grant: "HeldGrant") -> None:
         """Nothing of the grant is handed out any more."""

@@ -142,6 +142,16 @@ SIGNAL_LOOK_S = 0.5
 """A thread that waits for the loop looks up this often: of a signal that came in the moment before
 it began to wait, it would hear with the answer only."""
 
+REFUSALS_A_REPORT = 1_024
+"""Each may have two texts of 1 KiB: so many fit into a message twice."""
+
+LOGGED_KEY_BYTES_MAX = 128
+"""Of the key of a record that a handler failed for."""
+
+REFUSED_KEPT = 4_096
+"""Refused records of a level of a lane whose refusal is remembered, for who still has the record:
+some 400 KiB at most."""
+
 OUTBOX_OF_BUFFER = 0.25
 """Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
 

@@ -20,6 +20,7 @@ from dss_client._stop import the_stop
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
+from dss_core.lane import MAIN
 from dss_core.progress import total
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Subscription:
                 # As `record.made`, whose step would cost as much as all of these.
                 record = kind()
                 record._source = handout
-                record.offset = offset
+                record._at = offset
                 record.subject = subject
                 record.key = key
                 record.payload = payload
@@ -425,8 +426,13 @@ class Subscription:
     def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
         handout.note(end)
-        stream = handout.grant.storage_topic_id, handout.grant.stream
-        self._handed[stream] = max(self._handed.get(stream, 0), end)
+        self._remember(handout.grant, end)
+
+    def _remember(self, grant: "HeldGrant", end: int) -> None:
+        # What comes from a queue is marked as redelivered anyhow.
+        if grant.level == MAIN:
+            stream = grant.storage_topic_id, grant.stream
+            self._handed[stream] = max(self._handed.get(stream, 0), end)
 
     def note_current(self) -> None:
         """Bring the frontier of the piece that is being handed out up to date."""
@@ -479,8 +485,7 @@ class Subscription:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._runs.drop(grant)
-        stream = grant.storage_topic_id, grant.stream
-        self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
+        self._remember(grant, grant.seen_below())
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ended(self, grant: "HeldGrant") -> None:

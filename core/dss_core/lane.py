@@ -6,7 +6,11 @@ where it was. What a queue holds is an *entry*: the record, with two headers mor
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from dss_core.errors import HeaderReserved
+from dss_core.limits import RECORDS, RecordLimits
 
 MAIN, RETRY, DEAD = 0, 1, 2
 """The levels: the stream itself, its retry queue, its dead letters."""
@@ -23,12 +27,24 @@ ERROR_HEADER = "dss-error"
 ERROR_TEXT_BYTES_MAX = 1024
 """Of an error's text, and of its type; what is longer is cut."""
 
-ENTRY_BYTES_MAX = 2048 + 256
-"""What the two headers add to a record at most: a full record must fit into a queue."""
+ENTRY_HEADERS = 2
+ENTRY_BYTES_MAX = 2048 + 512
+"""What the two headers add to a record at most, so that a full one fits into a queue too: two texts
+of an error, the name of a client, and numbers."""
+
+ENTRIES = RecordLimits(
+    RECORDS.record_bytes + ENTRY_BYTES_MAX,
+    RECORDS.headers + ENTRY_HEADERS,
+    RECORDS.header_bytes + ENTRY_BYTES_MAX,
+    reserved_headers=True,
+)
+"""What an entry may have."""
 
 RESERVED_HEADERS = frozenset({LANE_HEADER, "dss-due", ERROR_HEADER})
 RESERVED_HEADER_PREFIX = "dss-mqtt-"
 """Headers that no producer may set."""
+
+_PERHAPS_RESERVED = re.compile(rb"dss-(?:lane|due|error|mqtt-)")
 
 _INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 
@@ -76,6 +92,22 @@ def is_internal(topic: str) -> bool:
 def is_reserved(header: str) -> bool:
     """Whether no producer may set the header."""
     return header in RESERVED_HEADERS or header.startswith(RESERVED_HEADER_PREFIX)
+
+
+def holds_reserved(names: bytes | memoryview) -> bool:
+    """Whether there may be a reserved one among names of headers that stand end to end."""
+    return _PERHAPS_RESERVED.search(names) is not None
+
+
+def refuse_reserved(headers: Iterable[str]) -> None:
+    """Check names of headers that a producer sets.
+
+    Raises:
+        HeaderReserved: one is reserved.
+    """
+    for header in headers:
+        if is_reserved(header):
+            raise HeaderReserved(header=header)
 
 
 def cut_text(text: str) -> str:

@@ -536,6 +536,26 @@ REDELIVERY_MS = 1_000
 REDELIVERY_MS_MAX = 60_000
 """The first nak brings a record back after this; each further one doubles it, up to a minute."""
 
+ENTRIES_DUE_MAX = 4_096
+"""So many entries of a retry queue are asked for at once; the others wait though it is time."""
+
+MOVE_RECORDS_MAX = 4_096
+REFUSED_MOVE_MS = 1_000
+"""What a lane moves to its queues at once, and when it tries again what could not be appended."""
+
+LATE_ACKS_MAX = 4_096
+"""Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
+late."""
+
+QUEUE_RANGES_MAX = 512
+GAP_RECORDS_MAX = 64
+"""The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
+hold so few entries are closed."""
+
+REDRIVE_RECORDS = 200
+REDRIVE_MS = 100
+"""A lane brings back at most so many dead letters at once, and how often: 2,000 a second."""
+
 ACK_WAIT_GRAIN_MS = 50
 """Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""
 

@@ -7,7 +7,8 @@ import pytest
 
 from dss_client import DeliveredRecord
 from dss_client import _keyed_runner as keyed_runner
-from dss_client._grant import GrantReport, HeldGrant
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport
 from dss_client._keyed_runner import KeyedRunner
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
 from dss_client.record import grant_behind
@@ -67,7 +68,7 @@ def news(grant: HeldGrant) -> GrantReport:
 
 
 def naks(report: GrantReport) -> list[int]:
-    return [at for low, high, _ in report.naks for at in range(low, high)]
+    return [at for low, high, *_ in report.naks for at in range(low, high)]
 
 
 async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> None:

@@ -18,6 +18,7 @@ from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError
 from dss_core.frame import LAYOUT_ROWS, assemble
+from dss_core.lane import ENTRIES
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
 from dssd.limits import PUBLISH_RECORDS_MAX
@@ -191,6 +192,15 @@ async def test_a_record_over_the_limit_is_refused(topic: Topic) -> None:
     assert (await topic.refusal(rows_frame(topic.name, RECORD_BYTES_MAX + 1))).code == "DSS1006"
 
 
+@pytest.mark.parametrize("records", [1, 100])
+async def test_a_header_of_the_daemons_own_is_refused(topic: Topic, records: int) -> None:
+    headers = [*[None] * (records - 1), [("dss-origin", b"t/0/0@1"), ("dss-lane", b"")]]
+    columns = Columns([b"x"] * records, None, topic.name, headers, 1)
+    build = {"partition": 0, "producer_id": PRODUCER, "sequence": topic.sequence}
+    error = await topic.refusal(build_frame(columns, **build, limits=ENTRIES))
+    assert (error.code, error.fields) == ("DSS2121", {"header": "dss-lane"})
+
+
 async def test_a_frame_over_the_limit_is_refused(topic: Topic) -> None:
     assert (await topic.refusal(bytes(FRAME_BYTES_MAX + 1))).code == "DSS1007"
 
@@ -238,6 +248,7 @@ def rows_frame(subject: str, payload_bytes: int) -> bytes:
         (types_pb2.Record(subject="elsewhere", payload=b"x"), "DSS1004"),
         (types_pb2.Record(subject="a/+/b", payload=b"x"), "DSS1005"),
         (types_pb2.Record(payload=bytes(RECORD_BYTES_MAX + 1)), "DSS1006"),
+        (types_pb2.Record(headers=[types_pb2.Header(name="dss-due", value=b"0")]), "DSS2121"),
     ],
 )
 async def test_a_bad_plain_record_stops_its_whole_call(

@@ -73,9 +73,7 @@ class HeaderReserved(DssError):
     """Fields: header."""
 
     code = "DSS2121"
-    sentence = (
-        "No producer may set the header {header}: it says what became of a record that failed."
-    )
+    sentence = "No producer may set the header {header}: it is the daemon's own."
     hint = "Give it another name, best one that does not begin with dss-."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE

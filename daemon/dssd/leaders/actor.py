@@ -8,7 +8,7 @@ and writes nothing more. It must not know its peers: messages go through mailbox
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import assert_never
+from typing import Any, NoReturn, assert_never, cast
 
 from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
@@ -17,18 +17,20 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
+from dssd.leaders.lane_topics import LaneTopics
+from dssd.leaders.lanes import has_queues
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
 from dssd.leaders.takeover import (
     Takeover,
     claim,
     present_streams,
+    rows_of,
     stored_moves,
     stored_streams,
     stored_versions,
     stream_sets_of,
     version_writes,
-    writes_of,
 )
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX, ROUND_INPUTS_MAX
 from dssd.log.port import Log
@@ -86,7 +88,7 @@ class LeaderActor:
         self.group = group
         self._filter = TopicFilter.parse(group.filter)
         self._store = store
-        self._catalogue = catalogue
+        self._catalogue = cast(Any, catalogue)
         self._log = log
         self._clock = clock
         self._boot_id = boot_id
@@ -96,6 +98,9 @@ class LeaderActor:
         # A private group ends with its session, and nobody else may have its streams.
         heard = teller if group.session_id is None else Unheard()
         self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
+        self._lanes: LaneTopics | None = None
+        if has_queues(group):
+            self._lanes = LaneTopics(group.group_id, self._catalogue, self._tell_topic)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -114,21 +119,25 @@ class LeaderActor:
         """Take over, load, lead; return when nothing is left to lead. Commits run in ``tasks``."""
         try:
             claimed = await claim(self._store, self.group.group_id, self._boot_id)
+            await self._load(claimed)
         except PreconditionFailed:
             return
         except DiskFull:
-            # A leader needs a durable epoch; the borrowers ask for a leader again later.
+            # A leader needs a durable epoch, and queues; the borrowers ask for one again later.
             left = [given for given in self._mailbox if isinstance(given, Instructed)]
             self._mailbox = deque(left)
             if left:
                 # Nobody asks again for what operations want.
                 await self._stops_before_retry()
             return
+        preparing: asyncio.Task[NoReturn] | None = None
+        if self._lanes is not None:
+            name = f"queues of group {self.group.group_id}"
+            preparing = tasks.create_task(self._lanes.run(), name=name)
         try:
-            await self._load(claimed)
             await self._lead(claimed, tasks)
         finally:
-            for timer in (self._alarm, self._last_look):
+            for timer in (self._alarm, self._last_look, preparing):
                 if timer is not None:
                     timer.cancel()
 
@@ -172,11 +181,18 @@ class LeaderActor:
         """A topic appeared, changed or went."""
         if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
             return
+        if self._lanes is not None:
+            self._lanes.change(topic, removed)
+        else:
+            self._tell_topic(topic, removed)
+
+    def _tell_topic(self, topic: Topic, removed: bool) -> None:
         now_ms = self._clock.now_ms()
         if removed:
             self._put(StreamsChanged(now_ms, gone=topic.streams()))
         else:
-            self._put(StreamsChanged(now_ms, present=present_streams(topic)))
+            present = present_streams(topic, self._catalogue, self.group)
+            self._put(StreamsChanged(now_ms, present=present))
 
     def destroy(self) -> None:
         """The group was removed."""
@@ -234,6 +250,9 @@ class LeaderActor:
 
     async def _load(self, claimed: Takeover) -> None:
         group = self.group
+        if self._lanes is not None:
+            for topic in self._catalogue.meeting(self._filter):
+                await self._lanes.make(topic)
         streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
         versions = await stored_versions(self._store, group)
         moves = await stored_moves(self._store, group)
@@ -296,7 +315,7 @@ class LeaderActor:
         turn = LoopTurn()
         for record in persist.records:
             await turn.give_way()
-            rows.append((record.stream.storage_topic_id, writes_of(self.group, (record,))))
+            rows += rows_of(self.group, record)
         versions = version_writes(self.group, persist)
         beside = self._lost_members.beside()
         while True:

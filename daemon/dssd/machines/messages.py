@@ -213,6 +213,7 @@ class ProgressSaved:
     stream: StreamId
     grant_epoch: int
     progress: Progress
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,7 @@ class Revoked:
     grant_epoch: int
     progress: Progress
     """What is durable; less than was reported last where the deadline came before the report."""
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)

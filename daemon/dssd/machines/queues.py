@@ -60,6 +60,12 @@ class QueueState:
             max(self.redrive, other.redrive, key=lambda each: each.operation),
         )
 
+    def covers(self, other: "QueueState") -> bool:
+        """Whether it knows of all that the other says is done."""
+        if other.applied_end > self.applied_end:
+            return False
+        return self.progress.merged(other.progress) == self.progress
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is known to wait in it."""

@@ -85,6 +85,7 @@ class Gate:
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
+            HeaderReserved: a record has a header that no producer may set.
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another description.
             SubjectOutsideTopic: the topic does not own the subject of a record.
         """

@@ -56,7 +56,7 @@ class Publisher:
 
         Raises:
             IllegalArgument: there are too many records.
-            IllegalSubject, SubjectOutsideTopic: nothing was stored.
+            IllegalSubject, SubjectOutsideTopic, HeaderReserved: nothing was stored.
             RecordTooLarge, FrameTooLarge: nothing was stored.
             PublishedInPart: only some streams took theirs.
         """

@@ -170,7 +170,7 @@ async def _write_items(session: Session, line: _Line) -> None:
 
 async def _next_message(session: Session) -> sessions_pb2.SessionDown | bytes | None:
     # The item is let go here: while a client reads nothing, its bytes would lie there once more.
-    item = await session.outgoing.take()
+    item = await session.next_item()
     if isinstance(item, Deliver | Bundle):
         session.note_sent(item)
     return None if item is None else encoded(item)

@@ -240,6 +240,8 @@ class Scheduler:
 
         What was just stored is read, and on its way to the client, when this returns.
         """
+        if not self._grown:
+            return False
         self._reads.begin_turn()
         for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
             del self._grown[grant]

@@ -25,6 +25,10 @@ class SimulatedCatalogue:
             if any(pattern.overlaps(wanted) for pattern in topic.patterns)
         )
 
+    def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
+        """The groups of a run are plain."""
+        return None
+
 
 def new_topic(topic_id: int, name: str, partitions: int, durability: str) -> Topic:
     """A topic of one storage topic, whose id is the topic's."""

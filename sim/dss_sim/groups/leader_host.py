@@ -40,7 +40,6 @@ from dssd.machines.leader.events import (
     LeaderInput,
     PauseGroup,
     Persist,
-    PresentStream,
     Received,
     Send,
     SessionClosed,
@@ -145,10 +144,11 @@ class LeaderHost:
 
     def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
         """A topic grew, was sealed, or lost streams."""
-        present: tuple[PresentStream, ...] = () if gone else present_streams(topic)
         if self.up:
             for acting in list(self.leading.values()):
                 if acting.group.filter in {pattern.text for pattern in topic.patterns}:
+                    catalogue = self._world.catalogue
+                    present = () if gone else present_streams(topic, catalogue, acting.group)
                     self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
 
     def destroy(self, group_id: int) -> None:

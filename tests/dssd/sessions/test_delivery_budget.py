@@ -78,12 +78,13 @@ async def test_a_wait_that_is_cancelled_takes_nothing() -> None:
 
 async def test_what_is_queued_counts_until_it_is_written_or_dropped() -> None:
     account = DeliveryBudget(MOST).account()
-    outgoing = Outgoing(account, lambda: False)
+    outgoing = Outgoing(account)
     for number in range(3):
         outgoing.put(Deliver(number, bytes(100), (), False, 1, 0, 1))
-    await outgoing.take()
+    outgoing.take()
     assert account.held_bytes == 200 + 100 * DELIVERY_WRITE_COPIES
-    await outgoing.take()
+    outgoing.written()
+    outgoing.take()
     assert account.held_bytes == 100 + 100 * DELIVERY_WRITE_COPIES
     outgoing.close()
     assert account.held_bytes == 100 * DELIVERY_WRITE_COPIES

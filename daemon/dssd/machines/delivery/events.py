@@ -271,6 +271,7 @@ class Edited:
     subscription: int
     ack_wait_ms: int
     stall_at_damage: bool
+    policy: RetryPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,4 +443,6 @@ DeliveryEffect = (
     | RefuseRange
     | Unwanted
     | ShowStalled
+    | OpenLane
+    | Move
 )

@@ -41,6 +41,8 @@ class StoredStream:
     """Unacked records below it were perhaps handed out before."""
     pinned_session_id: SessionId | None = None
     """An operator gave it to this session, until that one leaves."""
+    queues: Queues = ()
+    """Of a group that has queues: those of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ class PresentStream:
 
     stream: StreamId
     sealed_end: int | None
+    queues: Queues = ()
+    """As in `StoredStream`, before anything is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,8 @@ class StreamRecord:
     """As in `StoredStream`."""
     ended_move: EndedMove | None = None
     """A move that is pending no longer once this is committed."""
+    queues: Queues = ()
+    """Those of its queues that no commit holds as they stand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,9 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     for present in given.present:
         lent = state.streams.get(present.stream)
         if lent is None:
-            born = StoredStream(present.stream, Progress(0), 0, 0, present.sealed_end)
+            born = StoredStream(
+                present.stream, Progress(0), 0, 0, present.sealed_end, queues=present.queues
+            )
             lent = state.streams[present.stream] = LentStream(born)
             lent.since_ms = turn.now_ms
             rebalance_by(turn, turn.now_ms)

@@ -25,6 +25,7 @@ from dssd.machines.leader.operated_state import Evictions, HandOvers
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
+from dssd.machines.queues import Queues
 
 
 class LeaderState(Enum):
@@ -110,6 +111,7 @@ class Committing(NamedTuple):
     progress: Progress
     moved_by: int
     """The operation of which it ends a move; 0: of none."""
+    queues: Queues
 
 
 class Member:
@@ -288,7 +290,7 @@ def glance(state: Leader) -> LeaderGlance:
         sum(not member.streams for member in state.members.values()),
         tuple(
             [
-                StreamGlance(stream, lent.progress, lent.fate, lent.stall)
+                StreamGlance(stream, lent.progress, lent.fate, lent.stall, lent.queues)
                 for stream, lent in zip(
                     state.order, map(state.streams.__getitem__, state.order), strict=True
                 )
@@ -323,6 +325,7 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         owner_of(lent),
         lent.pinned_session_id,
         next((state.members[each].client_id for each in pinned), ""),
+        lent.queues,
     )
 
 

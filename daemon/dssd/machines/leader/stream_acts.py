@@ -8,6 +8,7 @@ decides nothing about members (`members`) or about who should hold what (`rebala
 from typing import assert_never
 
 from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
@@ -36,6 +37,7 @@ from dssd.machines.messages import (
     Revoke,
     Revoked,
 )
+from dssd.machines.queues import Queues
 
 
 def turn_stream(
@@ -145,9 +147,13 @@ def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
                 left_ms = max(ends_ms - turn.now_ms, 0)
             turn.send(Revoke(holder, epoch, lent.stream, lent.grant_epoch, left_ms))
         case Act.SEND_REVOKED:
-            turn.send(Revoked(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
+            turn.send(Revoked(holder, epoch, *_saved(lent)))
         case _:
-            turn.send(ProgressSaved(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
+            turn.send(ProgressSaved(holder, epoch, *_saved(lent)))
+
+
+def _saved(lent: LentStream) -> tuple[StreamId, int, Progress, Queues]:
+    return lent.stream, lent.grant_epoch, lent.saved, lent.saved_queues
 
 
 def send_grants(turn: LeaderTurn) -> None:

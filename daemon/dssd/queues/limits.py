@@ -1,0 +1,30 @@
+"""Bounds of the work on queues. Units last, with reasons."""
+
+QUEUE_JOBS_MAX = 16
+"""Moves, and reads of queues that are opened, at a time in the whole daemon: each holds a read and
+what it gathered. They wait for one group commit together."""
+
+QUEUE_READ_BYTES = 1 << 20
+"""What is read of a stream at a time."""
+
+MOVE_RECORD_BYTES = 2 << 10
+"""How much is read for each record that is wanted, at first: what is larger is read again. Records
+between them are read too, but not decoded."""
+
+MOVE_GAP_OFFSETS = 256
+"""Records of a move that lie no further apart are read together."""
+
+MOVE_GATHERED_BYTES = 4 << 20
+"""Records that are gathered before they are appended; a full one fits several times."""
+
+SLICE_BYTES = 64 << 10
+"""Frames that are decoded at a time: some hundred small records, a fraction of a millisecond."""
+
+ENTRIES_TOLD_MAX = 4_096
+"""Entries that a lane being opened is told of at a time: a few milliseconds of its window."""
+
+OPEN_AGAIN_S = 1.0
+"""After a read of a queue failed, before it is tried again."""
+
+FINGERPRINTS_KEPT_MAX = 256
+"""Of errors of a kilobyte at most: records that fail together most often fail for one reason."""

@@ -1,0 +1,286 @@
+"""A lane: what fails goes to its queues, once, whoever dies on the way."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dss_core.lane import DEAD, MAIN, RETRY
+from dssd.machines.delivery.events import Edited, Nak, RevokeBegun, RevokeFinished
+from dssd.machines.queues import Redrive, RetryPolicy
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
+
+
+def test_a_refused_record_waits_in_the_retry_queue_and_is_done_in_its_stream() -> None:
+    lane = PlayedLane(3)
+    lane.nak(MAIN, 0, error="boom", error_type="ValueError")
+    assert lane.places() == [[RETRY], [MAIN], [MAIN]]
+    (kept,) = lane.queues[RETRY]
+    assert (kept.cause, kept.error, kept.entry.attempt, kept.entry.due_ms) == (
+        "refused", "boom", 1, 1_000,
+    )  # fmt: skip
+    assert lane.states()[0].floor == 1
+
+
+def test_it_comes_again_at_its_time_from_the_retry_queue() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(999)
+    assert not lane.out
+    lane.tick(1)
+    assert list(lane.out) == [(RETRY, 0)]
+    lane.ack(RETRY, 0)
+    assert lane.places() == [[]]
+
+
+def test_each_failure_waits_as_the_back_off_says_and_the_last_makes_it_dead() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.nak(RETRY, 0)
+    lane.tick(4_999)
+    assert not lane.out
+    lane.tick(1)
+    lane.nak(RETRY, 1, error="for good")
+    assert lane.places() == [[DEAD]]
+    (dead,) = lane.queues[DEAD]
+    assert (dead.entry.attempt, dead.error, dead.origin) == (3, "for good", 0)
+
+
+def test_a_rejected_record_is_dead_at_once_from_either_level() -> None:
+    lane = PlayedLane(2)
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1)
+    lane.tick(1_000)
+    lane.nak(RETRY, 0, reject=True)
+    assert lane.places() == [[DEAD], [DEAD]]
+    assert [kept.cause for kept in lane.queues[DEAD]] == ["rejected", "rejected"]
+
+
+def test_a_delay_of_the_user_counts_instead_of_the_back_off() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane.tick(59_999)
+    assert not lane.out
+    lane.tick(1)
+    assert list(lane.out) == [(RETRY, 0)]
+
+
+def test_an_ack_wait_that_runs_out_is_a_failure() -> None:
+    lane = PlayedLane(1)
+    lane.settle(MAIN, handed_out=[0])
+    lane.tick(ACK_WAIT_MS + 100)
+    assert lane.queues[RETRY][0].cause == "ack wait"
+
+
+def test_a_late_ack_settles_the_entry_that_was_not_sent_since() -> None:
+    lane = PlayedLane(2)
+    lane.settle(MAIN, handed_out=[0])
+    lane.tick(ACK_WAIT_MS + 100)
+    lane.ack(MAIN, 0)
+    assert lane.places()[0] == []
+    lane.tick(10_000)
+    assert (RETRY, 0) not in lane.out
+
+
+def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> None:
+    lane = PlayedLane(1)
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    lane.ack(MAIN, 0)
+    lane.answer()
+    assert lane.places() == [[]]
+
+
+def test_what_fails_while_a_move_is_under_way_goes_with_the_next_one() -> None:
+    lane = PlayedLane(4)
+    lane.holds = True
+    for at in range(4):
+        lane.nak(MAIN, at)
+    assert len(lane.moves) == 1
+    lane.holds = False
+    lane.answer()
+    assert [len(move.pieces) for move in lane.moves] == [1, 3]
+    assert lane.places() == [[RETRY]] * 4
+
+
+def test_what_cannot_be_appended_stays_where_it_was_and_is_moved_later() -> None:
+    lane = PlayedLane(2)
+    lane.refuses = True
+    lane.nak(MAIN, 0, error="boom")
+    assert lane.places() == [[MAIN], [MAIN]]
+    lane.refuses = False
+    lane.tick(1_000)
+    assert lane.places() == [[RETRY], [MAIN]]
+    assert lane.queues[RETRY][0].error == "boom"
+
+
+def test_an_entry_whose_answer_was_lost_acknowledges_its_source_for_the_next_holder() -> None:
+    lane = PlayedLane(2)
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    lane.die()
+    assert lane.places() == [[RETRY], [MAIN]]
+    assert (MAIN, 0) not in lane.out
+
+
+def test_nothing_that_was_not_saved_is_lost_or_doubled() -> None:
+    lane = PlayedLane(2)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.nak(RETRY, 0)
+    lane.lend()  # without a report
+    assert lane.places() == [[RETRY], [MAIN]]
+    lane.tick(5_000)
+    assert (RETRY, 1) in lane.out
+    assert (RETRY, 0) not in lane.out
+
+
+def test_full_queues_leave_records_in_their_stream_until_there_is_room() -> None:
+    lane = PlayedLane(2, RetryPolicy(3, (60_000,), queue_records=1, queue_bytes=1 << 30))
+    lane.nak(MAIN, 0)
+    lane.nak(MAIN, 1)
+    assert lane.places() == [[RETRY], [MAIN]]
+    lane.tick(60_000)
+    assert set(lane.out) == {(RETRY, 0), (MAIN, 1)}
+
+
+def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> None:
+    lane = PlayedLane(1)
+    lane.feed(RevokeBegun(GRANT, 1_000))
+    lane.holds = True
+    lane.nak(MAIN, 0, error="last words")
+    lane.feed(RevokeFinished(GRANT))
+    lane.answer()
+    assert lane.reports[-1].queues[0].applied_end == 1
+    assert lane.reports[-1].progress.floor == 1
+
+
+def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant() -> None:
+    lane = PlayedLane(1)
+    for _ in range(POLICY.max_deliver):
+        lane.tick(120_000)
+        lane.die()
+    assert lane.places() == [[DEAD]]
+    assert lane.queues[DEAD][0].cause == "died"
+
+
+def test_deaths_and_refusals_count_together() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    for _ in range(2):
+        lane.die()
+        lane.tick(120_000)
+    assert lane.places() == [[DEAD]]
+
+
+def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
+    lane = PlayedLane(2)
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    lane.tick(10)
+    lane.save()
+    retry, dead = lane.saved.queues
+    lane.saved = replace(lane.saved, queues=(retry, replace(dead, redrive=Redrive(7, ((0, 1),)))))
+    lane.lend()
+    lane.tick(1_000)
+    assert lane.places() == [[RETRY], [DEAD]]
+    assert list(lane.out) == [(RETRY, 0)]
+    assert lane.queues[RETRY][0].entry.attempt == 0
+
+
+def test_an_edit_counts_for_what_fails_after_it() -> None:
+    lane = PlayedLane(1)
+    lane.feed(Edited(1, ACK_WAIT_MS, False, replace(POLICY, max_deliver=1)))
+    lane.nak(MAIN, 0)
+    assert lane.places() == [[DEAD]]
+
+
+def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.lane.QUEUE_RANGES_MAX", 4)
+    lane = PlayedLane(24, replace(POLICY, max_deliver=9))
+    for at in range(24):
+        lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 500_000)
+    lane.tick(2_000)
+    for at in range(1, 24, 2):
+        lane.ack(RETRY, at)
+    assert len(lane.states()[1].progress.ranges) <= 12
+    assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
+
+
+class AnyLane(RuleBasedStateMachine):
+    """Whatever happens, each record is in one place, or done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lane = PlayedLane(6)
+        self.acked: set[int] = set()
+
+    def _origin(self, level: int, at: int) -> int:
+        return at if level == MAIN else self.lane.queues[level][at].origin
+
+    @precondition(lambda self: self.lane.out)
+    @rule(data=st.data(), how=st.sampled_from(["ack", "nak", "reject", "delay"]))
+    def settle(self, data: st.DataObject, how: str) -> None:
+        level, at = data.draw(st.sampled_from(sorted(self.lane.out)))
+        if how == "ack":
+            self.acked.add(self._origin(level, at))
+            self.lane.ack(level, at)
+        else:
+            delay_ms = 7_000 if how == "delay" else None
+            nak = Nak(at, at + 1, delay_ms, how, "", how == "reject")
+            self.lane.settle(level, naks=[nak])
+
+    @rule(by_ms=st.sampled_from([10, 1_000, 40_000]))
+    def pass_time(self, by_ms: int) -> None:
+        self.lane.tick(by_ms)
+
+    @rule()
+    def save(self) -> None:
+        self.lane.save()
+
+    @rule()
+    def lose_what_was_not_saved(self) -> None:
+        self.lane.lend()
+
+    @rule()
+    def die(self) -> None:
+        self.lane.die()
+
+    @rule(holds=st.booleans(), refuses=st.booleans())
+    def change_the_log(self, holds: bool, refuses: bool) -> None:
+        self.lane.holds, self.lane.refuses = holds, refuses
+        if not holds:
+            self.lane.answer()
+
+    @invariant()
+    def each_record_is_in_one_place_or_done(self) -> None:
+        under_way = {
+            (entry.source_level, entry.source_offset)
+            for answer in self.lane.answers
+            for _, entry in answer.entries
+        }
+        if under_way:
+            return
+        for record, levels in enumerate(self.lane.places()):
+            assert len(levels) == 1 or (not levels and record in self.acked), (record, levels)
+
+    def teardown(self) -> None:
+        """In the end each is acknowledged or dead."""
+        self.change_the_log(holds=False, refuses=False)
+        for _ in range(40):
+            for level, at in sorted(self.lane.out):
+                self.acked.add(self._origin(level, at))
+                self.lane.ack(level, at)
+            self.lane.tick(60_000)
+        for record, levels in enumerate(self.lane.places()):
+            assert levels == [DEAD] or (not levels and record in self.acked), (record, levels)
+
+
+TestAnyLane = AnyLane.TestCase
+TestAnyLane.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
