@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from dss_core.errors import GroupOfAnotherKind, IllegalArgument, StartConflict
 from dss_core.filters import SubscriptionFilter, TopicFilter
 from dssd.limits import ACK_WAIT_MS_MAX
-from dssd.machines.queues import RetryPolicy, policy_from
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
@@ -52,11 +51,6 @@ class Asked:
     def key(self) -> tuple[str, str]:
         """Name and filter: what makes it this group."""
         return self.name, self.filter.text
-
-
-def policy_of(group: GroupRow) -> RetryPolicy | None:
-    """How the group treats records that fail; None: it has no queues."""
-    return policy_from(group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes)
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:
