@@ -86,6 +86,8 @@ GROUP_KIND = Kind(
         Column("filtered", "FILTERED", right=True, wide=True),
         Column("lost", "LOST", right=True, wide=True),
         Column("moved", "MOVED", right=True, wide=True),
+        Column("retrying", "RETRYING", right=True, wide=True),
+        Column("dead", "DEAD", right=True, wide=True),
         Column("revision", "REVISION", right=True, wide=True),
         Column("paused_until", "PAUSED-UNTIL", cell=_paused_until, wide=True),
         Column("created_at", "AGE", right=True, wide=True),
@@ -111,7 +113,8 @@ BORROWER_KIND = Kind(
 
 def group_item(group: "Group") -> Item:
     """A group as the renderer takes it."""
-    return item_of("Group", group)
+    backoff = ",".join(map(text_of_span, group.backoff_ms)) or None
+    return item_of("Group", group, backoff=backoff)
 
 
 def borrower_item(borrower: "Borrower") -> Item:

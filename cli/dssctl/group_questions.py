@@ -151,6 +151,7 @@ VERIFIED_KIND = Kind(
         Column("lost", "LOST", right=True),
         Column("damaged", "DAMAGED", right=True),
         Column("moved", "MOVED", right=True),
+        Column("retried", "RETRIED", right=True),
         Column("out", "OUT", right=True),
         Column("waiting", "WAITING", right=True),
         Column("gone", "GONE", right=True),

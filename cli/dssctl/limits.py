@@ -282,3 +282,16 @@ looked, a rate of 0 would stand beside thousands of records."""
 
 SUMMARY_CHARACTERS_MAX = 400
 """Of a verb in the help of its noun: any first sentence, over a few lines."""
+
+QUEUE_ENTRIES_LISTED = 20
+DEAD_LETTERS_PEEKED = 5
+"""Entries of queues that are shown where nobody says how many: a screen of lines, or payloads."""
+
+QUEUE_ERRORS_TOLD = 5
+QUEUE_ERRORS_COUNTED = 50_000
+"""Before a list of entries, the most frequent errors are told, of so many entries: a few calls of
+some ten milliseconds each."""
+
+ERROR_CELL_CHARS = 60
+FINGERPRINT_DIGITS = 8
+"""Of an error in a table: its beginning, and as many digits as tell errors of a group apart."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
+    from dss_client.queues import ErrorCount, ErrorCounts, NewestEntries, QueueEntry
     from dss_client.reader import Reader
     from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
     from dss_client.schedules import (
@@ -67,6 +68,8 @@ __all__ = [
     "Delivery",
     "DssError",
     "DueTime",
+    "ErrorCount",
+    "ErrorCounts",
     "Event",
     "EventPage",
     "Grant",
@@ -79,11 +82,13 @@ __all__ = [
     "JobChunk",
     "LocatedRange",
     "Looked",
+    "NewestEntries",
     "Operation",
     "OperationPlan",
     "PeerHeld",
     "Producer",
     "Quarantined",
+    "QueueEntry",
     "Rates",
     "Reader",
     "Reason",
@@ -152,6 +157,10 @@ _PLACES = {
     "Delivery": "producer",
     "Producer": "producer",
     "RecordFields": "producer",
+    "ErrorCount": "queues",
+    "ErrorCounts": "queues",
+    "NewestEntries": "queues",
+    "QueueEntry": "queues",
     "Reader": "reader",
     "Batch": "record",
     "DeliveredBatch": "record",

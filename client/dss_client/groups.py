@@ -33,8 +33,17 @@ class Groups:
         if_not_exists: bool = False,
         protocol: str | None = None,
         on_damage: str | None = None,
+        max_deliver: int | None = None,
+        backoff: Sequence[float] | None = None,
+        queue_records: int | None = None,
+        queue_bytes: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
+
+        With ``max_deliver`` it has a retry queue and dead letters: a record that failed so often is
+        a dead letter, and rests before each attempt as long as ``backoff`` says, in seconds, of
+        which the last repeats. ``queue_records`` and ``queue_bytes`` bound what waits there of one
+        stream. Without it, or with 0, a record comes for ever.
 
         ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
         as where none is given: records that are confirmed damaged are told and passed over; or
@@ -44,7 +53,8 @@ class Groups:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
                 does at damage is another.
             StartConflict: it exists with another start.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a
+                number is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         from dss_api.v1 import groups_pb2
@@ -56,6 +66,10 @@ class Groups:
             ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
             protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
             on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
+            max_deliver=max_deliver,
+            backoff_ms=[round(each * 1_000) for each in backoff or ()],
+            queue_records=queue_records,
+            queue_bytes=queue_bytes,
         )
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)

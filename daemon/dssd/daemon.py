@@ -30,6 +30,7 @@ from dss_api.v1 import (
     jobs_pb2_grpc,
     log_pb2_grpc,
     operations_pb2_grpc,
+    queues_pb2_grpc,
     schedules_pb2_grpc,
     sessions_pb2_grpc,
     topics_pb2_grpc,
@@ -64,6 +65,7 @@ from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.jobs import JobsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
+from dssd.rpc.queues import QueuesServicer
 from dssd.rpc.schedules import SchedulesServicer
 from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
@@ -281,6 +283,7 @@ class Daemon:
         )
         groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
         grants = GrantsServicer(parts.groups, parts.registry, parts.questions.sampler)
+        queues = QueuesServicer(parts.questions.queues)
         sessions = SessionsServicer(parts.sessions)
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
@@ -299,6 +302,7 @@ class Daemon:
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
             lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
             lambda server: groups_pb2_grpc.add_GrantsServicer_to_server(grants, server),
+            lambda server: queues_pb2_grpc.add_QueuesServicer_to_server(queues, server),
             lambda server: log_pb2_grpc.add_LogServicer_to_server(log_servicer, server),
             lambda server: sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server),
             lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),

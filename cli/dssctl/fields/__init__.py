@@ -24,6 +24,8 @@ _PLACES = {
     "StreamSums": "groups.STREAM_SUMS",
     "GroupOffsets": "groups.GROUP_OFFSETS",
     "StreamOffsets": "groups.STREAM_OFFSETS",
+    "QueueEntry": "queues.QUEUE_ENTRY",
+    "QueueError": "queues.QUEUE_ERROR",
     "Topic": "topics.TOPIC",
     "Stream": "topics.STREAM",
     "Reader": "topics.READER",

@@ -8,6 +8,7 @@ from dssctl.fields.model import (
     number,
     ranges,
     rate,
+    size,
     span,
     text,
     truth,
@@ -19,6 +20,7 @@ _FATES = (
     number("lost", "Records that retention took before they were acknowledged."),
     number("damaged", "Records that were damaged and passed over."),
     number("moved", "Records that an operator passed over, by skip or seek."),
+    number("retried", "Records that went to a retry queue or to the dead letters."),
 )
 _RATES = (
     rate("arrivals_1m", "Appended to the streams that it reads, over the last minute."),
@@ -46,6 +48,12 @@ GROUP: Fields = (
     span("ack_wait_ms", "A record that is not acknowledged for so long comes again."),
     text("protocol", "borrow or lease: how streams are lent to members."),
     text("on_damage", "pass over damaged records, or stall before them."),
+    number("max_deliver", "A record that failed so often is a dead letter; 0: it comes for ever."),
+    text("backoff", "How long a record rests after each failure; the last repeats.", optional=True),
+    number("queue_records", "So many records may wait in the queues of one stream."),
+    size("queue_bytes", "And so many bytes of them."),
+    number("retrying", "Records that failed and wait for their next attempt."),
+    number("dead", "Records among the dead letters; dssctl dlq ls shows them."),
     *_FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
     truth("paused", "Whether it hands out nothing because an operator said so."),

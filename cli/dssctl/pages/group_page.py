@@ -12,6 +12,7 @@ from dssctl.group_items import drained
 from dssctl.group_questions import STUCK_KIND, stuck_item
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
 from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.output.model import bytes_text
 from dssctl.pages.verdict import (
     EVENT_LINES,
     HEALTH,
@@ -97,8 +98,26 @@ def _cell_rates(item: Item, now_us: int) -> str:
 
 
 def _cell_done(item: Item, _now_us: int) -> str:
-    kinds = ("acked", "filtered", "lost", "damaged", "moved")
+    kinds = ["acked", "filtered", "lost", "damaged", "moved"]
+    kinds += ["retried"] if item["retried"] or item["max_deliver"] else []
     return ", ".join(f"{kind} {item[kind]}" for kind in kinds)
+
+
+def _cell_queues(item: Item, _now_us: int) -> str:
+    if not item["max_deliver"]:
+        return "none: a record that fails comes again for ever"
+    return f"{item['retrying']} retrying, {item['dead']} dead"
+
+
+def _cell_retries(item: Item, _now_us: int) -> str:
+    if not item["max_deliver"]:
+        return "-"
+    size = item["queue_bytes"]
+    assert isinstance(size, int)
+    return (
+        f"dead after {item['max_deliver']} failures, back-off {item['backoff']}, at most "
+        f"{item['queue_records']} records or {bytes_text(size)} of a stream in its queues"
+    )
 
 
 def _cell_settings(item: Item, _now_us: int) -> str:
@@ -127,8 +146,10 @@ GROUP_PAGE_KIND = Kind(
         Column("lag", "LAG", cell=_cell_lag),
         Column("arrivals_1m", "RATES", cell=_cell_rates),
         Column("acked", "DONE", cell=_cell_done),
+        Column("dead", "QUEUES", cell=_cell_queues),
         Column("leader_since", "LED", cell=_cell_leader),
         Column("protocol", "SETTINGS", cell=_cell_settings),
+        Column("max_deliver", "RETRIES", cell=_cell_retries),
         Column("created_at", "AGE"),
     ),
     lambda item: f"{item['name']}@{item['filter']}",

@@ -83,3 +83,11 @@ WATCHED_OPERATIONS_MAX = 100
 
 WATCH_SESSIONS_EVERY_S = 1.0
 """A look at sessions reads all subscriptions from the store."""
+
+ENTRIES_PAGE_MAX = 1_000
+ENTRIES_BYTES_MAX = 2 << 20
+"""Of entries of queues, in one answer: a message has room for twice that, and one entry is at most
+a little larger than a record."""
+
+ERRORS_TOLD_MAX = 1_000
+"""Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""

@@ -63,6 +63,10 @@ class Overview:
     """By the wall clock; None: nobody leads it."""
     failing: bool = False
     """A record of it fails again and again: its lag is not gone before that is acknowledged."""
+    retrying: int = 0
+    """Records in its retry queues."""
+    dead: int = 0
+    """Records among its dead letters."""
     seen_us: int = field(default=0, compare=False)
     """When it was so, by the wall clock."""
 
@@ -93,7 +97,7 @@ class Overview:
             acks,
             leader_since_ms,
             any(fails(stream.view.fate) for stream in survey.streams),
-            survey.taken_at_ms * 1_000,
+            seen_us=survey.taken_at_ms * 1_000,
         )
 
     @property
@@ -324,7 +328,7 @@ class Overviews:
             *self._sampler.rates_of(group.group_id, seen.wanted),
             self._registry.leader_since_ms(group.group_id),
             failing,
-            self._clock.wall_us(),
+            seen_us=self._clock.wall_us(),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
+from dss_core.times import text_of_span
+from dssd.machines.queues import parsed_backoff
 from dssd.questions.overviews import Overview
 from dssd.questions.verdicts import forecast_ms, verdict_of
 
@@ -25,6 +27,12 @@ def _paused_until_us(overview: Overview) -> int | None:
     return None if until_ms is None else until_ms * 1_000
 
 
+def _backoff(overview: Overview) -> str:
+    group = overview.group
+    steps_ms = parsed_backoff(group.backoff_ms) if group.max_deliver else ()
+    return ",".join(map(text_of_span, steps_ms))
+
+
 _NUMBERS: dict[str, Read] = {
     "lag": lambda each, _: each.lag,
     "members": lambda each, _: each.borrowers,
@@ -36,6 +44,12 @@ _NUMBERS: dict[str, Read] = {
     "lost": lambda each, _: each.counts.lost,
     "damaged": lambda each, _: each.counts.damaged,
     "moved": lambda each, _: each.counts.moved,
+    "retried": lambda each, _: each.counts.retried,
+    "retrying": lambda each, _: each.retrying,
+    "dead": lambda each, _: each.dead,
+    "max_deliver": lambda each, _: each.group.max_deliver,
+    "queue_records": lambda each, _: each.group.queue_records,
+    "queue_bytes": lambda each, _: each.group.queue_bytes,
     "revision": lambda each, _: each.group.revision,
     "leader_epoch": lambda each, _: each.leader_epoch,
     "epoch": lambda each, _: each.leader_epoch,
@@ -71,6 +85,7 @@ _TEXTS: dict[str, Read] = {
     "on_damage": lambda each, _: each.group.on_damage,
     "state_reason": lambda each, _: each.reason,
     "reason": lambda each, _: each.reason,
+    "backoff": lambda each, _: _backoff(each),
 }
 _TRUTHS: dict[str, Read] = {
     "lag_exact": lambda each, _: each.lag_exact,

@@ -58,6 +58,7 @@ SERVICES = (
     "dss_api.v1.Watch",
     "dss_api.v1.Schedules",
     "dss_api.v1.Jobs",
+    "dss_api.v1.Queues",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

@@ -1,8 +1,11 @@
 """The verdict of a group's page: the worst that is known of it, and what helps."""
 
+from dataclasses import replace
+
 from dss_client import Event, Group, GroupDescription, Rates, Verdict
 from dss_client.group_values import Fates
-from dssctl.pages.group_page import GroupLook, group_verdict
+from dssctl.group_items import group_item
+from dssctl.pages.group_page import GROUP_PAGE_KIND, GroupLook, group_verdict
 
 NOW_US = 1_800_000_000_000_000
 STILL = Rates(0.0, 0.0)
@@ -70,3 +73,29 @@ def test_an_error_counts_for_a_day_where_nothing_is_wrong_now() -> None:
     assert "dssctl groups verify 'billing@orders/#'" in recent.next
     old = group_verdict(look(HEALTHY, (error(now_ms - 90_000_000),)), NOW_US)
     assert old.health == "healthy"
+
+
+def queues_and_retries(group: Group) -> tuple[str, str]:
+    item = group_item(group)
+    columns = {column.header: column for column in GROUP_PAGE_KIND.columns}
+    return columns["QUEUES"].text(item, NOW_US), columns["RETRIES"].text(item, NOW_US)
+
+
+def test_the_page_says_what_becomes_of_records_that_fail() -> None:
+    queues, retries = queues_and_retries(GROUP)
+    assert (queues, retries) == ("none: a record that fails comes again for ever", "-")
+    careful = replace(
+        GROUP,
+        max_deliver=5,
+        backoff_ms=(1_000, 30_000),
+        queue_records=1_000,
+        queue_bytes=4 << 30,
+        retrying=3,
+        dead=2,
+    )
+    queues, retries = queues_and_retries(careful)
+    assert queues == "3 retrying, 2 dead"
+    assert retries == (
+        "dead after 5 failures, back-off 1s,30s, at most 1000 records or 4.0G of a stream in its "
+        "queues"
+    )

@@ -1,0 +1,94 @@
+"""``dssctl dlq``: dead letters of groups."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.ids import StreamName
+from dssctl.arguments import GroupName
+from dssctl.connection import ask
+from dssctl.limits import DEAD_LETTERS_PEEKED, RECORDS_PEEKED_MAX
+from dssctl.listing import listing
+from dssctl.output import Section, note, show_list, show_one
+from dssctl.queue_items import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
+from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
+from dssctl.records.payloads import Decoding, payload_lines
+from dssctl.settings import Format, Settings
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import QueueEntry
+
+app = noun("dlq")
+
+
+@app.command("ls", cls=listing(DEAD_KIND, RULES))
+def list_dead_letters(
+    context: typer.Context,
+    group: GroupName,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """List dead letters of a group, the newest last, after how many there are of each error."""
+    list_entries(context, Chosen(group, "dead", error, key, origin))
+
+
+@app.command(cls=listing(ERROR_KIND))
+def errors(context: typer.Context, group: GroupName) -> None:
+    """Count the dead letters of a group by error, the most frequent first."""
+    list_errors(context, group, "dead")
+
+
+@app.command(cls=showing(PEEK_KIND))
+def peek(
+    context: typer.Context,
+    group: GroupName,
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
+    ] = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n", "--number", metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many."
+        ),
+    ] = DEAD_LETTERS_PEEKED,
+    decoding: Annotated[
+        Decoding,
+        typer.Option(
+            "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
+        ),
+    ] = Decoding.AUTO,
+) -> None:
+    """Show dead letters whole: what each was, and why it died."""
+    stream, offset = _place(context, place)
+    settings = settings_of(context)
+    found = ask(
+        settings,
+        lambda client: client.queues.peek(group, stream=stream, offset=offset, newest=number),
+    )
+    if len(found) == 1:
+        _show_page(settings, found[0], decoding)
+        return
+    show_list(settings, PEEK_KIND, [whole_item(each, decoding) for each in found])
+    if not found:
+        note(settings, f"there is no dead letter of {place or group}")
+
+
+def _place(context: typer.Context, place: str | None) -> tuple[str, int | None]:
+    if place is None:
+        return "", None
+    stream, at, offset = place.rpartition("@")
+    if not at or not offset.isdecimal():
+        raise typer.BadParameter(f"'{place}' is no record; write orders/0/3@17.", ctx=context)
+    return str(StreamName.parse(stream)), int(offset)
+
+
+def _show_page(settings: Settings, entry: "QueueEntry", decoding: Decoding) -> None:
+    item = whole_item(entry, decoding)
+    if settings.format not in {Format.TABLE, Format.WIDE}:
+        show_one(settings, PAGE_KIND, item)
+        return
+    content = list(payload_lines(entry.payload, decoding))
+    show_one(settings, PAGE_KIND, {**item, "content": content}, [Section("content")])

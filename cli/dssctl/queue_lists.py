@@ -1,0 +1,125 @@
+"""How ``dssctl dlq`` and ``dssctl rq`` list what is in the queues of a group."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.counted import counted
+from dssctl.limits import QUEUE_ENTRIES_LISTED, QUEUE_ERRORS_COUNTED, QUEUE_ERRORS_TOLD
+from dssctl.listing import list_items
+from dssctl.output import Item, note
+from dssctl.queue_items import entry_item, error_item, error_name, error_words
+from dssctl.selection import ListRules, Wanted
+from dssctl.settings import Format, Settings
+from dssctl.tree import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from dss_client import Client, ErrorCounts, NewestEntries, QueueEntry
+
+RULES = ListRules(newest_last=True, limit=QUEUE_ENTRIES_LISTED)
+
+OfError = Annotated[
+    str,
+    typer.Option(
+        "--error",
+        metavar="FINGERPRINT",
+        help="Only of this error: its first digits, or a cause.",
+    ),
+]
+OfKey = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="Only of records with this key.")
+]
+OfOrigin = Annotated[
+    str, typer.Option("--origin", metavar="STREAM", help="Only of records of this stream.")
+]
+
+NOUNS = {"dead": "dead letter", "retry": "record that waits"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which entries of a level of a group."""
+
+    group: str
+    level: str
+    error: str = ""
+    key: str | None = None
+    stream: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.error and self.key is None and not self.stream
+
+    def entries(self, client: "Client") -> "AsyncGenerator[QueueEntry, None]":
+        """All of them."""
+        ask = client.queues.dead_letters if self.level == "dead" else client.queues.retries
+        key = None if self.key is None else self.key.encode(errors="surrogateescape")
+        return ask(self.group, error=self.error, key=key, stream=self.stream)
+
+
+def list_entries(context: typer.Context, chosen: Chosen) -> None:
+    """Print the newest, after how many there are of which error."""
+    settings = settings_of(context)
+    is_read_by_a_person = settings.format in {Format.TABLE, Format.WIDE}
+    is_watched = settings.listing.watch_s is not None
+
+    async def found(client: "Client", wanted: Wanted) -> list[Item]:
+        if not chosen.is_all or wanted.at_most is None:
+            return [entry_item(each) for each in await _chosen(client, chosen, wanted.at_most)]
+        newest = await client.queues.newest(chosen.group, wanted.at_most, level=chosen.level)
+        if is_read_by_a_person and not is_watched:
+            await _tell_errors(settings, client, chosen, newest)
+        return [entry_item(each) for each in newest.entries]
+
+    list_items(context, found)
+
+
+async def _chosen(client: "Client", chosen: Chosen, at_most: int | None) -> "list[QueueEntry]":
+    """The newest of those that are chosen, as many as are wanted."""
+    kept: deque[QueueEntry] = deque(maxlen=at_most)
+    async for each in chosen.entries(client):
+        kept.append(each)
+    return sorted(kept, key=lambda each: each.entered_at_us)
+
+
+async def _tell_errors(
+    settings: Settings, client: "Client", chosen: Chosen, newest: "NewestEntries"
+) -> None:
+    """What went wrong most, before the list."""
+    noun = NOUNS[chosen.level]
+    note(settings, f"{chosen.group} has {counted(newest.total, noun)}")
+    if newest.is_cut:
+        note(settings, "not all of the queues could be looked at for the newest")
+    if not newest.total:
+        return
+    found = await client.queues.errors(
+        chosen.group, level=chosen.level, at_most=QUEUE_ERRORS_COUNTED
+    )
+    for each in map(error_item, found.errors[:QUEUE_ERRORS_TOLD]):
+        note(settings, f"{each['count']} x {error_words(each)} (--error '{error_name(each)}')")
+    _tell_rest(settings, chosen, found)
+
+
+def _tell_rest(settings: Settings, chosen: Chosen, found: "ErrorCounts") -> None:
+    command = f"dssctl {'dlq' if chosen.level == 'dead' else 'rq'} errors {chosen.group}"
+    if found.counted < found.total:
+        note(settings, f"{found.counted} of {found.total} were counted; all: {command}")
+    elif len(found.errors) > QUEUE_ERRORS_TOLD:
+        note(settings, f"{len(found.errors) - QUEUE_ERRORS_TOLD} more: {command}")
+
+
+def list_errors(context: typer.Context, group: str, level: str) -> None:
+    """Print how many entries there are of each error."""
+    settings = settings_of(context)
+    settings.timeout_s = settings.wait_s  # all of the queues is read
+
+    async def found(client: "Client", _wanted: Wanted) -> list[Item]:
+        counts = await client.queues.errors(group, level=level)
+        return [error_item(each) for each in counts.errors]
+
+    list_items(context, found)
