@@ -76,6 +76,7 @@ from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
 from dssd.supervision.containment import Service, kept
 from dssd.supervision.disk_room import DiskRoom
+from dssd.topics.queue_trims import QueueTrims
 from dssd.version import version
 
 _LOG = logging.getLogger(__name__)
@@ -251,6 +252,7 @@ class Daemon:
             ("disk room", DiskRoom(directory, parts.log.is_read_only, parts.events.note).run),
             ("retention", parts.retention.run),
             ("retention ahead", ahead.run),
+            ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
             ("keep groups", parts.groups.keep),
             ("rows of removed topics", parts.gone.run),
             ("ends of pauses", pause_ends.run),

@@ -196,8 +196,9 @@ async def test_a_record_over_the_limit_is_refused(topic: Topic) -> None:
 async def test_a_header_of_the_daemons_own_is_refused(topic: Topic, records: int) -> None:
     headers = [*[None] * (records - 1), [("dss-origin", b"t/0/0@1"), ("dss-lane", b"")]]
     columns = Columns([b"x"] * records, None, topic.name, headers, 1)
-    build = {"partition": 0, "producer_id": PRODUCER, "sequence": topic.sequence}
-    error = await topic.refusal(build_frame(columns, **build, limits=ENTRIES))
+    error = await topic.refusal(
+        build_frame(columns, partition=0, producer_id=PRODUCER, sequence=1, limits=ENTRIES)
+    )
     assert (error.code, error.fields) == ("DSS2121", {"header": "dss-lane"})
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from tests.dssd.topics.test_catalogue import NotedLog
 
 from dss_core.errors import GroupNotFound, InternalTopic, TopicNotFound
 from dss_core.filters import TopicFilter
@@ -15,6 +14,7 @@ from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Precondition, Put, Write
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
+from support.noted_log import NotedLog
 
 ORDERS = NewTopic("orders", partitions=4, factor=2, durability="os", retention_ms=1_000)
 BILLING, AUDIT = 501, 502
