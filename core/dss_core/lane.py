@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dss_core.errors import HeaderReserved
+from dss_core.limits import ENTRY_BYTES_MAX as ENTRY_BYTES_MAX
+from dss_core.limits import ERROR_TEXT_BYTES_MAX as ERROR_TEXT_BYTES_MAX
+from dss_core.limits import LEVELS_MAX as LEVELS_MAX
 from dss_core.limits import RECORDS, RecordLimits
 
 MAIN, RETRY, DEAD = 0, 1, 2
 """The levels: the stream itself, its retry queue, its dead letters."""
-
-LEVELS_MAX = 4
-"""Numbers of grants leave room for so many levels."""
 
 
 def grant_and_level(number: int) -> tuple[int, int]:
@@ -31,13 +31,7 @@ LANE_HEADER = "dss-lane"
 ERROR_HEADER = "dss-error"
 """The text of the last error, UTF-8."""
 
-ERROR_TEXT_BYTES_MAX = 1024
-"""Of an error's text, and of its type; what is longer is cut."""
-
 ENTRY_HEADERS = 2
-ENTRY_BYTES_MAX = 2048 + 512
-"""What the two headers add to a record at most, so that a full one fits into a queue too: two texts
-of an error, the name of a client, and numbers."""
 
 ENTRIES = RecordLimits(
     RECORDS.record_bytes + ENTRY_BYTES_MAX,

@@ -48,6 +48,17 @@ KEY_BYTES_MAX = 65_534
 
 HEADERS_MAX = 64
 HEADER_BYTES_MAX = 8 << 10
+"""Of one record, names and values together: headers are facts about it, no second payload."""
+
+LEVELS_MAX = 4
+"""Numbers of grants leave room for so many levels of a lane."""
+
+ERROR_TEXT_BYTES_MAX = 1_024
+"""Of an error's text, and of its type; what is longer is cut."""
+
+ENTRY_BYTES_MAX = 2_048 + 512
+"""What the two headers of an entry add to a record at most, so that a full one fits into a queue
+too: two texts of an error, the name of a client, and numbers."""
 
 
 class RecordLimits(NamedTuple):

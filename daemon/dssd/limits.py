@@ -20,10 +20,6 @@ STOP_CANCEL_S = 1.0
 RETENTION_INTERVAL_S = 30.0
 """Retention looks at whole segments; more often would find nothing."""
 
-QUEUE_ROLLED_BYTES_MIN = 1 << 20
-"""The newest file of queues in which all is done goes too, once it has so many bytes: to make the
-next one costs more than a few small records take."""
-
 CLOCK_JUMP_MS = 3_600 * 1_000
 """A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
 for its age by such a clock."""

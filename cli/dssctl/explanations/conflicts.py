@@ -109,4 +109,11 @@ CONFLICTS = {
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",
+    "DSS2120": """A group with retries keeps the records that failed in topics of its own, and
+        this name is one of those. They belong to the group: only it appends to them, they go with
+        the group or the topic, and no filter selects them. Nothing was changed. dssctl dlq shows
+        what they hold, and brings dead records back.""",
+    "DSS2121": """Headers with these names are the daemon's: they say which record an entry of a
+        retry queue was made of, and what became of it. A record of a producer that had them would
+        be taken for one. Nothing of its frame was stored. Give the header another name.""",
 }

@@ -42,3 +42,7 @@ ADOPT_READ_BYTES = 1 << 20
 TAIL_ENTRIES_AT_ONCE = 256
 """Of the frames in memory, how many batches a read takes between two looks at the
 clock: some 60 us."""
+
+QUEUE_ROLLED_BYTES_MIN = 1 << 20
+"""The newest file of queues in which all is done goes too, once it has so many bytes: to make the
+next one costs more than a few small records take."""

@@ -11,9 +11,10 @@ from dataclasses import replace
 from dss_core.errors import DiskFailed, OffsetOutOfRange
 from dss_core.ids import StreamId
 from dss_core.progress import Range
-from dssd.limits import QUEUE_ROLLED_BYTES_MIN, TRIM_ATTEMPTS_MAX
+from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import retry_reason
 from dssd.log.holds import Holds
+from dssd.log.limits import QUEUE_ROLLED_BYTES_MIN
 from dssd.log.port import AboutToGo, AskFloors, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
