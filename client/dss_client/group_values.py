@@ -32,7 +32,7 @@ class Fates:
     moved: int
     """Operators passed over so many more than they reopened; may be negative."""
     retried: int = 0
-    """They went to a queue after a failure."""
+    """They failed, and went to a retry queue or among dead letters, where they are counted anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,13 @@ class Group:
     health: str
     """``healthy``, ``attention`` or ``problem``, by all that a list knows of it."""
     max_deliver: int = 0
-    """Attempts before a record is dead; 0: it has no queues, a record comes for ever."""
+    """Attempts before a record is among the dead letters; 0: no queues, it comes for ever."""
     backoff_ms: tuple[int, ...] = ()
     """How long a record rests after each failure; the last one repeats."""
     queue_records: int = 0
     """How many records its queues may hold of one stream."""
     queue_bytes: int = 0
+    """And how many bytes."""
     retrying: int = 0
     """Records that wait in its retry queues."""
     dead: int = 0

@@ -102,7 +102,7 @@ def create(
     written = subscription_filter(group)
     confirm_name_if_protected(settings, f"Creating the group {group}", group)
     ack_wait_s = parse_span_ms(ack_wait) / 1_000 if ack_wait else None
-    backoff_s = [each_ms / 1_000 for each_ms in spans_ms(backoff)] if backoff else None
+    backoff_s = [each_ms / 1_000 for each_ms in spans_ms(backoff)] if backoff else ()
     bytes_max = size_bytes(queue_bytes) if queue_bytes else None
 
     async def look_and_create(client: "Client") -> "Group":

@@ -158,27 +158,27 @@ class Groups:
         protocol: str | None = None,
         on_damage: str | None = None,
         max_deliver: int | None = None,
-        backoff: Sequence[float] | None = None,
+        backoff: Sequence[float] = (),
         queue_records: int | None = None,
         queue_bytes: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
-        With ``max_deliver`` it has a retry queue and dead letters: a record that failed so often is
-        a dead letter, and rests before each attempt as long as ``backoff`` says, in seconds, of
-        which the last repeats. ``queue_records`` and ``queue_bytes`` bound what waits there of one
-        stream. Without it, or with 0, a record comes for ever.
-
         ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
         as where none is given: records that are confirmed damaged are told and passed over; or
         ``stall``: the stream stalls before them.
+
+        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
+        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
+        many seconds it waits after each failure, the last of them for all that follow.
+        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
                 does at damage is another.
             StartConflict: it exists with another start.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a
-                number is out of its bounds.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
+                is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         return self._portal.run(

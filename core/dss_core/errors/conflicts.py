@@ -87,6 +87,20 @@ class GroupOfAnotherKind(DssError):
 
 
 @registered
+class QueuesAreDeclared(DssError):
+    """An edit would give a group its retry queue and dead letters, or take them.
+
+    Fields: group, declared.
+    """
+
+    code = "DSS2130"
+    sentence = "The group {group} was declared {declared} max_deliver, and an edit keeps it so."
+    hint = "Declare a group of another name, as you want it: dssctl groups create --max-deliver N"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class VersionMoved(DssError):
     """An optimistic precondition failed. Fields: kind, key."""
 

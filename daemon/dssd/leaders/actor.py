@@ -8,7 +8,7 @@ and writes nothing more. It must not know its peers: messages go through mailbox
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NoReturn, assert_never, cast
+from typing import NoReturn, assert_never
 
 from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
@@ -88,7 +88,7 @@ class LeaderActor:
         self.group = group
         self._filter = TopicFilter.parse(group.filter)
         self._store = store
-        self._catalogue = cast(Any, catalogue)
+        self._catalogue = catalogue
         self._log = log
         self._clock = clock
         self._boot_id = boot_id
@@ -100,7 +100,7 @@ class LeaderActor:
         self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
         self._lanes: LaneTopics | None = None
         if has_queues(group):
-            self._lanes = LaneTopics(group.group_id, self._catalogue, self._tell_topic)
+            self._lanes = LaneTopics(group.group_id, catalogue, self._tell_topic)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""

@@ -3,12 +3,31 @@
 Invariant: values and their rules only; nothing here is committed or remembered.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dss_core.errors import GroupOfAnotherKind, IllegalArgument, StartConflict
+from dss_core.errors import (
+    GroupOfAnotherKind,
+    IllegalArgument,
+    QueuesAreDeclared,
+    StartConflict,
+)
 from dss_core.filters import SubscriptionFilter, TopicFilter
-from dssd.limits import ACK_WAIT_MS_MAX
+from dss_core.times import text_of_span
+from dssd.leaders.lanes import has_queues
+from dssd.limits import (
+    ACK_WAIT_MS_MAX,
+    BACKOFF_MS,
+    BACKOFF_STEPS_MAX,
+    MAX_DELIVER_MAX,
+    NAK_DELAY_MS_MAX,
+    QUEUE_BYTES,
+    QUEUE_BYTES_MAX,
+    QUEUE_RECORDS,
+    QUEUE_RECORDS_MAX,
+)
+from dssd.machines.queues import RetryPolicy, backoff_text, parsed_backoff, policy_from
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
@@ -33,6 +52,105 @@ def nothing_beside(group: GroupRow) -> Sequence[Write]:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedRetries:
+    """What somebody says of records that fail; what is None, or empty, is left open.
+
+    Operators say so, for shared groups and queues. A private group has no retry queue and no dead
+    letters: they would go with its session, and nobody else could look at them.
+    """
+
+    max_deliver: int | None = None
+    backoff_ms: tuple[int, ...] = ()
+    queue_records: int | None = None
+    queue_bytes: int | None = None
+
+    def columns(self) -> Mapping[str, Any]:
+        """What is said, as a group's row has it."""
+        said = {
+            "max_deliver": self.max_deliver,
+            "backoff_ms": backoff_text(self.backoff_ms) or None,
+            "queue_records": self.queue_records,
+            "queue_bytes": self.queue_bytes,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def of_new_group(self) -> "AskedRetries":
+        """What a new group has; without `max_deliver` it has no queues.
+
+        Raises:
+            IllegalArgument: a value is out of its bounds.
+        """
+        if self.max_deliver is None:
+            for name in self.columns():
+                rule = "it counts for groups with max_deliver only, so give both"
+                raise IllegalArgument(argument=f"{name} without max_deliver", rule=rule)
+            return self
+        made = AskedRetries(
+            self.max_deliver,
+            self.backoff_ms or BACKOFF_MS,
+            QUEUE_RECORDS if self.queue_records is None else self.queue_records,
+            QUEUE_BYTES if self.queue_bytes is None else self.queue_bytes,
+        )
+        made.check()
+        return made
+
+    def differs(self, group: GroupRow) -> bool:
+        """Whether the group is not what is said."""
+        return any(getattr(group, name) != value for name, value in self.columns().items())
+
+    def check(self) -> None:
+        """Refuse what no group can have; all is said.
+
+        Raises:
+            IllegalArgument: a value is out of its bounds.
+        """
+        endless = "leave it out for a group whose records come again for ever"
+        _check_bound("max_deliver", self.max_deliver, MAX_DELIVER_MAX, f"; {endless}")
+        _check_bound("queue_records", self.queue_records, QUEUE_RECORDS_MAX)
+        _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
+        if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
+            raise IllegalArgument(
+                argument=f"backoff of {len(self.backoff_ms):,} steps",
+                rule=f"at most {BACKOFF_STEPS_MAX}; the last one repeats",
+            )
+        for step_ms in self.backoff_ms:
+            if not 0 <= step_ms <= NAK_DELAY_MS_MAX:
+                raise IllegalArgument(
+                    argument=f"backoff of {text_of_span(step_ms)}",
+                    rule=f"each step is at most {text_of_span(NAK_DELAY_MS_MAX)}",
+                )
+
+
+NOTHING_SAID = AskedRetries()
+
+
+def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> None:
+    if value is None or not 1 <= value <= maximum:
+        raise IllegalArgument(argument=f"{name} {value}", rule=f"1 to {maximum:,}{more}")
+
+
+def check_retries(group: GroupRow, edited: GroupRow) -> None:
+    """Refuse an edit that a group cannot have.
+
+    Raises:
+        QueuesAreDeclared: it would give the group queues, or take them.
+        IllegalArgument: a value is out of its bounds.
+    """
+    retries = _retries_of(edited)
+    if retries == _retries_of(group):
+        return
+    if not (has_queues(group) and has_queues(edited)):
+        declared = "with" if has_queues(group) else "without"
+        raise QueuesAreDeclared(group=group.name, declared=declared)
+    retries.check()
+
+
+def _retries_of(group: GroupRow) -> AskedRetries:
+    backoff_ms = parsed_backoff(group.backoff_ms)
+    return AskedRetries(group.max_deliver, backoff_ms, group.queue_records, group.queue_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """The group that a declaration asks for."""
 
@@ -44,6 +162,7 @@ class Asked:
     session_id: bytes | None = None
     protocol: str | None = None
     on_damage: str | None = None
+    retries: AskedRetries = NOTHING_SAID
     fence: Precondition | None = None
     beside: Beside = nothing_beside
 
@@ -51,6 +170,11 @@ class Asked:
     def key(self) -> tuple[str, str]:
         """Name and filter: what makes it this group."""
         return self.name, self.filter.text
+
+
+def policy_of(group: GroupRow) -> RetryPolicy | None:
+    """How the group treats records that fail; None: it has no queues."""
+    return policy_from(group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes)
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:

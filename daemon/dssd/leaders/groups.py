@@ -30,8 +30,10 @@ from dssd.clock import Clock
 from dssd.leaders.bans import collect_ended_bans
 from dssd.leaders.declarations import (
     EXCLUSIVE,
+    NOTHING_SAID,
     PASS,
     Asked,
+    AskedRetries,
     Beside,
     asked_by_session,
     check_kind,
@@ -206,15 +208,16 @@ class Groups:
         if_not_exists: bool = False,
         protocol: str | None = None,
         on_damage: str | None = None,
+        retries: AskedRetries = NOTHING_SAID,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
         Raises:
             GroupOfAnotherKind: it is there, and one of them is a queue.
-            GroupExists: it is there, and that was not accepted, or its protocol or what it does at
-                damage is another.
+            GroupExists: it is there, and that was not accepted, or its protocol, or what it does at
+                damage or with records that fail, is another.
             StartConflict: it is there with another start.
-            IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
+            IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
@@ -227,6 +230,7 @@ class Groups:
             ack_wait_ms,
             protocol=protocol,
             on_damage=on_damage,
+            retries=retries,
         )
         known = self._existing(asked)
         if known is None:
@@ -236,7 +240,7 @@ class Groups:
             known = joined.group
         check_kind(known, kind)
         differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
-        if not if_not_exists or differs:
+        if not if_not_exists or differs or retries.differs(known):
             raise GroupExists(group=parsed.group)
         check_start(known, start)
         return known
@@ -334,6 +338,7 @@ class Groups:
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
         on_damage = asked.on_damage or PASS
         check_settings(ack_wait_ms, on_damage)
+        retries = asked.retries.of_new_group().columns()
         group_id = await self._store.next_id()
         row = GroupRow(
             group_id=group_id,
@@ -347,6 +352,7 @@ class Groups:
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
             on_damage=on_damage,
+            **retries,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")

@@ -21,8 +21,6 @@ from dssd.machines.queues import (
     Queues,
     QueueState,
     Redrive,
-    RetryPolicy,
-    parsed_backoff,
 )
 from dssd.store.rows import GroupRow, ProgressRow
 
@@ -37,18 +35,6 @@ class NamesQueues(Protocol):
 def has_queues(group: GroupRow) -> bool:
     """Whether the group has a retry queue and dead letters for each stream."""
     return group.max_deliver > 0
-
-
-def retry_policy(group: GroupRow) -> RetryPolicy | None:
-    """How the group treats records that fail; None: it has no queues."""
-    if not has_queues(group):
-        return None
-    return RetryPolicy(
-        group.max_deliver,
-        parsed_backoff(group.backoff_ms),
-        group.queue_records,
-        group.queue_bytes,
-    )
 
 
 def queues_of(

@@ -219,7 +219,7 @@ class Registry:
         found = (
             None if live is None else next((v for v in live.streams if v.stream == stream), None)
         )
-        return found or await stream_from_rows(self._store, group, stream)
+        return found or await stream_from_rows(self._store, group, stream, self._catalogue)
 
     async def progress(
         self, group: GroupRow, storage_topic_ids: Collection[int]

@@ -100,6 +100,15 @@ class RetryPolicy:
         return self.backoff_ms[min(max(failures, 1), len(self.backoff_ms)) - 1]
 
 
+def policy_from(
+    max_deliver: int, backoff: str, queue_records: int, queue_bytes: int
+) -> RetryPolicy | None:
+    """How a group treats records that fail, by the values of its row; None: it has no queues."""
+    if not max_deliver:
+        return None
+    return RetryPolicy(max_deliver, parsed_backoff(backoff), queue_records, queue_bytes)
+
+
 def parsed_backoff(text: str) -> tuple[int, ...]:
     """The back-off of a group's row; the default where it has none."""
     return tuple(int(each) for each in text.split(",")) if text else BACKOFF_MS

@@ -20,9 +20,12 @@ from dssd.clock import Clock
 from dssd.leaders.filtered_lag import CountBudget, matching_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
+    NOTHING_QUEUED,
     GroupSurvey,
+    Queued,
     is_stalled,
     lag_of,
+    queued_in,
     selects_whole,
     stall_of,
     state_of,
@@ -33,6 +36,7 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, Counts, Fate
 from dssd.machines.leader.events import LeaderGlance, StreamGlance
+from dssd.machines.queues import Queues
 from dssd.questions.limits import OLDEST_LOOKUPS_MAX, STUCK_FAILURES
 from dssd.questions.rates import Rates
 from dssd.questions.samples import Sampler
@@ -97,7 +101,8 @@ class Overview:
             acks,
             leader_since_ms,
             any(fails(stream.view.fate) for stream in survey.streams),
-            seen_us=survey.taken_at_ms * 1_000,
+            *survey.queued,
+            survey.taken_at_ms * 1_000,
         )
 
     @property
@@ -127,6 +132,8 @@ class _SeenStream:
     exact: bool
     whole: bool
     """The filter selects all of its topic."""
+    queues: Queues = ()
+    queued: Queued = NOTHING_QUEUED
     first: int | None = None
     """The oldest record that the filter takes, where that was counted."""
     floor: int = -1
@@ -154,6 +161,7 @@ class _Totals(NamedTuple):
     """Which stream is, and why."""
     oldest_us: int | None = None
     failing: bool = False
+    queued: Queued = NOTHING_QUEUED
 
 
 NOTHING = _Totals()
@@ -309,7 +317,7 @@ class Overviews:
         if open_ or glance is not seen.glance or not seen.streams.keys().isdisjoint(look.grown):
             seen.totals = await self._totals(seen, glance, look)
             seen.glance = glance
-        lag, exact, stalled, oldest_us, failing = seen.totals
+        lag, exact, stalled, oldest_us, failing, queued = seen.totals
         state, reason = state_of(
             group, stalled, has_members=glance.borrowers > 0, rebalancing=glance.rebalancing
         )
@@ -328,15 +336,16 @@ class Overviews:
             *self._sampler.rates_of(group.group_id, seen.wanted),
             self._registry.leader_since_ms(group.group_id),
             failing,
-            seen_us=self._clock.wall_us(),
+            *queued,
+            self._clock.wall_us(),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:
         lag, exact, stalled, oldest_us, changed = 0, True, "", None, False
-        failing = False
+        failing, queued = False, NOTHING_QUEUED
         seen.undated = seen.uncounted = False
         for stream in glance.streams:
-            stream_id, progress, fate, stall, _ = stream
+            stream_id, progress, fate, stall, queues = stream
             span = look.spans.get(stream_id)
             if span is None:  # its topic came or went meanwhile: the next look has it
                 seen.undated = True
@@ -347,6 +356,8 @@ class Overviews:
                 known = await self._look_again(seen, stream, span, look)
             elif self._is_other(known, stream_id, span, look):
                 known = await self._look_again(seen, stream, span, look)
+            if queues:
+                queued = queued.plus(self._queued(known, queues))
             if not stalled and is_stalled(progress, stall):
                 stalled = self._stalled(stream)
             failing = failing or fails(known.fate)
@@ -361,7 +372,15 @@ class Overviews:
         if changed:
             each = (known.fate.counts for known in seen.streams.values())
             seen.counts = Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
-        return _Totals(lag, exact, stalled, oldest_us, failing)
+        return _Totals(lag, exact, stalled, oldest_us, failing, queued)
+
+    def _queued(self, known: _SeenStream, queues: Queues) -> Queued:
+        """What waits in the queues; entries come before the report that makes them others."""
+        if known.queues is not queues:
+            with suppress(StreamNotFound):  # its topic was removed meanwhile
+                known.queued = queued_in(queues, self._log)
+            known.queues = queues
+        return known.queued
 
     async def _stored(self, group: GroupRow, seen: _SeenGroup) -> LeaderGlance:
         changes = self._registry.leader_changes(group.group_id)

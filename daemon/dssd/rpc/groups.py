@@ -8,9 +8,10 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_api.values import encoded, shared, word_of
+from dss_api.values import decoded, encoded, shared, word_of
 from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
+from dssd.leaders.declarations import AskedRetries, policy_of
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
@@ -58,6 +59,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             if_not_exists=request.if_not_exists,
             protocol=word_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", request.protocol),
             on_damage=word_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", request.on_damage),
+            retries=decoded(request, AskedRetries),
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
@@ -199,12 +201,14 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
 
 def group_message(overview: Overview) -> groups_pb2.Group:
     """A group on the wire."""
+    policy = policy_of(overview.group)
     fields = {
         **shared(overview.group, groups_pb2.Group),
         **shared(overview, groups_pb2.Group),
         "start": shown_start(overview.group.start),
         "state_reason": overview.reason,
         "fates": encoded(overview.counts, groups_pb2.Fates),
+        "backoff_ms": policy.backoff_ms if policy else (),
         "drain_ms": overview.drain_ms,
         "health": verdict_of(overview).level,
     }

@@ -26,9 +26,8 @@ from dss_core.ids import StreamId
 from dss_core.lane import LEVELS_MAX, MAIN, grant_and_level
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.leaders.declarations import STALL
+from dssd.leaders.declarations import STALL, policy_of
 from dssd.leaders.lag import stall_sentence
-from dssd.leaders.lanes import retry_policy
 from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
@@ -198,7 +197,7 @@ class Scheduler:
 
     def edit(self, group: GroupRow) -> None:
         """A group was edited: what its subscriptions hold is delivered by its new settings."""
-        stalls, policy = group.on_damage == STALL, retry_policy(group)
+        stalls, policy = group.on_damage == STALL, policy_of(group)
         for subscription in self.handler.edited(group):
             self.feed(Edited(subscription, group.ack_wait_ms, stalls, policy))
 
@@ -432,7 +431,7 @@ class Scheduler:
                 agent.group.ack_wait_ms,
                 self._clock.wall_ms() - self._clock.now_ms(),
                 agent.group.on_damage == STALL,
-                retry_policy(agent.group) if queues else None,
+                policy_of(agent.group) if queues else None,
             )
         )
         if self._draining:

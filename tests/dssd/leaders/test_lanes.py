@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, normalised
-from dssd.leaders.lanes import queue_row, queues_of, retry_policy
+from dssd.leaders.declarations import policy_of
+from dssd.leaders.lanes import queue_row, queues_of
 from dssd.leaders.progress_columns import reached_by
 from dssd.leaders.takeover import rows_of
 from dssd.machines.attempts import Due
@@ -59,11 +60,11 @@ def test_a_stream_whose_queues_are_not_made_cannot_be_lent() -> None:
 
 def test_a_plain_group_asks_for_no_queues() -> None:
     assert queues_of(Named(), PLAIN, MAIN, {}) == ()
-    assert retry_policy(PLAIN) is None
+    assert policy_of(PLAIN) is None
 
 
 def test_the_policy_of_a_group_is_that_of_its_row() -> None:
-    assert retry_policy(LANED) == RetryPolicy(3, (10, 20), 5, 6)
+    assert policy_of(LANED) == RetryPolicy(3, (10, 20), 5, 6)
 
 
 def test_each_queue_is_stored_under_its_own_storage_topic() -> None:

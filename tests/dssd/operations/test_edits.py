@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
     OperationInProgress,
+    QueuesAreDeclared,
     RevisionMoved,
     TopicNotFound,
     VersionMoved,
 )
+from dss_core.filters import SubscriptionFilter
+from dssd.leaders.declarations import AskedRetries
 from dssd.machines.start_point import Earliest
 from dssd.store.rows import GroupRow, TopicRow
 from dssd.topics.catalogue import NewTopic
@@ -117,6 +121,39 @@ async def test_an_edit_that_no_group_or_topic_can_have_is_refused(
     with pytest.raises(IllegalArgument):
         await works.operations.apply(change, caller=ANA)
     assert list(works.operations.newest()) == []
+
+
+async def laned(works: Works) -> GroupRow:
+    parsed = SubscriptionFilter.parse("$share/billing/orders/#")
+    return await works.plant.groups.declare(parsed, retries=AskedRetries(5, (1_000, 5_000)))
+
+
+async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works: Works) -> None:
+    before = await laned(works)
+    change = EditGroup("billing", max_deliver=3, backoff_ms=(7,), queue_records=9)
+    plan = await works.operations.plan(change)
+    assert plan.summary == (
+        "edit billing@orders/#: max_deliver from 5 to 3, backoff_ms from 1000,5000 to 7, "
+        "queue_records from 1000000 to 9"
+    )
+    assert [sentence.split()[0] for sentence in plan.effects] == ["What", "What", "Queues"]
+    edit = await works.apply(change)
+    edited = await group_row(works)
+    assert (edited.max_deliver, edited.backoff_ms, edited.queue_records) == (3, "7", 9)
+    assert edited.queue_bytes == before.queue_bytes
+    await works.apply(Undo(edit.number))
+    assert replace(await group_row(works), revision=before.revision) == before
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_an_edit_does_not_make_a_plain_group_one_with_queues_nor_back(
+    works: Works, plain: bool
+) -> None:
+    await (works.plant.group("$share/billing/orders/#") if plain else laned(works))
+    with pytest.raises(QueuesAreDeclared):
+        await works.operations.apply(EditGroup("billing", max_deliver=3 * plain), caller=ANA)
+    same = await works.apply(EditGroup("billing", max_deliver=0 if plain else 5))
+    assert same.summary.endswith("nothing would change")
 
 
 async def test_an_edit_to_what_is_there_changes_nothing(works: Works) -> None:

@@ -1,15 +1,15 @@
-"""Edits of groups: the ack wait, and what becomes of damaged records.
+"""Edits of groups: the ack wait, and what becomes of records that are damaged, or fail.
 
 The commit of the operation holds the group's row; sessions hear of it at once and deliver what
 their members hold by the new settings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dss_core.changes import Change, EditGroup, Undo
 from dss_core.times import text_of_span
-from dssd.leaders.declarations import STALL, check_settings
+from dssd.leaders.declarations import STALL, AskedRetries, check_retries, check_settings
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.operations.kinds.edited_fields import (
@@ -26,6 +26,8 @@ from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
 
+_RETRIES = ("max_deliver", "backoff_ms", "queue_records", "queue_bytes")
+
 
 class GroupEdits(Unstoppable):
     """Edits of groups."""
@@ -39,7 +41,7 @@ class GroupEdits(Unstoppable):
         """What the edit would do.
 
         Raises:
-            GroupNotFound, GroupAmbiguous, IllegalArgument: it cannot be done.
+            GroupNotFound, GroupAmbiguous, IllegalArgument, QueuesAreDeclared: it cannot be done.
         """
         group = self._groups.find(change.group)
         return await self._planned(change, group, _of_group(change))
@@ -71,6 +73,7 @@ class GroupEdits(Unstoppable):
         changed = changed_fields(group, wanted)
         edited = replace(group, **changed)
         check_settings(edited.ack_wait_ms, edited.on_damage)
+        check_retries(group, edited)
         survey = await self._registry.survey(group)
         members = sorted({stream.view.client_id for stream in survey.streams} - {""})
         return Plan(
@@ -96,7 +99,11 @@ class GroupEdits(Unstoppable):
 
 
 def _of_group(change: EditGroup) -> Fields:
-    return asked({"ack_wait_ms": change.ack_wait_ms, "on_damage": change.on_damage})
+    retries = AskedRetries(
+        change.max_deliver, change.backoff_ms, change.queue_records, change.queue_bytes
+    )
+    fields = {"ack_wait_ms": change.ack_wait_ms, "on_damage": change.on_damage}
+    return asked({**fields, **dict.fromkeys(_RETRIES), **retries.columns()})
 
 
 def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str]) -> Sequence[str]:
@@ -114,4 +121,13 @@ def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str
             if stalls
             else "Streams that stall at damage go on behind it, told before by records.passed."
         )
-    return told
+    return [*told, *_effects_on_retries(group, edited)]
+
+
+def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
+    if edited.max_deliver < group.max_deliver:
+        yield f"What failed {edited.max_deliver:,} times or more is dead once it fails again."
+    if edited.backoff_ms != group.backoff_ms:
+        yield "What waits comes when it was due; the back-off counts for what fails from now on."
+    if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:
+        yield "Queues that hold more than that take nothing until they hold less."
