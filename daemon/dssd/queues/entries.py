@@ -32,6 +32,7 @@ from dss_core.lane import (
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.rows_layout import Headers
 from dssd.machines.delivery.events import Entry, MovePiece
+from dssd.machines.delivery.lane import DIED, REDRIVEN
 from dssd.queues.lane import Lane
 from dssd.queues.limits import FINGERPRINTS_KEPT_MAX, FRAME_ENTRIES_MAX
 
@@ -97,15 +98,16 @@ class Maker:
 
     def _failed(self, entry: LaneEntry, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
-        returns = piece.level == DEAD
+        # What its consumers died of is moved by a later holder, which never had it.
+        is_anothers = piece.cause in (DIED, REDRIVEN)
         new = entry._replace(
             attempt=piece.attempt,
-            redrives=entry.redrives + returns,
+            redrives=entry.redrives + (piece.level == DEAD),
             operation=piece.operation or entry.operation,
             due_ms=piece.due_ms,
             first_failure_ms=entry.first_failure_ms or self.now_ms,
             cause=piece.cause,
-            client_id=entry.client_id if returns else self.lane.client_id,
+            client_id=entry.client_id if is_anothers else self.lane.client_id,
             grant_epoch=self.lane.grant_epoch,
             cursor_generation=self.lane.cursor_generation,
         )
