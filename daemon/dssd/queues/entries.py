@@ -19,18 +19,32 @@ from dss_core.build import build_frame, split_columns
 from dss_core.columns import Columns
 from dss_core.decode import Row
 from dss_core.errors import FrameCorrupt
-from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, MAIN, LaneEntry, cut_text
+from dss_core.lane import (
+    DEAD,
+    ENTRIES,
+    ERROR_HEADER,
+    ERROR_TEXT_BYTES_MAX,
+    LANE_HEADER,
+    MAIN,
+    LaneEntry,
+    cut_text,
+)
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.rows_layout import Headers
 from dssd.machines.delivery.events import Entry, MovePiece
+from dssd.machines.delivery.lane import DIED, REDRIVEN
 from dssd.queues.lane import Lane
-from dssd.queues.limits import FINGERPRINTS_KEPT_MAX
+from dssd.queues.limits import FINGERPRINTS_KEPT_MAX, FRAME_ENTRIES_MAX
 
 _CHANGES = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:0x)?(?=[0-9a-f]*[0-9])[0-9a-f]+\b|[0-9]+",
     re.IGNORECASE,
 )
 """What differs between two errors of one cause: ids and numbers."""
+
+
+_SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
+"""Characters that are never too many bytes."""
 
 
 class NewEntry(NamedTuple):
@@ -84,15 +98,16 @@ class Maker:
 
     def _failed(self, entry: LaneEntry, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
-        returns = piece.level == DEAD
+        # What its consumers died of is moved by a later holder, which never had it.
+        is_anothers = piece.cause in (DIED, REDRIVEN)
         new = entry._replace(
             attempt=piece.attempt,
-            redrives=entry.redrives + returns,
+            redrives=entry.redrives + (piece.level == DEAD),
             operation=piece.operation or entry.operation,
             due_ms=piece.due_ms,
             first_failure_ms=entry.first_failure_ms or self.now_ms,
             cause=piece.cause,
-            client_id=entry.client_id if returns else self.lane.client_id,
+            client_id=entry.client_id if is_anothers else self.lane.client_id,
             grant_epoch=self.lane.grant_epoch,
             cursor_generation=self.lane.cursor_generation,
         )
@@ -104,6 +119,8 @@ class Maker:
 
 def cut(piece: MovePiece) -> MovePiece:
     """The piece, its texts no longer than an entry may have them."""
+    if max(len(piece.error), len(piece.error_type)) <= _SHORT_TEXT:
+        return piece
     return piece._replace(error=cut_text(piece.error), error_type=cut_text(piece.error_type))
 
 
@@ -135,8 +152,13 @@ def frames_of(
     entries: Sequence[NewEntry], partition: int
 ) -> Iterator[tuple[bytes, Sequence[NewEntry]]]:
     """Frames of the usual size, and which entries each has."""
-    if not entries:
-        return
+    for start in range(0, len(entries), FRAME_ENTRIES_MAX):
+        yield from _frames_of(entries[start : start + FRAME_ENTRIES_MAX], partition)
+
+
+def _frames_of(
+    entries: Sequence[NewEntry], partition: int
+) -> Iterator[tuple[bytes, Sequence[NewEntry]]]:
     columns = Columns(
         payloads=[each.payload for each in entries],
         keys=[each.key for each in entries],

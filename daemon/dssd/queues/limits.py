@@ -5,7 +5,11 @@ QUEUE_JOBS_MAX = 16
 what it gathered. They wait for one group commit together."""
 
 QUEUE_READ_BYTES = 1 << 20
-"""What is read of a stream at a time."""
+"""What is read at a time of a queue that is opened."""
+
+MOVE_READ_BYTES = 256 << 10
+"""What is read at a time for a move: what becomes of a thousand small records is looked up without
+giving way, for a few milliseconds."""
 
 MOVE_RECORD_BYTES = 2 << 10
 """How much is read for each record that is wanted, at first: what is larger is read again. Records
@@ -16,6 +20,9 @@ MOVE_GAP_OFFSETS = 256
 
 MOVE_GATHERED_BYTES = 4 << 20
 """Records that are gathered before they are appended; a full one fits several times."""
+
+FRAME_ENTRIES_MAX = 1_024
+"""Entries that are looked at together, to be cut into frames: some milliseconds at most."""
 
 SLICE_BYTES = 64 << 10
 """Frames that are decoded at a time: some hundred small records, a fraction of a millisecond."""

@@ -6,6 +6,7 @@ bounded; it is appended to both queues at once, so that one group commit takes i
 not know why records are moved.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,8 +23,8 @@ from dssd.queues.lane import Lane, Trouble
 from dssd.queues.limits import (
     MOVE_GAP_OFFSETS,
     MOVE_GATHERED_BYTES,
+    MOVE_READ_BYTES,
     MOVE_RECORD_BYTES,
-    QUEUE_READ_BYTES,
 )
 from dssd.queues.slices import decoded_slices
 from dssd.queues.writers import QueueWriters
@@ -71,19 +72,17 @@ class _Moving:
 
     async def take(self, stretch: Stretch) -> None:
         """Gather the records of a stretch."""
-        at: int | None = stretch[0].start
-        while at is not None:
-            left = _clipped(stretch, at, stretch[-1].end)
+        left = deque(stretch)
+        while left:
             chunk = None if self._refused else await self._read(left)
-            if chunk is None or chunk.next <= at:
+            if chunk is None or chunk.next <= left[0].start:
                 self.failed += left
                 return
-            await self._take_chunk(_clipped(stretch, at, chunk.next), chunk)
-            at = next((max(each.start, chunk.next) for each in left if each.end > chunk.next), None)
+            await self._take_chunk(_taken(left, chunk.next), chunk)
 
-    async def _read(self, left: Stretch) -> Chunk | None:
+    async def _read(self, left: deque[MovePiece]) -> Chunk | None:
         level, at = left[0].level, left[0].start
-        bytes_max = min((left[-1].end - at) * MOVE_RECORD_BYTES, QUEUE_READ_BYTES)
+        bytes_max = min((left[-1].end - at) * MOVE_RECORD_BYTES, MOVE_READ_BYTES)
         try:
             chunk = await self._parts.log.read(self._lane.levels[level], at, bytes_max=bytes_max)
         except StreamNotFound:
@@ -113,6 +112,7 @@ class _Moving:
     async def _gather(self, pieces: Stretch, frames: bytes, wanted: Ranges) -> Ranges:
         """Make entries of the wanted records; returns which were there."""
         made: list[NewEntry] = []
+        size = 0
         left = iter(pieces)
         piece = next(left)
         for batch, _ in decoded_slices(frames, wanted):
@@ -122,8 +122,9 @@ class _Moving:
                 while row[0] >= piece.end:
                     piece = next(left)
                 made.append(self._maker.made(row, append_time_us, piece))
+                size += made[-1].size
         self._gathered += made
-        self._gathered_bytes += sum([each.size for each in made])
+        self._gathered_bytes += size
         if self._gathered_bytes >= MOVE_GATHERED_BYTES:
             await self.append()
         offsets = (each.lane.source_offset for each in made)
@@ -179,9 +180,15 @@ def _stretches(pieces: Sequence[MovePiece]) -> Iterator[Stretch]:
         yield stretch
 
 
-def _clipped(pieces: Stretch, start: int, end: int) -> Stretch:
-    """What of the pieces lies between two offsets."""
-    return _within(pieces, ((start, end),))
+def _taken(left: deque[MovePiece], end: int) -> Stretch:
+    """Take off the pieces what lies below an offset."""
+    taken: Stretch = []
+    while left and left[0].start < end:
+        piece = left.popleft()
+        taken.append(piece._replace(end=min(piece.end, end)))
+        if piece.end > end:
+            left.appendleft(piece._replace(start=end))
+    return taken
 
 
 def _within(pieces: Stretch, ranges: Ranges) -> Stretch:

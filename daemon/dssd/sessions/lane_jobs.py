@@ -63,6 +63,9 @@ class LaneJobs:
                 if held is not None and held.lane is not None:
                     doing = self._do(job, held, held.lane)
                     self._under_way[job.grant] = tasks.create_task(doing, name=f"lane {held.name}")
+                    # One in a turn of the loop: thousands may be lent at once, and most lanes have
+                    # nothing in their queues, so that their jobs wait for nothing.
+                    await asyncio.sleep(0)
 
     async def _do(self, job: OpenLane | Move, held: SessionGrant, lane: Lane) -> None:
         trouble = LaneTrouble(self._trouble, held)

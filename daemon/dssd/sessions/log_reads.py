@@ -49,6 +49,11 @@ class SessionGrant:
         """Of the stream, for people."""
         return self.names[MAIN]
 
+    def level_of(self, stream: StreamId) -> int | None:
+        """Which of its levels a stream is; None: it is another one."""
+        levels = (self.stream,) if self.lane is None else self.lane.levels
+        return levels.index(stream) if stream in levels else None
+
 
 class LogReads:
     """The reads of one connection; ``grants`` are the scheduler's, ``not_done`` the window's."""

@@ -215,8 +215,9 @@ class Scheduler:
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands that a group of this session delivers; None where none does."""
         for number, grant in reversed(self._grants.items()):
-            if grant.stream == stream and grant.agent.group.group_id == group_id:
-                standing = self._window.standing(number, offset)
+            level = grant.level_of(stream)
+            if level is not None and grant.agent.group.group_id == group_id:
+                standing = self._window.standing(number + level, offset)
                 if standing is not None:
                     return HeldRecord(standing, self._window.credit.records, self._taken())
         return None

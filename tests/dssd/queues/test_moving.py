@@ -14,6 +14,7 @@ from dss_core.lane import (
 )
 from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, RECORD_BYTES_MAX
 from dssd.machines.delivery.events import Entry
+from dssd.machines.delivery.lane import DIED, REFUSED
 from dssd.queues import moving
 from dssd.queues.entries import error_of, fingerprint, lane_of
 from support.held_lane import Holder, entries_of, piece
@@ -104,6 +105,16 @@ async def test_a_dead_letter_that_returns_says_by_which_operation_and_how_often(
     await holder.move(piece(0, 1, level=RETRY, attempt=1))
     later = lane_of((await holder.rows(RETRY))[1][4])
     assert (later.redrives, later.operation) == (1, 12)
+
+
+async def test_a_record_that_its_consumers_died_of_names_none_that_never_had_it(
+    holder: Holder,
+) -> None:
+    await holder.publish(b"a", b"b")
+    await holder.opened()
+    await holder.move(piece(0, 1, to=DEAD, attempt=3, cause=DIED), piece(1, 2, cause=REFUSED))
+    assert lane_of((await holder.rows(DEAD))[0][4]).client_id == ""
+    assert lane_of((await holder.rows(RETRY))[0][4]).client_id == "client"
 
 
 async def test_a_copy_differs_only_in_its_place(holder: Holder) -> None:

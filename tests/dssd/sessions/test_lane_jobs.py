@@ -129,6 +129,21 @@ async def test_the_other_lanes_go_on_while_one_is_read_again(jobs: Jobs) -> None
     jobs.jobs.drop(GRANT)
 
 
+async def test_many_lanes_that_are_lent_at_once_are_opened_in_turns(jobs: Jobs) -> None:
+    turns, opened_at = 0, list[int]()
+    jobs.jobs.ask(jobs.opening)
+    for grant in range(2 * GRANT, 50 * GRANT, GRANT):
+        jobs.grants[grant] = jobs.held
+        jobs.jobs.ask(jobs.opening._replace(grant=grant))
+    while len(opened_at) < 49:
+        await asyncio.sleep(0)
+        turns += 1
+        while not jobs.answers.empty():
+            if isinstance(jobs.answers.get_nowait(), LaneOpened):
+                opened_at.append(turns)
+    assert len(set(opened_at)) == 49
+
+
 async def test_a_group_that_stalls_at_damage_passes_over_nothing(jobs: Jobs) -> None:
     for policy in (PASS, STALL):
         jobs.held.agent.group = replace(jobs.held.agent.group, on_damage=policy)

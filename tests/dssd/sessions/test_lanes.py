@@ -10,6 +10,7 @@ from dss_core.rows_layout import Headers
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.delivery.events import Deliver, Nak, Settle
+from dssd.machines.delivery.standing import Place
 from dssd.machines.start_point import Earliest
 from dssd.queues.entries import error_of, lane_of
 from dssd.sessions.client_items import Settled, Subscribe
@@ -79,6 +80,10 @@ async def test_a_record_that_fails_comes_again_from_the_retry_queue_and_then_is_
         await refuse(client, grant, 0, 1, "first")
         again = await client.next(Deliver)
         assert grant_and_level(again.grant) == (grant, RETRY)
+        assert again.redelivered
+        held = client.session.held(hall.plant.groups.find("g").group_id, queues_of(hall)[0], 0)
+        assert held is not None
+        assert held.standing.place is Place.SENT
         [headers] = decode(again.frames, again.mask).headers
         assert (error_of(headers), lane_of(headers).client_id) == ("first", "c")
         await refuse(client, again.grant, again.base, again.base + 1, "second")
