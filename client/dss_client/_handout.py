@@ -234,12 +234,20 @@ class Handout:
         self.stopped = True
         return self._without_handed()
 
-    def release(self) -> None:
-        """Every record is handed out: drop the frames, keep only what the records share."""
+    def release(self, *, for_good: bool = True) -> None:
+        """Every record is handed out, or taken: keep only what the records share.
+
+        The frames are kept too where some of them may be put back, by `again`.
+        """
         self._decoded = None
         self._rows = None
         self._ahead = None
-        self._frames = b""
+        if for_good:
+            self._frames = b""
+
+    def again(self, offsets: list[int]) -> "Handout":
+        """Records that were taken and not handed out, as a piece of their own."""
+        return self._masked(complement(offset_ranges(offsets), 0, _EVERY_OFFSET))
 
     def _without_handed(self) -> "Handout":
         mask = [*self._mask]
@@ -247,10 +255,13 @@ class Handout:
             mask.append((self.decoded.base_offset, self.last_offset + 1))
         if self.left_out:
             mask += offset_ranges([*self.left_out])
+        return self._masked(tuple(mask))
+
+    def _masked(self, mask: Ranges) -> "Handout":
         rest = type(self)(
             self.grant,
             self._frames,
-            tuple(mask),
+            mask,
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )

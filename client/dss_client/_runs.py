@@ -2,8 +2,9 @@
 
 A run may be cancelled, or end by an error, while the subscription goes on. What it took and did not
 hand out is kept for the next run. Whoever takes records in another way instead gets them from the
-daemon again. What its handlers had when they were cancelled comes again as soon as records are
-taken again, in whichever way; nobody refuses it before, for the subscription may be left instead.
+daemon again; in a group with queues from here, for there a refusal is a failure. What its handlers
+had when they were cancelled comes again as soon as records are taken again, in whichever way;
+nobody refuses it before, for the subscription may be left instead.
 Invariant: a record that is kept for the next run was not handed out by a run.
 """
 
@@ -12,10 +13,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dss_client._failure import Failure
-from dss_client.record import grant_behind
+from dss_client.record import grant_behind, piece_behind
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
+    from dss_client._handout import Handout
     from dss_client._keyed_runner import Chains, KeyedRunner
     from dss_client.record import DeliveredRecord
 
@@ -72,15 +74,24 @@ class Runs:
         """The next of what an ended run left."""
         return self._left.popleft() if self._left else None
 
-    def refuse_left(self) -> None:
-        """Have what was left come again: it is taken in another way from now on."""
+    def refuse_left(self) -> "list[Handout]":
+        """Have what was left come again: it is taken in another way from now on.
+
+        Where a refusal would count as a failed attempt, what was left is returned instead.
+        """
         self._refuse_unfinished()
+        pieces: dict[Handout, list[int]] = {}
         while self._left and not self._paused:
             record = self._left.popleft()
             grant = grant_behind(record)
-            if not grant.stopped:
+            if grant.stopped:
+                continue
+            if grant.queues:
+                pieces.setdefault(piece_behind(record), []).append(record._at)
+            else:
                 grant.hand_out(record._at)
                 grant.nak(((record._at, record._at + 1),), 0)
+        return [piece.again(offsets) for piece, offsets in pieces.items()]
 
     def _refuse_unfinished(self) -> None:
         """Have what cancelled handlers had come again, unless it was acknowledged after all."""

@@ -282,7 +282,8 @@ class Subscription:
             finally:
                 if not (self._draining or grant.stopped):
                     self._runs.leave(rows)
-            handout.release()
+            # In a group with queues what was left is handed out from here again.
+            handout.release(for_good=not grant.queues)
 
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
@@ -341,8 +342,13 @@ class Subscription:
         """The same, if nothing is to be awaited, raised or ended first."""
         if self._draining or self._callback_error is not None:
             return None
-        self._runs.refuse_left()
+        self._take_back_left()
         return None if self._is_flush_due() else self._at_hand()
+
+    def _take_back_left(self) -> None:
+        """What ended runs left comes first."""
+        if left := self._runs.refuse_left():
+            self._inbox.extendleft(reversed(left))
 
     def _is_flush_due(self) -> bool:
         return bool(self._inbox) and self._unflushed_records >= FLUSH_RECORDS
@@ -355,7 +361,7 @@ class Subscription:
 
     async def _wait_for(self, n: int) -> None:
         """Wait until so many records are here, or no more will come."""
-        self._runs.refuse_left()
+        self._take_back_left()
         while True:
             self._raise_callback_error()
             waiting = self._count(n)

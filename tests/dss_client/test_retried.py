@@ -269,6 +269,38 @@ async def test_only_in_a_lane_later_records_of_a_key_do_not_wait_for_a_failed_on
     assert handled == [0, 1] if lane else [0]
 
 
+@pytest.mark.parametrize("way", ["one by one", "fetch", "batches"])
+async def test_what_a_cancelled_run_had_not_handed_out_is_no_failed_attempt(
+    daemon: MemoryDaemon, way: str
+) -> None:
+    handled: list[int] = []
+    work = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+        await work.wait()
+
+    fill(daemon, b"k", b"l", b"m", b"n")
+    async with lent_lane(daemon) as subscription:
+        daemon.deliver(1)
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=1))
+        await until(lambda: handled == [0])
+        running.cancel()
+        await asyncio.wait([running])
+        seen = await taken(subscription, way, 3)
+        await until(lambda: daemon.acknowledged() == 3)
+    assert [(each.offset, each.attempt, each.redelivered) for each in seen] == [
+        (1, 1, False),
+        (2, 1, False),
+        (3, 1, False),
+    ]
+    # Only the one that a handler had failed, and says why.
+    naks = [nak for settle in daemon.settles for nak in settle.naks]
+    assert [(each.start, each.end, each.error) for each in naks] == [
+        (0, 1, "its handler was cancelled")
+    ]
+
+
 async def test_records_of_a_key_of_both_levels_are_never_handled_at_once(
     daemon: MemoryDaemon,
 ) -> None:

@@ -48,6 +48,7 @@ class HeldLog:
         """Of each append."""
         self._held: list[partial[None]] | None = None
         self._begun = asyncio.Event()
+        self._read = asyncio.Event()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
@@ -73,9 +74,15 @@ class HeldLog:
         for begin in held:
             begin()
 
+    async def next_read(self) -> None:
+        """Somebody has begun to read."""
+        self._read.clear()
+        await self._read.wait()
+
     async def read(self, *given: object, **named: object) -> object:
         """Fail, or read."""
         self.reads += 1
+        self._read.set()
         if self.unreadable:
             self.unreadable -= 1
             raise LogUnreadable(path="a file", reason="it is torn")

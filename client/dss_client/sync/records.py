@@ -45,7 +45,7 @@ class DeliveredRecord(HandedOutRecord):
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused, and is still to come again."""
+        """Whether it was refused, and is still to come again, or is where records that fail go."""
         return self._settled(_refused)
 
     def ack(self, *, sync: bool = False) -> None:

@@ -2,8 +2,14 @@
 
 Of each stream, of the offsets since the group began in it::
 
-    appended = acked + filtered + lost + damaged + moved      counted with each commit of progress
-             + out + waiting + gone                           not done yet
+    appended = acked + filtered + lost + damaged + moved + retried      counted with each commit
+             + out + waiting + gone                                     not done yet
+
+What is retried went to a queue, which is looked at too. Each entry of a queue is of one attempt::
+
+    appended = acked + lost + damaged + moved                 done
+             + retried                                        moved on: failed again, dead, redriven
+             + waiting                                        not done yet
 
 Counts and progress come from the same reports and are committed together, so what progress covers
 beyond the counts is where the group began. That is known where it began at the first offset, or at
@@ -22,6 +28,7 @@ from typing import NamedTuple
 from dss_core.errors import Overloaded, StreamNotFound, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, complement, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey, selects_whole
@@ -29,6 +36,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Chunk, Log
 from dssd.machines.fate import Counts
 from dssd.machines.leader.events import StreamView
+from dssd.machines.queues import QueueState
 from dssd.questions.limits import (
     SCAN_BYTES_A_SECOND,
     SCAN_CHUNK_BYTES_MAX,
@@ -39,6 +47,8 @@ from dssd.questions.reasons import began_at
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LEVEL_WORDS = {RETRY: "retry queue", DEAD: "dead letters"}
 
 
 class Scanned(NamedTuple):
@@ -53,6 +63,18 @@ class Scanned(NamedTuple):
     def plus(self, other: "Scanned") -> "Scanned":
         """Both."""
         return Scanned(*map(sum, zip(self, other, strict=True)))
+
+
+class QueueSums(NamedTuple):
+    """One queue of a stream."""
+
+    level: int
+    end: int
+    """Entries that it ever got."""
+    counts: Counts
+    waiting: int
+    uncounted: int
+    """As in `StreamSums`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,7 @@ class StreamSums:
     problem: str
     """Why it does not add up, as a sentence; empty where it does."""
     scanned: Scanned | None = None
+    queues: tuple[QueueSums, ...] = ()
 
     @property
     def appended(self) -> int:
@@ -150,11 +173,10 @@ class VerifyQuestions:
         undone = sum(end - start for start, end in open_)
         gone = sum(max(0, min(end, bounds.start) - start) for start, end in open_)
         out = min(self._out(group, view), undone - gone)
-        problem = ""
-        if uncounted > 0:
-            problem = f"{uncounted:,} offsets are done, and in no count."
-        elif uncounted < 0:
-            problem = f"{-uncounted:,} more are counted than are done."
+        queues = tuple(map(self._queue_sums, (RETRY, DEAD), view.queues))
+        problem = _problem(uncounted)
+        for each in queues:
+            problem = problem or _problem(each.uncounted, f" in the {LEVEL_WORDS[each.level]}")
         return StreamSums(
             name,
             began,
@@ -165,7 +187,15 @@ class VerifyQuestions:
             gone,
             uncounted,
             problem,
+            queues=queues,
         )
+
+    def _queue_sums(self, level: int, queue: QueueState) -> QueueSums:
+        end, progress = self._log.bounds(queue.stream).end, queue.progress
+        open_ = complement(progress.ranges, progress.floor, end)
+        waiting = sum(high - low for low, high in open_)
+        counts = queue.fate.counts
+        return QueueSums(level, end, counts, waiting, end - waiting - sum(counts))
 
     def _beginning(
         self, group: GroupRow, name: StreamName, kept_from: int, end: int
@@ -242,12 +272,22 @@ class VerifyQuestions:
             return sums
         counts, problem = sums.counts, ""
         # What is damaged or gone now may have been counted as anything before.
-        if not found.matching <= counts.acked <= found.matching + found.missing:
-            problem = f"{counts.acked:,} are counted as acked, and {found.matching:,} were found."
+        taken = counts.acked + counts.retried
+        if not found.matching <= taken <= found.matching + found.missing:
+            kinds = "acked or retried" if counts.retried else "acked"
+            problem = f"{taken:,} are counted as {kinds}, and {found.matching:,} were found."
         elif not found.filtered <= counts.filtered <= found.filtered + found.missing:
             told = f"{counts.filtered:,} are counted as filtered"
             problem = f"{told}, and {found.filtered:,} were found."
         return replace(sums, problem=problem)
+
+
+def _problem(uncounted: int, where: str = "") -> str:
+    if uncounted > 0:
+        return f"{uncounted:,} offsets{where} are done, and in no count."
+    if uncounted < 0:
+        return f"{-uncounted:,} more{where} are counted than are done."
+    return ""
 
 
 def _found(chunk: Chunk, start: int, end: int, progress: Progress) -> Scanned:

@@ -13,7 +13,7 @@ from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import level_of
-from dssd.questions.verify import StreamSums
+from dssd.questions.verify import QueueSums, StreamSums
 from dssd.questions.why import KeyAsked
 
 
@@ -85,7 +85,13 @@ def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
         uncounted=sums.uncounted,
         problem=sums.problem,
         scanned=None if found is None else encoded(found, groups_pb2.ScanFound),
+        queues=map(_queue_sums, sums.queues),
     )
+
+
+def _queue_sums(sums: QueueSums) -> groups_pb2.QueueSums:
+    fates = encoded(sums.counts, groups_pb2.Fates)
+    return groups_pb2.QueueSums(**shared(sums, groups_pb2.QueueSums), fates=fates)
 
 
 def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:

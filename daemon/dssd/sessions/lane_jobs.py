@@ -65,7 +65,7 @@ class LaneJobs:
                     self._under_way[job.grant] = tasks.create_task(doing, name=f"lane {held.name}")
 
     async def _do(self, job: OpenLane | Move, held: SessionGrant, lane: Lane) -> None:
-        trouble = _LaneTrouble(self._trouble, held)
+        trouble = LaneTrouble(self._trouble, held)
         match job:
             case Move():
                 self._answer(job.grant, await move(job, lane, self._parts, trouble))
@@ -87,7 +87,7 @@ class LaneJobs:
 
 
 @dataclass(frozen=True, slots=True)
-class _LaneTrouble:
+class LaneTrouble:
     """Implements `dssd.queues.lane.Trouble` for one lane."""
 
     trouble: DeliveryTrouble

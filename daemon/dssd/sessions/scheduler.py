@@ -197,8 +197,9 @@ class Scheduler:
 
     def edit(self, group: GroupRow) -> None:
         """A group was edited: what its subscriptions hold is delivered by its new settings."""
+        stalls, policy = group.on_damage == STALL, policy_of(group)
         for subscription in self.handler.edited(group):
-            self.feed(Edited(subscription, group.ack_wait_ms, group.on_damage == STALL))
+            self.feed(Edited(subscription, group.ack_wait_ms, stalls, policy))
 
     def leave(self, subscription: int) -> None:
         """Wait for the client to settle the records that it was handed, then end the borrower.

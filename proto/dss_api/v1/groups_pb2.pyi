@@ -1220,6 +1220,7 @@ class StreamSums(_message.Message):
     UNCOUNTED_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     SCANNED_FIELD_NUMBER: _builtins.int
+    QUEUES_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     began: _builtins.int
     """the first offset that is counted"""
@@ -1237,6 +1238,10 @@ class StreamSums(_message.Message):
     def fates(self) -> Global___Fates: ...
     @_builtins.property
     def scanned(self) -> Global___ScanFound: ...
+    @_builtins.property
+    def queues(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueSums]:
+        """of a group that has queues: the retry queue, the dead letters"""
+
     def __init__(
         self,
         *,
@@ -1250,16 +1255,56 @@ class StreamSums(_message.Message):
         uncounted: _builtins.int = ...,
         problem: _builtins.str = ...,
         scanned: Global___ScanFound | None = ...,
+        queues: _abc.Iterable[Global___QueueSums] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "fates", b"fates", "scanned", b"scanned"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "began", b"began", "end", b"end", "fates", b"fates", "gone", b"gone", "out", b"out", "problem", b"problem", "scanned", b"scanned", "stream", b"stream", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "began", b"began", "end", b"end", "fates", b"fates", "gone", b"gone", "out", b"out", "problem", b"problem", "queues", b"queues", "scanned", b"scanned", "stream", b"stream", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__scanned: _TypeAlias = _typing.Literal["scanned"]  # noqa: Y015
     _WhichOneofArgType__scanned: _TypeAlias = _typing.Literal["_scanned", b"_scanned"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__scanned) -> _WhichOneofReturnType__scanned | None: ...
 
 Global___StreamSums: _TypeAlias = StreamSums  # noqa: Y015
+
+@_typing.final
+class QueueSums(_message.Message):
+    """end = the fates + waiting; an entry that is moved on to another queue, or to the next attempt, is
+    among those that are retried.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    FATES_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_FIELD_NUMBER: _builtins.int
+    level: _builtins.int
+    """1: the retry queue, 2: the dead letters"""
+    end: _builtins.int
+    """entries that it ever got"""
+    waiting: _builtins.int
+    uncounted: _builtins.int
+    """as in StreamSums"""
+    @_builtins.property
+    def fates(self) -> Global___Fates: ...
+    def __init__(
+        self,
+        *,
+        level: _builtins.int = ...,
+        end: _builtins.int = ...,
+        fates: Global___Fates | None = ...,
+        waiting: _builtins.int = ...,
+        uncounted: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fates", b"fates"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "fates", b"fates", "level", b"level", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueSums: _TypeAlias = QueueSums  # noqa: Y015
 
 @_typing.final
 class ScanFound(_message.Message):

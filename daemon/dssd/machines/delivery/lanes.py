@@ -31,6 +31,10 @@ class Lanes:
         lane = self._lanes[given.grant] = Lane(given, main, resting, now_ms)
         return lane
 
+    def of(self, stream: DeliveredStream) -> Lane | None:
+        """The lane that a stream is a part of."""
+        return None if stream.lane is None else self._lanes[stream.lent]
+
     def forget(self, grant: int) -> None:
         """The grant is over."""
         self._lanes.pop(grant, None)
@@ -61,7 +65,7 @@ class Lanes:
 
     def take_failed(self, stream: DeliveredStream, now_ms: int) -> None:
         """Records of a stream may have failed."""
-        lane = stream.lane
+        lane = self.of(stream)
         if lane is not None and stream.records.failed:
             lane.take_failed(now_ms)
             self._busy[stream.lent] = lane

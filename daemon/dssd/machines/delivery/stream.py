@@ -24,7 +24,7 @@ This module must not know what the client says.
 """
 
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
@@ -36,12 +36,23 @@ from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.record_states import RecordStates
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.messages import Stall, StreamReport
+from dssd.machines.queues import Queues
 
 if TYPE_CHECKING:
     from dssd.machines.delivery.entries import WaitingEntries
-    from dssd.machines.delivery.lane import Lane
 
 NEVER_HELD = 1 << 62
+
+
+class LaneOfParts(Protocol):
+    """What a stream knows of its lane."""
+
+    @property
+    def parts(self) -> "tuple[DeliveredStream, ...]":
+        """What is delivered of it, by level."""
+
+    def queues(self) -> Queues:
+        """As the group protocol carries them."""
 
 
 class DeliveredStream:
@@ -55,7 +66,7 @@ class DeliveredStream:
         """Its number, the level added."""
         self.level = 0
         """Of its lane; 0 in a group without queues."""
-        self.lane: Lane | None = None
+        self.lane: LaneOfParts | None = None
         """Of which it is a part; None in a group without queues."""
         self.entries: WaitingEntries | None = None
         """Of a retry queue: what waits for its time."""

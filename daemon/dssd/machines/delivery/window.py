@@ -255,9 +255,10 @@ class DeliveryWindow:
             self._effects.append(RefuseGrant(given.grant))
             return
         asked = stream.records.ending
-        if stream.lane is not None and stream.lane.is_moving and asked:
+        lane = self._lanes.of(stream)
+        if lane is not None and lane.is_moving and asked:
             # What the client refused goes to its queue first, with its error.
-            stream.lane.ends_once_moved = True
+            lane.ends_once_moved = True
             return
         # The client has dropped what it did not hand out: nothing beyond the frontier is known.
         self._finish(stream, None)
@@ -356,8 +357,9 @@ class DeliveryWindow:
             stream = self._streams[grant]
             stream.records.waits.last(given.ack_wait_ms)
             stream.stall_at_damage = given.stall_at_damage
-            if stream.lane is not None and given.policy is not None:
-                stream.lane.policy = given.policy
+            lane = self._lanes.of(stream)
+            if lane is not None and given.policy is not None:
+                lane.policy = given.policy
             if stream.trouble.stall is Stall.DAMAGED:
                 stream.trouble.again_now(now_ms)
             self._due_by(stream.next_ms())
@@ -380,8 +382,8 @@ class DeliveryWindow:
         records = stream.records
         before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
-        if acked and stream.lane is not None:
-            acked = stream.lane.acks_of(stream.level, acked)
+        if acked and (lane := self._lanes.of(stream)) is not None:
+            acked = lane.acks_of(stream.level, acked)
         if acked:
             self._dispatch.credit_back(stream, records.ack(acked))
         frontier = records.frontier
