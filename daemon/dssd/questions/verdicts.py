@@ -106,12 +106,14 @@ def _moving(group: Overview) -> Verdict:
         idle = "" if group.borrowers else " Nobody is a member."
         told = f"It has acknowledged all that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
-    drained_ms = forecast_ms(group, group.seen_us)
+    drained_ms = forecast_ms(group, group.seen_us) if group.lag else None
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
         return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
-    soon = "" if drained_ms is None or not group.lag else f", and none will in {_seconds(drained_ms)}"
+    soon = (
+        "" if drained_ms is None or not group.lag else f", and none will in {_seconds(drained_ms)}"
+    )
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
 
 
