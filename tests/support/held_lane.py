@@ -27,7 +27,7 @@ from dssd.machines.delivery.events import (
     MovePiece,
     OpenLane,
 )
-from dssd.queues.lane import Lane
+from dssd.queues.lane import Failed, Lane
 from dssd.queues.moving import Parts, move
 from dssd.queues.opening import open_lane
 from dssd.queues.writers import QueueWriters
@@ -95,6 +95,7 @@ class Told:
     def __init__(self) -> None:
         self.passes = True
         self.told: list[tuple[str, int]] = []
+        self.failures: list[Failed] = []
         self.damage: list[tuple[int, Ranges]] = []
 
     def unreadable(self, level: int, _error: LogUnreadable) -> None:
@@ -102,6 +103,9 @@ class Told:
 
     def readable(self, level: int) -> None:
         self.told.append(("readable", level))
+
+    def failed(self, failed: Failed) -> None:
+        self.failures.append(failed)
 
     async def damaged(self, level: int, damaged: Ranges) -> bool:
         self.damage.append((level, damaged))

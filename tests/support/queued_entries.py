@@ -7,7 +7,7 @@ from dss_api.lane_entries import entry_bytes
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.ids import StreamId
-from dss_core.lane import DEAD, ERROR_HEADER, LANE_HEADER, RETRY, LaneEntry
+from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, RETRY, LaneEntry
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
 from dssd.log.port import Append, Appended
@@ -41,9 +41,12 @@ class LanesSeen:
         self._group = group
         self._progress: dict[StreamId, Progress] = {}
 
-    def done(self, queue: StreamId, progress: Progress) -> None:
-        """What of a queue is done."""
-        self._progress[queue] = progress
+    def done(self, stream: StreamId, progress: Progress) -> None:
+        """What of a stream or a queue is done."""
+        self._progress[stream] = progress
+
+    def snapshot(self, group_id: int) -> None:
+        """It has no leader."""
 
     async def view(self, group: GroupRow, turn: LoopTurn) -> LeaderView:
         """As its leader has it."""
@@ -65,7 +68,7 @@ class LanesSeen:
     def _stream(self, stream: StreamId) -> StreamView:
         queues = [self.queue(stream, level) for level in (RETRY, DEAD)]
         states = (QueueState(each, self._progress.get(each, Progress(0))) for each in queues)
-        view = StreamView(stream, "free", "", 1, Progress(0), 0)
+        view = StreamView(stream, "free", "", 1, self._progress.get(stream, Progress(0)), 0)
         return replace(view, queues=tuple(states))
 
 
@@ -100,7 +103,11 @@ async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]
     )
     end = plant.log.span(queue)[1]
     frame = build_frame(
-        columns, partition=queue.partition, producer_id=b"holder of a lane", sequence=end
+        columns,
+        partition=queue.partition,
+        producer_id=b"holder of a lane",
+        sequence=end,
+        limits=ENTRIES,
     )
     epoch = plant.catalogue.topic_of(queue).topic_epoch
     [appended] = await plant.log.append([Append(queue, frame, epoch)])

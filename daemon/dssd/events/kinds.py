@@ -63,6 +63,16 @@ STREAM_STALLED = EventKind(
     Severity.WARNING,
     "A group gets nothing new of a stream until an old record of it is acknowledged.",
 )
+RECORD_FAILING = EventKind(
+    "record.failing",
+    Severity.WARNING,
+    "A record of a group failed the third time; it comes again.",
+)
+RECORD_DEAD = EventKind(
+    "record.dead",
+    Severity.WARNING,
+    "A record of a group failed for good: it is among the dead letters.",
+)
 FILE_QUARANTINED = EventKind(
     "file.quarantined",
     Severity.WARNING,
@@ -203,6 +213,8 @@ KINDS = (
     PEER_REFUSED,
     MEMBER_LOST,
     STREAM_STALLED,
+    RECORD_FAILING,
+    RECORD_DEAD,
     FILE_QUARANTINED,
     DISK_FULL,
     DISK_ROOM,

@@ -120,6 +120,9 @@ async def _put_sessions(readings: Readings, watched: Watched) -> None:
     readings.put("dss_delivered_records_total", deliveries.records)
     readings.put("dss_redelivered_records_total", deliveries.redelivered)
     readings.put("dss_delivered_bytes_total", deliveries.bytes)
+    failures = deliveries.failures
+    readings.put("dss_failed_records_total", failures.retried, "retry")
+    readings.put("dss_failed_records_total", failures.dead, "dead")
     readings.put_latencies("dss_delivery_age_seconds", deliveries.ages)
     readings.put("dss_delivery_buffer_bytes", watched.sessions.held_bytes)
     credit = await watched.sessions.credits()
@@ -155,7 +158,7 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     for fate, records in zip(Counts._fields, done, strict=True):
         readings.put("dss_groups_done_records", records, fate)
     await turn.give_way()
-    labelled = nlargest(GROUPS_LABELLED_MAX, overviews, key=lambda each: each.lag)
+    labelled = nlargest(GROUPS_LABELLED_MAX, overviews, key=_not_done)
     for overview in labelled:
         await turn.give_way()
         _put_group(readings, overview.group.name, overview.group.filter, [overview], wall_us)
@@ -163,6 +166,10 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     others = [each for each in overviews if each.group.group_id not in shown]
     if others:
         _put_group(readings, OTHERS, "", others, wall_us)
+
+
+def _not_done(group: Overview) -> int:
+    return group.lag + group.retrying + group.dead
 
 
 def _put_group(
@@ -175,6 +182,8 @@ def _put_group(
     )
     readings.put("dss_group_lag_records", sum(each.lag for each in groups), *labels)
     readings.put("dss_group_lag_seconds", max(0, wall_us - oldest_us) / 1_000_000, *labels)
+    readings.put("dss_group_retrying", sum(each.retrying for each in groups), *labels)
+    readings.put("dss_group_dead", sum(each.dead for each in groups), *labels)
     readings.put("dss_group_arrival_rate", sum(each.arrivals.minute for each in groups), *labels)
     readings.put("dss_group_ack_rate", sum(each.acks.minute for each in groups), *labels)
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)

@@ -92,6 +92,9 @@ TABLE = (
     MetricSpec("dss_delivered_records_total", _C, "Records that went to clients."),
     MetricSpec("dss_redelivered_records_total", _C, "Of these, records that had come before."),
     MetricSpec("dss_delivered_bytes_total", _C, "Bytes of frames that went to clients."),
+    MetricSpec("dss_failed_records_total", _C,
+        "Failures of records in groups with queues, by whether the record comes again (retry) or is"
+        " a dead letter (dead).", ("outcome",)),
     MetricSpec("dss_delivery_age_seconds", _H,
         "How old records were when they first went to a client: the latency of those who keep up,"
         " the lag of those who do not."),
@@ -108,11 +111,14 @@ TABLE = (
         "What all groups are done with, by what became of it; falls when a group is removed.",
         ("fate",)),
     MetricSpec("dss_group_lag_records", _G,
-        "Records that a group has not acknowledged. Groups with less lag than the labelled ones"
+        "Records that a group has not acknowledged. Groups with less to do than the labelled ones"
         " are summed as group (others).", _GROUP),
     MetricSpec("dss_group_lag_seconds", _G,
         "Age of the oldest record that a group has not acknowledged; the oldest of (others).",
         _GROUP),
+    MetricSpec("dss_group_retrying", _G,
+        "Records in the retry queues of a group: they failed and come again.", _GROUP),
+    MetricSpec("dss_group_dead", _G, "Records among the dead letters of a group.", _GROUP),
     MetricSpec("dss_group_arrival_rate", _G,
         "Records a second in the topics of a group, over a minute.", _GROUP),
     MetricSpec("dss_group_ack_rate", _G,

@@ -42,9 +42,11 @@ class Questions:
         self.sampler = Sampler(groups, registry, catalogue, log, clock)
         self.overviews = Overviews(groups, registry, catalogue, log, self.sampler, clock)
         self.why = WhyQuestions(
-            groups, registry, catalogue, log, sessions, clock, operations.kind_of
+            groups, registry, catalogue, log, sessions, clock, operations.kind_of, self.queues
         )
-        self.stuck = StuckQuestions(groups, registry, operations, self.sampler, self.why, clock)
+        self.stuck = StuckQuestions(
+            groups, registry, operations, self.sampler, self.why, self.queues, clock
+        )
         self.verify = VerifyQuestions(groups, registry, catalogue, log, sessions)
 
     async def run(self) -> NoReturn:

@@ -68,7 +68,10 @@ class QueueEntry(NamedTuple):
 class EntryLook:
     """Looks of one question, which share its budget."""
 
-    def __init__(self, log: Log, entry_from: EntryFrom, budget: Budget) -> None:
+    def __init__(
+        self, log: Log, entry_from: EntryFrom, budget: Budget, chunk_bytes: int | None = None
+    ) -> None:
+        self._chunk_bytes = chunk_bytes or LOOK_CHUNK_BYTES_MAX
         self._log = log
         self._entry_from = entry_from
         self.budget = budget
@@ -87,7 +90,7 @@ class EntryLook:
         queue = lane.queue
         at = self.first(queue, start)
         while at is not None and not self.budget.spent:
-            chunk = await self._log.read(queue.stream, at, bytes_max=LOOK_CHUNK_BYTES_MAX)
+            chunk = await self._log.read(queue.stream, at, bytes_max=self._chunk_bytes)
             if chunk.next <= at:
                 return
             self.budget.bytes -= max(len(chunk.frames), 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId, StreamName
+from dss_core.lane import RETRY
 from dss_core.progress import Ranges
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import lag_of
@@ -159,21 +160,30 @@ class QueueQuestions:
         told = sorted(counts.values(), key=lambda each: -each.count)
         return ErrorsPage(tuple(told), next_token, self._total(lanes))
 
-    async def of_record(
+    async def in_lane(
         self,
         view: StreamView,
         name: StreamName,
         budget: Budget,
         takes: Callable[[QueueEntry], bool],
+        key: bytes | None = None,
     ) -> list[QueueEntry]:
         """The entries of a stream's queues that are wanted, as far as the budget goes."""
         look = self.look(budget)
         found: list[QueueEntry] = []
         for level, queue in enumerate(view.queues, start=1):
-            async with aclosing(look.entries(Lane(name.topic, level, queue))) as pieces:
+            async with aclosing(look.entries(Lane(name.topic, level, queue), key=key)) as pieces:
                 async for _, some in pieces:
                     found += filter(takes, some)
         return found
+
+    async def first_due(self, view: StreamView, name: StreamName) -> QueueEntry | None:
+        """Of the oldest entries in a retry queue, those of one frame, the first that is due."""
+        look = EntryLook(self._log, self._entry_from, Budget(1), chunk_bytes=1)
+        async with aclosing(look.entries(Lane(name.topic, RETRY, view.queues[0]))) as pieces:
+            async for _, found in pieces:
+                return min(found, key=lambda each: each.entry.due_ms, default=None)
+        return None
 
     def look(self, budget: Budget | None = None) -> EntryLook:
         """A look for one question."""

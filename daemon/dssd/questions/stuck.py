@@ -24,6 +24,8 @@ from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.answers import Reason
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
+from dssd.questions.queued_reasons import queued
+from dssd.questions.queues import QueueQuestions
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
@@ -55,8 +57,10 @@ class StuckQuestions:
         operations: Operations,
         sampler: Sampler,
         why: WhyQuestions,
+        queues: QueueQuestions,
         clock: Clock,
     ) -> None:
+        self._queues = queues
         self._groups = groups
         self._registry = registry
         self._operations = operations
@@ -91,7 +95,8 @@ class StuckQuestions:
         asked = Asked(group, "", 0)
         if group.paused:
             return Stuck(_name(group), "", reasons.paused(asked), survey.lag, None)
-        if survey.lag and all(member.leaving for member in survey.members):
+        waiting = survey.lag or survey.queued.retrying
+        if waiting and all(member.leaving for member in survey.members):
             return Stuck(_name(group), "", reasons.no_members(asked), survey.lag, None)
         return None
 
@@ -112,7 +117,7 @@ class StuckQuestions:
         turn = LoopTurn()
         for stream in survey.streams:
             await turn.give_way()
-            if stream.lag:
+            if stream.lag or stream.queued.retrying:
                 with suppress(StreamNotFound):  # its topic was removed meanwhile
                     stuck = await self._stream(group, stream, after_ms)
                     found += [] if stuck is None else [stuck]
@@ -124,12 +129,24 @@ class StuckQuestions:
         still_ms = self._sampler.movement(group.group_id, view.stream, floor, end).still_ms
         asked = Asked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
-        if reason is None and still_ms is not None and still_ms >= after_ms:
+        if reason is None and stream.lag and still_ms is not None and still_ms >= after_ms:
             (record,) = (await self._why.of_view(group, stream.name, view, floor)).records
             reason = record.reason
         if reason is None:
-            return None
+            return await self._overdue(group, stream, after_ms)
         return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms)
+
+    async def _overdue(self, group: GroupRow, stream: StreamSurvey, after_ms: int) -> Stuck | None:
+        """The oldest record of its retry queue, where that should have come again long ago."""
+        if not stream.queued.retrying:
+            return None
+        found = await self._queues.first_due(stream.view, stream.name)
+        now = Now(self._clock.wall_ms(), self._clock.now_ms())
+        if found is None or now.wall_ms - found.entry.due_ms < after_ms:
+            return None
+        reason = queued(Asked(group, str(stream.name), found.entry.origin_offset), found, now)
+        overdue_ms = now.wall_ms - found.entry.due_ms
+        return Stuck(_name(group), str(stream.name), reason, stream.queued.retrying, overdue_ms)
 
     def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""

@@ -8,6 +8,7 @@ The first that holds decides::
     a record fails again and again      problem     failing
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
+    records are among its dead letters  attention   dead
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
     records wait                        healthy     at-work
@@ -69,7 +70,7 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
         return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
     if group.state == "stalled":
         return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
-    if group.lag and not group.borrowers:
+    if (group.lag or group.retrying) and not group.borrowers:
         reason = no_members(Asked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
@@ -96,20 +97,31 @@ def _stuck(stuck: Sequence[Stuck]) -> Verdict:
 
 def _moving(group: Overview) -> Verdict:
     """Of a group that nothing keeps from its records."""
+    if group.dead:
+        return _with_dead_letters(group)
     watch = (f"dssctl watch lags grants -g {quoted(group.group)}",)
     if group.state == "rebalancing":
         return Verdict(Level.ATTENTION, "rebalancing", "Its streams change hands.", watch)
-    if not group.lag:
+    if not group.lag and not group.retrying:
         idle = "" if group.borrowers else " Nobody is a member."
         told = f"It has acknowledged all that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
-    drained_ms = forecast_ms(group, group.seen_us)
+    drained_ms = forecast_ms(group, group.seen_us) if group.lag else None
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
         return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
-    soon = "" if drained_ms is None else f", and none will in {_seconds(drained_ms)}"
+    soon = (
+        "" if drained_ms is None or not group.lag else f", and none will in {_seconds(drained_ms)}"
+    )
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
+
+
+def _with_dead_letters(group: Overview) -> Verdict:
+    told = f"{counted(group.dead, 'record')} {'is' if group.dead == 1 else 'are'} dead"
+    told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
+    command = f"dssctl dlq ls {quoted(group.group)}"
+    return Verdict(Level.ATTENTION, "dead", told, (command,))
 
 
 def forecast_ms(group: Overview, now_us: int) -> float | None:
@@ -121,7 +133,8 @@ def forecast_ms(group: Overview, now_us: int) -> float | None:
 
 def _waiting(group: Overview) -> str:
     bound = "" if group.lag_exact else "at most "
-    return f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+    told = f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+    return told + (f", {group.retrying} failed and come again" if group.retrying else "")
 
 
 def _oldest(group: Overview) -> str:

@@ -23,6 +23,9 @@ from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
 from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
 from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
+from dssd.questions.queue_look import QueueEntry
+from dssd.questions.queued_reasons import perhaps_queued, queued, record_of
+from dssd.questions.queues import QueueQuestions
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.sessions.sessions import Sessions
@@ -55,8 +58,10 @@ class WhyQuestions:
         sessions: Sessions,
         clock: Clock,
         kind_of: Callable[[int], str],
+        queues: QueueQuestions,
     ) -> None:
         self._kind_of = kind_of
+        self._queues = queues
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
@@ -103,19 +108,24 @@ class WhyQuestions:
         views = {stream: await self._registry.stream(group, stream) for stream in streams.values()}
         for name, stream in streams.items():
             await self._look_on(look, name, views[stream], asked.start)
-        if not look.open:
+            if asked.start is None:
+                await self._look_in_queues(look, name, views[stream])
+        if not look.open and not look.queued:
             for name, stream in streams.items():
                 await self._look_back(look, name, views[stream])
-        chosen = look.open or look.newest_done
-        if not chosen and look.is_complete and asked.start is None:
+        if look.found_nothing and look.is_complete and asked.start is None:
             raise KeyNotFound(
                 group=group_text, key=shlex.quote(asked.key.decode(errors="backslashreplace"))
             )
-        answers = [
-            await self._answer(group, name, views[streams[name]], found.offset, found.record)
-            for name, found in chosen
+        records = [
+            self._answer_queued(Asked(group, str(name), each.entry.origin_offset), name, view, each)
+            for name, view, each in look.queued
         ]
-        return WhyAnswer(tuple(answers), tuple(look.looked), _how_to_go_on(group, asked, look))
+        records += [
+            await self._answer(group, name, views[streams[name]], found.offset, found.record)
+            for name, found in look.chosen
+        ]
+        return WhyAnswer(tuple(records), tuple(look.looked), _how_to_go_on(group, asked, look))
 
     def _stream_read(self, group: GroupRow, name: StreamName) -> StreamId:
         stream = self._catalogue.id_of(name)
@@ -142,10 +152,35 @@ class WhyQuestions:
             record, kind = await self._in_log(view.stream, offset)
         if record is not None and not TopicFilter.parse(group.filter).matches(record.subject):
             kind = "filtered"
-        floor = max(view.progress.floor, bounds.start)
         reason = self._reason(asked, view, kind, bounds.start)
-        ahead = self._ahead(view, bounds.start, offset)
-        return RecordAnswer(name, offset, reason, record, floor, bounds.end, ahead)
+        if view.progress.is_acked(offset) and kind != "filtered":
+            budget = Budget()
+            found = await self._queues.in_lane(
+                view, name, budget, lambda each: each.is_of(name, offset)
+            )
+            if found:
+                return self._answer_queued(asked, name, view, found[-1])
+            reason = perhaps_queued(reason) if budget.spent else reason
+        return self._answer_with(asked, name, view, reason, record)
+
+    def _answer_queued(
+        self, asked: Asked, name: StreamName, view: StreamView, found: QueueEntry
+    ) -> RecordAnswer:
+        now = Now(self._clock.wall_ms(), self._clock.now_ms())
+        return self._answer_with(asked, name, view, queued(asked, found, now), record_of(found))
+
+    def _answer_with(
+        self,
+        asked: Asked,
+        name: StreamName,
+        view: StreamView,
+        reason: Reason,
+        record: FoundRecord | None,
+    ) -> RecordAnswer:
+        bounds = self._log.bounds(view.stream)
+        floor = max(view.progress.floor, bounds.start)
+        ahead = self._ahead(view, bounds.start, asked.offset)
+        return RecordAnswer(name, asked.offset, reason, record, floor, bounds.end, ahead)
 
     async def _in_log(self, stream: StreamId, offset: int) -> tuple[FoundRecord | None, str]:
         try:
@@ -220,6 +255,14 @@ class WhyQuestions:
                     break
         look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
 
+    async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
+        """What of the key failed, and waits or is dead."""
+        found = await self._queues.in_lane(
+            view, name, look.budget, lambda each: each.key == look.key, look.key
+        )
+        look.take_queued(name, view, found)
+        look.missed_queues = look.missed_queues or (bool(view.queues) and look.budget.spent)
+
     async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """Below the floor, but not to the beginning of all."""
         bounds = self._log.bounds(view.stream)
@@ -239,6 +282,10 @@ class _KeyLook:
         self.key = key
         self.budget = budget
         self.open: list[tuple[StreamName, KeyFound]] = []
+        self.queued: list[tuple[StreamName, StreamView, QueueEntry]] = []
+        """Of each stream, the oldest records."""
+        self.missed_queues = False
+        """Not all of the queues was looked at."""
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
         self.looked: list[Looked] = []
@@ -257,6 +304,21 @@ class _KeyLook:
                     return each.offset + 1
         return at
 
+    def take_queued(self, name: StreamName, view: StreamView, found: list[QueueEntry]) -> None:
+        """Take what failed, and waits or is dead."""
+        found.sort(key=lambda each: each.entry.origin_offset)
+        self.queued += [(name, view, each) for each in found[:KEY_RECORDS_MAX]]
+
+    @property
+    def chosen(self) -> list[tuple[StreamName, KeyFound]]:
+        """What is told beside what failed."""
+        return self.open if self.open or self.queued else self.newest_done
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not self.chosen and not self.queued
+
     def went_back(self, to_the_beginning: bool) -> None:
         """One stream was looked at below its floor."""
         self._to_the_beginning = self._to_the_beginning and to_the_beginning
@@ -264,13 +326,16 @@ class _KeyLook:
     @property
     def is_complete(self) -> bool:
         """Whether all that is kept was looked at."""
-        return self._to_the_beginning and all(each.end >= each.to for each in self.looked)
+        looked_at_all = not self.missed_queues and self._to_the_beginning
+        return looked_at_all and all(each.end >= each.to for each in self.looked)
 
 
 def _how_to_go_on(group: GroupRow, asked: KeyAsked, look: _KeyLook) -> str:
     left = next((each for each in look.looked if each.end < each.to), None)
-    if left is None:
+    if left is None and not look.missed_queues:
         return ""
     key = shlex.quote(asked.key.decode(errors="backslashreplace"))
+    if left is None:
+        return f"dssctl dlq ls {reasons.quoted(group)} --key {key}"
     where = f"--stream {left.stream} --offset {left.end}"
     return f"dssctl groups why {reasons.quoted(group)} --key {key} {where}"

@@ -35,3 +35,9 @@ OPEN_AGAIN_S = 1.0
 
 FINGERPRINTS_KEPT_MAX = 256
 """Of errors of a kilobyte at most: records that fail together most often fail for one reason."""
+
+FAILING_ATTEMPT = 3
+"""A record that fails so often is told: one stumble is usual, and two may be."""
+
+KEY_TOLD_BYTES = 64
+"""Of a key, in an event: as much as tells it from others."""

@@ -19,6 +19,7 @@ from dssd.log.port import Append, Appended, Chunk, Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Entry, Move, Moved, MovePiece
 from dssd.queues.entries import Maker, NewEntry, cut, frames_of, stored
+from dssd.queues.failures import failed_in
 from dssd.queues.lane import Lane, Trouble
 from dssd.queues.limits import (
     MOVE_GAP_OFFSETS,
@@ -160,6 +161,9 @@ class _Moving:
                 raise result
 
     def _note_stored(self, append: Append, run: Sequence[NewEntry], at: Appended) -> None:
+        failed = failed_in(run)
+        self._parts.writers.failures.note(failed)
+        self._trouble.failed(failed)
         size = len(append.frame) // len(run)
         self.entries += [
             (each.piece.to, stored(each.lane, offset, size))

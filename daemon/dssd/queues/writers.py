@@ -14,6 +14,7 @@ from functools import partial
 from dss_core.errors import GrantNotHeld
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended, Log
+from dssd.queues.failures import FailureCounts
 from dssd.queues.limits import QUEUE_JOBS_MAX
 from dssd.topics.model import Topic
 
@@ -53,6 +54,7 @@ class QueueWriters:
     def __init__(self, log: Log) -> None:
         self.room = asyncio.Semaphore(QUEUE_JOBS_MAX)
         """Whoever reads or gathers for a queue holds a place."""
+        self.failures = FailureCounts()
         self._log = log
         self._lanes: dict[StreamId, _Writer] = {}
 

@@ -12,12 +12,13 @@ from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import Deliver
 from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import AGE_BOUNDS_S
+from dssd.queues.failures import FailureCounts
 
 
 class Deliveries:
     """Of all sessions together."""
 
-    __slots__ = ("ages", "bytes", "messages", "records", "redelivered")
+    __slots__ = ("ages", "bytes", "failures", "messages", "records", "redelivered")
 
     def __init__(self) -> None:
         self.messages = 0
@@ -25,6 +26,7 @@ class Deliveries:
         self.redelivered = 0
         """Of the records, those that came again."""
         self.bytes = 0
+        self.failures = FailureCounts()
         self.ages = Latencies(AGE_BOUNDS_S)
         """How old the first record of a delivery was that had not come before."""
 

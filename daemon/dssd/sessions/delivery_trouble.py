@@ -17,6 +17,8 @@ from dssd.events.kinds import (
 from dssd.events.model import GROUP_FIELD, Event
 from dssd.events.teller import Teller
 from dssd.leaders.declarations import STALL
+from dssd.queues.failures import failure_events
+from dssd.queues.lane import Failed
 from dssd.store.rows import GroupRow
 
 
@@ -57,6 +59,11 @@ class DeliveryTrouble:
         except (DiskFull, DiskFailed, Stopping):
             return False
         return True
+
+    def failed(self, stream: str, group: GroupRow, failed: Failed) -> None:
+        """Records of the stream failed, and are in the group's queues."""
+        for event in failure_events(name_of(group), stream, failed):
+            self._events.note(event)
 
     def stalled(self, stream: str, group: GroupRow, offset: int) -> None:
         """The stream waits for the record at the offset, which the client has."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from dss_core.errors import LogUnreadable, StreamNotFound
+from dss_core.lane import MAIN
 from dss_core.progress import Ranges
 from dssd.leaders.declarations import STALL
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import EntriesRead, LaneOpened, Move, Moved, OpenLane
-from dssd.queues.lane import Lane
+from dssd.queues.lane import Failed, Lane
 from dssd.queues.moving import Parts, move
 from dssd.queues.opening import open_lane
 from dssd.sessions.delivery_trouble import DeliveryTrouble
@@ -109,3 +110,7 @@ class LaneTrouble:
         group = self.held.agent.group
         told = await self.trouble.damaged(self.held.names[level], group, damaged)
         return told and group.on_damage != STALL
+
+    def failed(self, failed: Failed) -> None:
+        """Records failed, and are in the queues."""
+        self.trouble.failed(self.held.names[MAIN], self.held.agent.group, failed)

@@ -39,3 +39,7 @@ class Services:
     """How much of the loop refusals take, of all sessions together."""
     deliveries: Deliveries = field(default_factory=Deliveries)
     """Counts what goes to clients."""
+
+    def __post_init__(self) -> None:
+        """Count what failed beside what went to clients."""
+        self.deliveries.failures = self.writers.failures

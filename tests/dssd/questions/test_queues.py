@@ -9,13 +9,25 @@ import pytest
 
 from dss_api.lane_entries import entry_from
 from dss_core.errors import GroupNotFound, IllegalArgument
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
+from dss_core.routing import key_hash, partition_of
 from dss_sim.played_groups import Plant
+from dssd.leaders.declarations import AskedRetries
+from dssd.leaders.lag import survey_from_view
+from dssd.loop_yield import LoopTurn
+from dssd.machines.leader.events import MemberView
 from dssd.questions import queue_look, queues
+from dssd.questions import why as why_module
+from dssd.questions.answers import Reason
 from dssd.questions.queues import EntriesAsked, QueueQuestions
+from dssd.questions.rates import NO_RATES
 from dssd.questions.record_look import Budget
+from dssd.questions.samples import Movement
+from dssd.questions.stuck import Stuck, StuckQuestions
+from dssd.questions.why import KeyAsked, WhyQuestions
 from dssd.store.memory import MemoryStore
 from support.queued_entries import Failed, LanesSeen, append_entries
 
@@ -44,7 +56,9 @@ async def lanes(tmp_path: Path) -> AsyncIterator[Lanes]:
     plant = Plant(tmp_path / "log", MemoryStore())
     await plant.start()
     streams = await plant.topic("orders", 2)
-    group = await plant.group("$share/g/orders/#")
+    group = await plant.groups.declare(
+        SubscriptionFilter.parse("$share/g/orders/#"), retries=AskedRetries(5)
+    )
     await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
     seen: Any = LanesSeen(plant, group)
     parts = (plant.groups, seen, plant.catalogue, plant.log)
@@ -52,6 +66,7 @@ async def lanes(tmp_path: Path) -> AsyncIterator[Lanes]:
     await plant.stop()
 
 
+MEMBER = MemberView(b"b", b"s", "ann", 1, 0)
 DEAD_OF_G = EntriesAsked("g", DEAD)
 
 
@@ -192,3 +207,115 @@ async def test_a_token_of_nobody_is_refused(lanes: Lanes) -> None:
 async def test_an_unknown_group_is_refused(lanes: Lanes) -> None:
     with pytest.raises(GroupNotFound):
         await lanes.questions.errors("nobody", DEAD)
+
+
+def why(lanes: Lanes) -> WhyQuestions:
+    plant: Any = lanes.plant
+    seen: Any = lanes.seen
+    nobody: Any = Nobody()
+    return WhyQuestions(
+        plant.groups, seen, plant.catalogue, plant.log, nobody, plant.clock, str, lanes.questions
+    )
+
+
+class Nobody:
+    """No client has anything."""
+
+    def held(self, *asked: object) -> None:
+        return None
+
+
+async def test_a_record_that_failed_waits_for_its_next_attempt_or_is_a_dead_letter(
+    lanes: Lanes,
+) -> None:
+    now_ms = lanes.plant.clock.wall_ms()
+    await lanes.plant.publish(lanes.streams[0], 4)
+    retry = lanes.queue(0, RETRY)
+    waiting = Failed(1, attempt=2, due_ms=now_ms + 40_000)
+    await append_entries(lanes.plant, retry, [replace(waiting, attempt=1), waiting])
+    lanes.seen.done(retry, Progress(1))
+    lanes.seen.done(lanes.streams[0], Progress(3))
+    await lanes.dead(0, Failed(2, error="no such customer", error_type=""))
+
+    async def reason(offset: int) -> Reason:
+        [found] = (await why(lanes).of_offset("g", "orders/0/0", offset)).records
+        return found.reason
+
+    retrying, dead = await reason(1), await reason(2)
+    assert (retrying.code, retrying.attempt, retrying.until_ms) == ("retrying", 2, now_ms + 40_000)
+    assert retrying.sentence.startswith("It failed 2 of 5 times and is due in ")
+    assert retrying.sentence.endswith("; the last error: OSError: no route to host.")
+    assert (dead.code, dead.attempt) == ("dead", 5)
+    assert dead.sentence.endswith("the last error: no such customer.")
+    assert dead.command == "dssctl dlq peek 'g@orders/#' orders/0/0@2"
+    assert (await reason(3)).code == "no-members"
+
+
+async def test_the_records_of_a_key_that_failed_are_told_before_those_that_wait(
+    lanes: Lanes,
+) -> None:
+    router = lanes.plant.catalogue.get("orders").router
+    partition = partition_of(router, key_hash(b"c-1"), 2, 1)
+    await lanes.plant.publish(lanes.streams[partition], 4, keys=[b"c-1"] * 4)
+    await lanes.dead(partition, Failed(2, key=b"c-1"), Failed(1, key=b"c-1"), Failed(0, key=b"no"))
+    lanes.seen.done(lanes.streams[partition], Progress(3))
+    answer = await why(lanes).of_key("g", KeyAsked(b"c-1"))
+    told = [(each.offset, each.reason.code) for each in answer.records]
+    assert told == [(1, "dead"), (2, "dead"), (3, "no-members")]
+    assert answer.next_command == ""
+
+
+async def test_a_look_that_did_not_see_all_of_the_queues_says_so(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lanes.plant.publish(lanes.streams[0], 2, keys=[b"c-1", b"c-1"])
+    await lanes.dead(0, Failed(5))
+    await lanes.dead(0, Failed(0))
+    lanes.seen.done(lanes.streams[0], Progress(2))
+    monkeypatch.setattr(why_module, "Budget", lambda: Budget(1))
+    monkeypatch.setattr(queue_look, "LOOK_CHUNK_BYTES_MAX", 1)
+    [found] = (await why(lanes).of_offset("g", "orders/0/0", 0)).records
+    assert "not all of them was looked through" in found.reason.sentence
+    key = KeyAsked(b"c-1", stream="orders/0/0")
+    answer = await why(lanes).of_key("g", key)
+    assert answer.next_command == "dssctl dlq ls 'g@orders/#' --key c-1"
+
+
+async def test_a_retry_queue_whose_oldest_record_should_have_come_long_ago_is_stuck(
+    lanes: Lanes,
+) -> None:
+    plant = lanes.plant
+    await plant.publish(lanes.streams[0], 1)
+    lanes.seen.done(lanes.streams[0], Progress(1))
+    now_ms = plant.clock.wall_ms()
+    due = Failed(0, attempt=1, due_ms=now_ms - 61_000)
+    await append_entries(plant, lanes.queue(0, RETRY), [due])
+
+    async def stuck(after_ms: int) -> list[Stuck]:
+        group = plant.groups.find("g")
+        parts: Any = (plant.groups, plant.registry, NoOperations(), NotSampled(), why(lanes))
+        questions = StuckQuestions(*parts, lanes.questions, plant.clock)
+        view = await lanes.seen.view(group, LoopTurn())
+        view = replace(view, members=(MEMBER,), streams=view.streams[:1])
+        view = replace(view, streams=(replace(view.streams[0], state="granted"),))
+        survey = await survey_from_view(view, group, plant.catalogue, plant.log, now_ms, LoopTurn())
+        return await questions.of_group(group, survey, after_ms)
+
+    [found] = await stuck(60_000)
+    assert (found.stream, found.reason.code, found.lag) == ("orders/0/0", "retrying", 1)
+    assert "failed 1 of 5 times and is due now" in found.reason.sentence
+    assert not await stuck(120_000)
+
+
+class NoOperations:
+    """Nobody changed anything."""
+
+    def newest(self) -> list[None]:
+        return []
+
+
+class NotSampled:
+    """Nobody has looked."""
+
+    def movement(self, *asked: object) -> Movement:
+        return Movement(None, NO_RATES, NO_RATES, None)

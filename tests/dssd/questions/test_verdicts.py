@@ -47,6 +47,20 @@ PAUSED = replace(GROUP, paused=True)
         (replace(DONE, state="rebalancing"), "attention", "rebalancing", "change hands"),
         (replace(DONE, state="stalled", reason="o/0/1: x"), "problem", "stalled", "o/0/1: x."),
         (replace(CATCHES_UP, failing=True), "problem", "failing", "fails again and again"),
+        (
+            replace(DONE, retrying=2),
+            "healthy",
+            "at-work",
+            "wait, 2 failed and come again.",
+        ),
+        (
+            replace(DONE, retrying=2, borrowers=0),
+            "problem",
+            "no-members",
+            "2 failed and come again",
+        ),
+        (replace(DONE, dead=1), "attention", "dead", "1 record is dead."),
+        (replace(BEHIND, dead=2), "attention", "dead", "2 records are dead; 7 records wait."),
         (replace(BEHIND, failing=True, group=PAUSED), "attention", "paused", "; 7 records wait."),
     ],
 )

@@ -259,3 +259,19 @@ async def test_errors_that_differ_in_numbers_have_one_fingerprint() -> None:
     assert len({fingerprint("E", f"no {each}") for each in ids}) == 1
     assert fingerprint("E", "no order") != fingerprint("F", "no order")
     assert fingerprint("E", "dead beef") != fingerprint("E", "bad cafe")
+
+
+async def test_what_failed_is_told_and_counted_once_its_entry_is_durable(holder: Holder) -> None:
+    await holder.publish(b"a", b"b", b"c")
+    await holder.opened()
+    await holder.move(piece(0, 1), piece(1, 3, to=DEAD, attempt=5, error="no"))
+    told = [each for failed in holder.trouble.failures for each in failed.told]
+    assert [(each.lane.origin_offset, each.key, each.error) for each in told] == [
+        (1, b"key", "no"),
+        (2, b"key", "no"),
+    ]
+    counts = holder.writers.failures
+    assert (counts.retried, counts.dead) == (1, 2)
+    await holder.opened(epoch=2)
+    await holder.move(piece(0, 3, to=DEAD), epoch=1)  # fenced: nothing of it is durable
+    assert (counts.retried, counts.dead) == (1, 2)
