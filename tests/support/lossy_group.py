@@ -36,7 +36,7 @@ ATTEMPTS_MAX = 3
 
 
 class Entry(NamedTuple):
-    """Of a queue: of which level and offset, and of which record it is, and how often that failed."""
+    """Of a queue: what it was made of, which record it is, and how often that failed."""
 
     level: int
     source: int
