@@ -239,6 +239,10 @@ class World:
     def join(self, name: str) -> "Member":
         return Member(self, name)
 
+    def replace(self, name: str) -> None:
+        """Another member, under a name of its own."""
+        Member(self, f"{name}'")
+
     # What must hold
 
     def is_settled(self) -> bool:
@@ -441,7 +445,7 @@ class Member:
                 world.feed(leader_events.SessionClosed(session, world.now_ms))
 
         world.at(20, close)
-        world.at(50, lambda: Member(world, f"{self.name}'"))
+        world.at(50, partial(world.replace, self.name))
 
     def report(self, reading: Reading) -> None:
         reading.told = True
