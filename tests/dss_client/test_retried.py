@@ -39,6 +39,7 @@ async def lent(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
     """A subscription with one stream, to which a test delivers."""
     daemon.hold_back = True
     async with (
+        asyncio.timeout(5),
         dss_client.connect(endpoint=daemon.endpoint) as client,
         client.subscribe("$share/g/t/#") as subscription,
     ):

@@ -36,7 +36,7 @@ from dssd.store.rows import (
 _NOTHING: Mapping[str, Any] = {
     "floor": 0, "ranges": b"", "frontier": 0, "attempts": b"", "cursor_generation": 0,
     "failures": b"", "doubts": b"", "rests": b"", "acked_count": 0, "filtered_count": 0,
-    "lost_count": 0, "damaged_count": 0, "moved_count": 0, "marked_below": 0,
+    "lost_count": 0, "damaged_count": 0, "moved_count": 0, "marked_below": 0, "retried_count": 0,
 }  # fmt: skip
 """What a row of a stream says of which nothing is known."""
 

@@ -295,12 +295,14 @@ async def test_a_retry_queue_whose_oldest_record_should_have_come_long_ago_is_st
     async def stuck(after_ms: int) -> list[Stuck]:
         group = plant.groups.find("g")
         parts: Any = (plant.groups, plant.registry, NoOperations(), NotSampled(), why(lanes))
-        questions = StuckQuestions(*parts, lanes.questions, plant.clock)
+        made: Any = StuckQuestions
+        questions = made(*parts, lanes.questions, plant.clock)
         view = await lanes.seen.view(group, LoopTurn())
         view = replace(view, members=(MEMBER,), streams=view.streams[:1])
         view = replace(view, streams=(replace(view.streams[0], state="granted"),))
         survey = await survey_from_view(view, group, plant.catalogue, plant.log, now_ms, LoopTurn())
-        return await questions.of_group(group, survey, after_ms)
+        found: list[Stuck] = await questions.of_group(group, survey, after_ms)
+        return found
 
     [found] = await stuck(60_000)
     assert (found.stream, found.reason.code, found.lag) == ("orders/0/0", "retrying", 1)

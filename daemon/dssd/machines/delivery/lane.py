@@ -17,7 +17,7 @@ meanwhile goes with the next; a report has the queues as they are at the same mo
 moved stays where it is, and is tried again. This module does not know credit, turns or the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import pairwise
@@ -153,7 +153,23 @@ class Lane:
         for entry in given.entries if given.level == RETRY else ():
             if entry.offset < known:
                 self._enter(entry)
+        if given.level == RETRY:
+            self._close_origins(given.entries)
         self._note_applied(given.level, given.end)
+
+    def _close_origins(self, entries: Sequence[Entry]) -> None:
+        """What an operator reopened in the stream, and waits in the retry queue, comes from there
+        alone."""
+        main, retry = self.main.records, self.retry.records.progress
+        waiting = (
+            (each.origin, each.origin + 1)
+            for each in entries
+            if each.origin is not None
+            and not retry.is_acked(each.offset)
+            and not main.progress.is_acked(each.origin)
+        )
+        if reopened := normalised(waiting):
+            main.moved(reopened)
 
     def opened(self, now_ms: int) -> None:
         """All of them were read: begin."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dss_core.lane import DEAD, MAIN, RETRY
+from dss_core.progress import Progress
 from dssd.machines.delivery.events import Edited, Nak, RevokeBegun, RevokeFinished
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
@@ -190,6 +191,18 @@ def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     assert lane.places() == [[RETRY], [DEAD]]
     assert list(lane.out) == [(RETRY, 0)]
     assert lane.queues[RETRY][0].entry.attempt == 0
+
+
+def test_what_was_reopened_and_waits_in_the_retry_queue_comes_from_there_alone() -> None:
+    lane = PlayedLane(3)
+    lane.nak(MAIN, 1)
+    lane.ack(MAIN, 0)
+    lane.tick(10)
+    lane.save()
+    lane.saved = replace(lane.saved, progress=Progress(0), frontier=0)  # a rewind
+    lane.lend()
+    assert lane.places() == [[MAIN], [RETRY], [MAIN]]
+    assert set(lane.out) == {(MAIN, 0), (MAIN, 2)}
 
 
 def test_an_edit_counts_for_what_fails_after_it() -> None:
