@@ -142,6 +142,7 @@ STEPS: Sequence[Step] = (
         "tests/dss_spark/source/test_slices.py",
         "tests/dssd/jobs",
         "tests/dssd/machines",
+        "tests/dssd/leaders/test_lanes.py",
         "tests/dssd/leaders/test_progress_columns.py",
         "tests/dssd/schedules/test_cron.py",
         f"{LOG}/read/test_reader.py",
