@@ -26,6 +26,7 @@ from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Range, Ranges, clipped, covers, normalised, total, without
 from dssd.limits import (
     GAP_RECORDS_MAX,
+    ISOLATE_AFTER_DOUBTS,
     LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
     QUEUE_RANGES_MAX,
@@ -90,6 +91,7 @@ class Lane:
         for part in (main, self.retry):
             part.lane = self
             part.records.failed = []
+            part.records.suspects_rest_ms = self._suspects_rest_ms
         main.is_shut = True
 
     def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
@@ -110,6 +112,10 @@ class Lane:
         stream.cursor = stream.records.sent = stream.records.frontier = NEVER_HELD
         stream.at_tail = True
         return stream
+
+    def _suspects_rest_ms(self, doubts: int) -> int:
+        """As for failures, from the first time on that it comes alone."""
+        return self.policy.rest_ms(doubts - ISOLATE_AFTER_DOUBTS + 1)
 
     @property
     def parts(self) -> tuple[DeliveredStream, DeliveredStream]:

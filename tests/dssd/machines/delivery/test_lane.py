@@ -168,6 +168,16 @@ def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant(
     assert lane.queues[DEAD][0].cause == "died"
 
 
+def test_a_killer_that_comes_alone_rests_as_the_back_off_of_the_group_says() -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=9))
+    for _ in range(4):
+        lane.die()
+        lane.tick(0)
+    assert not lane.out
+    lane.tick(POLICY.backoff_ms[0])
+    assert len(lane.out) == 1
+
+
 def test_deaths_and_refusals_count_together() -> None:
     lane = PlayedLane(1)
     lane.nak(MAIN, 0)
