@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import shlex
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from dss_client import connect
 from support.dssctl_call import Completed
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 PATIENCE_S = 30.0
 GROUP = "$share/billing/orders/#"
 
@@ -90,3 +93,14 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     assert sorted(again) == [(2, "no customer 2"), (3, "no customer 3")]
     ok(failed.dssctl("ops", "wait", str(number)))
     assert not items(failed, "dlq", "ls", "billing")
+
+
+def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:
+    section = README.read_text().partition("### A record fails for good")[2].partition("\n#")[0]
+    typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    ok(daemon.dssctl("topics", "create", "bills"))
+    named = (each.replace("orders", "bills").replace("billing", "team") for each in typed)
+    for command in named:
+        words = shlex.split(command, comments=True)[1:]
+        ok(daemon.dssctl(*words, *(["--dry-run"] if "redrive" in words else [])))
+    assert len(typed) == 5

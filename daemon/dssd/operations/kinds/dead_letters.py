@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
 from dss_core.counted import counted
@@ -121,7 +122,7 @@ class DeadLetters(Final):
 
 def _check_has_queues(group: GroupRow) -> None:
     if not group.max_deliver:
-        command = f"dssctl groups edit {subject_of(group)} --max-deliver 5"
+        command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
         rule = f"it has a limit of attempts, or it has no dead letters: {command}"
         raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
 
