@@ -159,6 +159,16 @@ def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> No
     assert lane.reports[-1].progress.floor == 1
 
 
+def test_what_a_client_refused_is_moved_first_also_where_it_gives_the_stream_back_unasked() -> None:
+    lane = PlayedLane(1)
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    lane.feed(RevokeFinished(GRANT))
+    assert not any(report.queues[0].applied_end for report in lane.reports)
+    lane.answer()
+    assert lane.reports[-1].queues[0].applied_end == 1
+
+
 def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant() -> None:
     lane = PlayedLane(1)
     for _ in range(POLICY.max_deliver):
