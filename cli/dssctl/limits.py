@@ -288,9 +288,8 @@ DEAD_LETTERS_PEEKED = 5
 """Entries of queues that are shown where nobody says how many: a screen of lines, or payloads."""
 
 QUEUE_ERRORS_TOLD = 5
-QUEUE_ERRORS_COUNTED = 50_000
-"""Before a list of entries, the most frequent errors are told, of so many entries: a few calls of
-some ten milliseconds each."""
+QUEUE_ERRORS_COUNTED = 20_000
+"""Before a list of entries the most frequent errors are told, of so many: half a second."""
 
 ERROR_CELL_CHARS = 60
 FINGERPRINT_DIGITS = 8

@@ -37,7 +37,10 @@ OfOrigin = Annotated[
     str, typer.Option("--origin", metavar="STREAM", help="Only of records of this stream.")
 ]
 
-NOUNS = {"dead": "dead letter", "retry": "record that waits"}
+COUNTED = {
+    "dead": ("dead letter", "dead letters"),
+    "retry": ("record that waits", "records that wait"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,7 @@ async def _tell_errors(
     settings: Settings, client: "Client", chosen: Chosen, newest: "NewestEntries"
 ) -> None:
     """What went wrong most, before the list."""
-    noun = NOUNS[chosen.level]
-    note(settings, f"{chosen.group} has {counted(newest.total, noun)}")
+    note(settings, f"{chosen.group} has {counted(newest.total, *COUNTED[chosen.level])}")
     if newest.is_cut:
         note(settings, "not all of the queues could be looked at for the newest")
     if not newest.total:

@@ -5,6 +5,7 @@ Invariant: pure; it is told what a queue has and asks nothing.
 
 from dataclasses import replace
 
+from dss_core.counted import counted
 from dss_core.lane import DEAD
 from dss_core.times import text_of_span
 from dssd.questions.answers import FoundRecord, Reason
@@ -40,7 +41,8 @@ def _retrying(asked: Asked, found: QueueEntry, now: Now) -> Reason:
 def _dead(asked: Asked, found: QueueEntry, now: Now) -> Reason:
     entry, since_ms = found.entry, found.entered_at_us // 1_000
     age = text_of_span(max(0, now.wall_ms - since_ms))
-    told = f"It is among the dead letters since {age}, after {entry.attempt} attempts that failed"
+    failures = counted(entry.attempt, "failure")
+    told = f"It is among the dead letters since {age}, after {failures}"
     command = f"dssctl dlq peek {asked.group_name} {asked.stream}@{asked.offset}"
     return Reason(
         DEAD_LETTER,

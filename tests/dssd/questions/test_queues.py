@@ -127,8 +127,8 @@ async def test_a_call_reads_so_many_bytes_and_says_where_it_ended(
 ) -> None:
     for offset in range(4):
         await lanes.dead(0, Failed(offset))
-    monkeypatch.setattr(queues, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
+    monkeypatch.setattr(queues, "QUEUE_LOOK_BYTES_MAX", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
     counts, token = [0, 0, 0, 0, 0], ""
     for call in range(len(counts)):
         page = await lanes.questions.errors("g", DEAD, token)
@@ -274,7 +274,7 @@ async def test_a_look_that_did_not_see_all_of_the_queues_says_so(
     await lanes.dead(0, Failed(0))
     lanes.seen.done(lanes.streams[0], Progress(2))
     monkeypatch.setattr(why_module, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
     [found] = (await why(lanes).of_offset("g", "orders/0/0", 0)).records
     assert "not all of them was looked through" in found.reason.sentence
     key = KeyAsked(b"c-1", stream="orders/0/0")

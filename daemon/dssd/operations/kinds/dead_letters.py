@@ -90,7 +90,8 @@ class DeadLetters(Final):
         else:
             chosen = await _chosen(look, streams, change)
         _check_none_comes_back(group, chosen)
-        return _planned(change, group, chosen, is_cut=_is_cut(look, chosen))
+        is_cut, has_members = _is_cut(look, chosen), bool(survey.members)
+        return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
@@ -194,7 +195,9 @@ def _still_dead(
     return chosen
 
 
-def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: bool) -> Plan:
+def _planned(
+    change: Change, group: GroupRow, chosen: list[_Chosen], *, has_members: bool, is_cut: bool
+) -> Plan:
     kind = REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
     count = sum(each.count for each in chosen)
     lanes = tuple(
@@ -202,6 +205,7 @@ def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: 
         for each in chosen
     )
     members = sorted({each.stream.view.client_id for each in chosen} - {""})
+    effects = _effects(kind, count, members, has_members=has_members, is_cut=is_cut)
     verb = kind.partition(".")[2]
     told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
     return Plan(
@@ -212,7 +216,7 @@ def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: 
         summary=f"{verb} {told if chosen else 'nothing'} of {subject_of(group)}",
         group=group,
         streams=tuple(_stream_plan(kind, each) for each in chosen),
-        effects=tuple(_effects(kind, count, members, is_cut=is_cut)) if chosen else (),
+        effects=tuple(effects) if chosen else (),
         members=tuple(members),
         not_undoable_because=_FINAL[kind],
         nothing_to_do=not chosen,
@@ -235,20 +239,20 @@ def _stream_plan(kind: str, each: _Chosen) -> StreamPlan:
     )
 
 
-def _effects(kind: str, count: int, members: Sequence[str], *, is_cut: bool) -> list[str]:
-    records = counted(count, "record comes", "records come")
-    told = [
-        f"{records} again at the first attempt, due at once, so many a second."
-        if kind == REDRIVE
-        else f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."
-    ]
+def _effects(
+    kind: str, count: int, members: Sequence[str], *, has_members: bool, is_cut: bool
+) -> list[str]:
+    told = [f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."]
+    if kind == REDRIVE:
+        come = counted(count, "record comes", "records come")
+        told = [f"{come} again at the first attempt, due at once, so many a second."]
+    if kind == REDRIVE and not has_members:
+        told.append("Nobody is a member: they come back once somebody is.")
     if members:
-        stream = (
-            "gives their streams back and gets"
-            if len(members) == 1
-            else ("give their streams back and get")
+        told.append(
+            f"{they(members, 'gives', 'give')} these streams back and "
+            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected."
         )
-        told.append(f"{they(members, stream, stream)} them anew, without being disconnected.")
     if is_cut:
         told.append("Not all could be chosen at once: the same command does the rest afterwards.")
     return told
