@@ -205,8 +205,9 @@ class HeldGrant:
         self._note(ranges)
         if self._refused:
             for low, high in ranges:
-                self._refused.difference_update(range(low, high))
-                self._outlive_naks(low, high)
+                if not self._refused.isdisjoint(range(low, high)):
+                    self._refused.difference_update(range(low, high))
+                    self._outlive_naks(low, high)
 
     def unsettled(self) -> Unsettled:
         """What was handed out, and is not known to be settled."""
@@ -233,7 +234,7 @@ class HeldGrant:
         if not self._handing_out:
             self.touch()
         self._handing_out.append(offset)
-        if self._refused:
+        if offset in self._refused:
             self._refused.discard(offset)
             self._outlive_naks(offset, offset + 1)
         if self._copies:

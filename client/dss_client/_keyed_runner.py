@@ -289,7 +289,7 @@ class KeyedRunner:
             chain.handled(record)
             return
         rejects = isinstance(error, Reject)
-        log_failure(record, error, "it is rejected" if rejects else "it will be redelivered")
+        log_failure(record, error, "it is rejected" if rejects else "it is refused")
         chain.refused(record)
         if record.refused:
             return

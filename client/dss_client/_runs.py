@@ -10,10 +10,10 @@ Invariant: a record that is kept for the next run was not handed out by a run.
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dss_client._failure import Failure
-from dss_client.record import grant_behind, piece_behind
+from dss_client.record import grant_behind
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
@@ -87,7 +87,7 @@ class Runs:
             if grant.stopped:
                 continue
             if grant.queues:
-                pieces.setdefault(piece_behind(record), []).append(record._at)
+                pieces.setdefault(cast("Handout", record._source), []).append(record._at)
             else:
                 grant.hand_out(record._at)
                 grant.nak(((record._at, record._at + 1),), 0)

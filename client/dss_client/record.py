@@ -7,7 +7,7 @@ Invariant: fields of a record never change; only what its grant knows of it does
 
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from dss_client._done import DONE
 from dss_client._failure import Error, Failure, failure_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from dss_client._acks import Acks
     from dss_client._grant import HeldGrant
-    from dss_client._handout import Handout
     from dss_core.decode import DecodedBatch, Row
     from dss_core.progress import Ranges
 
@@ -374,11 +373,6 @@ class DeliveredBatch(HandedOutBatch):
 def grant_behind(handed_out: HandedOutRecord | HandedOutBatch) -> "HeldGrant":
     """The grant that a record or a batch came under; for the client itself."""
     return handed_out._source.grant
-
-
-def piece_behind(record: HandedOutRecord) -> "Handout":
-    """The piece that a record came with; for the client itself."""
-    return cast("Handout", record._source)
 
 
 def rows_of(kind: type[Kind], source: Source, decoded: "DecodedBatch") -> Iterator[Kind]:

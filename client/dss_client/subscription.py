@@ -243,9 +243,11 @@ class Subscription:
 
         Records of one key of a stream are handled one after the other, in order; at most
         ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
-        client until that one came again. What waits has not been handed out, and is not handled
-        any more once its stream is taken back. Cancelled, it leaves both what waits and what its
-        handlers had to whoever takes records of this subscription next. Returns after `drain`.
+        client until that one came again, but not in a group with ``max_deliver``. A handler that
+        raises `Reject` refuses its record for good. What waits has not been handed out, and is not
+        handled any more once its stream is taken back. Cancelled, it leaves both what waits and
+        what its handlers had to whoever takes records of this subscription next. Returns after
+        `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.

@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from dss_api.lane_entries import entry_from
 from dss_core.errors import DiskFailed, DiskFull
 from dssd.clock import Clock
 from dssd.config import Config
@@ -121,7 +120,7 @@ async def opened(
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
     await stack.enter_async_context(schedules)
 
-    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock, entry_from)
+    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
     wiring.operations, wiring.schedules = operations, schedules

@@ -39,6 +39,7 @@ async def lent(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
     """A subscription with one stream, to which a test delivers."""
     daemon.hold_back = True
     async with (
+        asyncio.timeout(5),
         dss_client.connect(endpoint=daemon.endpoint) as client,
         client.subscribe("$share/g/t/#") as subscription,
     ):
@@ -359,7 +360,7 @@ async def test_what_a_handler_raises_is_told_and_logged(
     lines = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert lines[0].getMessage() == (
         "the handler failed: stream=t/0/0 offset=0 key=b'a' attempt=1 error_type=ValueError "
-        "error='no such aircraft'; it will be redelivered"
+        "error='no such aircraft'; it is refused"
     )
     assert lines[1].getMessage() == (
         "the handler failed: stream=t/0/0 offset=1 key=b'b' attempt=1 error_type=KeyError "

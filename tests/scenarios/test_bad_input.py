@@ -18,7 +18,7 @@ from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError
 from dss_core.frame import LAYOUT_ROWS, assemble
-from dss_core.lane import ENTRIES
+from dss_core.lane import ENTRIES, RETRY, internal_name
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
 from dssd.limits import PUBLISH_RECORDS_MAX
@@ -309,6 +309,28 @@ async def test_describing_or_removing_an_unknown_topic_is_refused(stubs: Stubs) 
     await ended(stubs.topics.Remove(topics_pb2.RemoveTopicRequest(name="no")), "DSS2001")
     gone = topics_pb2.RemoveTopicRequest(name="no", if_exists=True)
     assert not (await stubs.topics.Remove(gone)).removed
+
+
+async def test_what_names_an_internal_topic_is_told_what_to_do_instead(topic: Topic) -> None:
+    stubs, name = topic.stubs, internal_name(RETRY, 5, 3)
+    record = types_pb2.Record(payload=b"x")
+    calls: list[Awaitable[object]] = [
+        stubs.topics.Create(topics_pb2.CreateTopicRequest(name=name, partitions=1)),
+        stubs.topics.Describe(topics_pb2.DescribeTopicRequest(name=name)),
+        stubs.topics.Locate(topics_pb2.LocateRequest(name=name)),
+        stubs.topics.Remove(topics_pb2.RemoveTopicRequest(name=name, if_exists=True)),
+        stubs.log.Publish(log_pb2.PublishRequest(topic=name, records=[record])),
+        stubs.log.Runs(log_pb2.RunsRequest(stream=f"{name}/0/0")),
+        drained(stubs.log.Read(log_pb2.ReadRequest(stream=f"{name}/0/0"))),
+        drained(stubs.log.Read(log_pb2.ReadRequest(filter=f"{name}/#"))),
+        stubs.groups.Create(groups_pb2.CreateGroupRequest(filter=f"$share/g/{name}/#")),
+    ]
+    for call in calls:
+        error = await ended(call, "DSS2120")
+        assert error.fields == {"topic": name}
+        assert "dssctl dlq ls GROUP" in error.hint
+    answers = await produced(stubs, name, 1, topic.frame())
+    assert [condition(item.error).code for item in answers.refusals] == ["DSS2120"]
 
 
 # Reads

@@ -151,7 +151,12 @@ class Holder:
     ) -> list[EntriesRead | LaneOpened]:
         _, retry, dead = self.levels
         asked = OpenLane(4, self.levels[MAIN], epoch, retry, retry_from, dead, dead_from)
-        return [told async for told in open_lane(asked, self.parts, self.trouble)]
+        return [
+            told
+            async for told in open_lane(
+                asked, self.lane(asked.grant_epoch), self.parts, self.trouble
+            )
+        ]
 
     async def rows(self, level: int) -> list[Row]:
         """What a level holds."""

@@ -26,13 +26,19 @@ async def laned_group(plant: Plant, text: str) -> GroupRow:
     return group
 
 
+def queues_of(plant: Plant, group: GroupRow, main: StreamId) -> tuple[StreamId, StreamId]:
+    """The retry queue and the dead letters of a stream."""
+    named = plant.catalogue.queues_of(group.group_id, main)
+    assert named is not None
+    return named
+
+
 async def store_lane(
     plant: Plant, group: GroupRow, main: StreamId, levels: Sequence[tuple[Progress, Counts]]
 ) -> None:
     """Store how far each level is: the stream, its retry queue, its dead letters."""
     (progress, counts), *queues = levels
-    named = plant.catalogue.queues_of(group.group_id, main)
-    assert named is not None
+    named = queues_of(plant, group, main)
     record = StreamRecord(main, progress, progress.floor, (), False, None, Fate(counts=counts))
     states = [
         QueueState(stream, done, plant.log.bounds(stream).end, fate=Fate(counts=of))

@@ -36,7 +36,7 @@ ATTEMPTS_MAX = 3
 
 
 class Entry(NamedTuple):
-    """Of a queue: of which level and offset, and of which record it is, and how often that failed."""
+    """Of a queue: what it was made of, which record it is, and how often that failed."""
 
     level: int
     source: int
@@ -238,6 +238,10 @@ class World:
 
     def join(self, name: str) -> "Member":
         return Member(self, name)
+
+    def replace(self, name: str) -> None:
+        """Another member, under a name of its own."""
+        Member(self, f"{name}'")
 
     # What must hold
 
@@ -441,7 +445,7 @@ class Member:
                 world.feed(leader_events.SessionClosed(session, world.now_ms))
 
         world.at(20, close)
-        world.at(50, lambda: Member(world, f"{self.name}'"))
+        world.at(50, partial(world.replace, self.name))
 
     def report(self, reading: Reading) -> None:
         reading.told = True

@@ -187,7 +187,7 @@ class PlayedLane:
             assert source is not None
             due_ms, attempt = source.entry.due_ms, source.entry.attempt
         queue = self.queues[piece.to]
-        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10)
+        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10, origin)
         queue.append(Kept(entry, origin, piece.cause, piece.error))
         return entry
 

@@ -8,6 +8,7 @@ from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, RETRY, LaneEntry
+from dss_core.producer_ids import NO_PRODUCER
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
 from dssd.log.port import Append, Appended
@@ -101,12 +102,11 @@ async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]
     columns = Columns(
         [each.payload for each in failed], [each.key for each in failed], "orders", headers, 1
     )
-    end = plant.log.span(queue)[1]
     frame = build_frame(
         columns,
         partition=queue.partition,
-        producer_id=b"holder of a lane",
-        sequence=end,
+        producer_id=NO_PRODUCER,
+        sequence=0,
         limits=ENTRIES,
     )
     epoch = plant.catalogue.topic_of(queue).topic_epoch

@@ -8,7 +8,7 @@ from dss_client.testing import MemoryDaemon
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.frame import stamped
-from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
+from dss_core.lane import ENTRIES, ERROR_HEADER, LANE_HEADER, LaneEntry
 
 
 def entry(offset: int, *, attempt: int = 1, error_type: str = "") -> LaneEntry:
@@ -35,6 +35,7 @@ def retried(
         partition=0,
         producer_id=b"q" * 16,
         sequence=0,
+        limits=ENTRIES,
     )
     stamp = stamped(frame, base_offset=base, append_time_us=7, topic_epoch=1, storage_topic_id=9)
     return sessions_pb2.Deliver(

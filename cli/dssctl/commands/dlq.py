@@ -6,6 +6,7 @@ import typer
 
 from dss_core.ids import StreamName
 from dssctl.arguments import GroupName
+from dssctl.changing import Changing, Removing, carry_out
 from dssctl.connection import ask
 from dssctl.limits import DEAD_LETTERS_PEEKED, RECORDS_PEEKED_MAX
 from dssctl.listing import listing
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from dss_client import QueueEntry
 
 app = noun("dlq")
+
+Place = Annotated[
+    str | None,
+    typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
+]
 
 
 @app.command("ls", cls=listing(DEAD_KIND, RULES))
@@ -44,10 +50,7 @@ def errors(context: typer.Context, group: GroupName) -> None:
 def peek(
     context: typer.Context,
     group: GroupName,
-    place: Annotated[
-        str | None,
-        typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
-    ] = None,
+    place: Place = None,
     number: Annotated[
         int,
         typer.Option(
@@ -74,6 +77,48 @@ def peek(
     show_list(settings, PEEK_KIND, [whole_item(each, decoding) for each in found])
     if not found:
         note(settings, f"there is no dead letter of {place or group}")
+
+
+@app.command(cls=Changing)
+def redrive(
+    context: typer.Context,
+    group: GroupName,
+    place: Place = None,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
+    from dss_client.changes import RedriveDeadLetters
+
+    stream, offset = _chosen(context, place, origin)
+    carry_out(context, RedriveDeadLetters(group, error, _bytes(key), stream, offset))
+
+
+@app.command(cls=Removing)
+def discard(
+    context: typer.Context,
+    group: GroupName,
+    place: Place = None,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """Give dead letters up for good. All where nothing is named; this cannot be undone."""
+    from dss_client.changes import DiscardDeadLetters
+
+    stream, offset = _chosen(context, place, origin)
+    carry_out(context, DiscardDeadLetters(group, error, _bytes(key), stream, offset))
+
+
+def _chosen(context: typer.Context, place: str | None, origin: str) -> tuple[str, int | None]:
+    if place is not None and origin:
+        raise typer.BadParameter("--origin and STREAM@OFFSET exclude each other.", ctx=context)
+    return (origin, None) if place is None else _place(context, place)
+
+
+def _bytes(key: str | None) -> bytes | None:
+    return None if key is None else key.encode(errors="surrogateescape")
 
 
 def _place(context: typer.Context, place: str | None) -> tuple[str, int | None]:

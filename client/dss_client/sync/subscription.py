@@ -254,7 +254,8 @@ class Subscription:
         """Call the handler for every record, in threads: acks when it returns, naks when it raises.
 
         Records of one key of a stream are handled one after the other, in order; at most
-        ``concurrency`` handlers run at once. Returns after `drain`.
+        ``concurrency`` handlers run at once. One that raises `Reject` refuses its record for good.
+        Returns after `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.

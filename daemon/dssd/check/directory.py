@@ -83,8 +83,9 @@ def _list_quarantined(paths: SegmentPaths, report: Report) -> None:
 def _check_log(
     rows: Rows, paths: SegmentPaths, report: Report, advanced: Callable[[int], None]
 ) -> Ends:
-    topics = {row.topic_id: row.name for row in rows.all(TopicRow)}
-    report.topics = len(topics)
+    known = rows.all(TopicRow)
+    topics = {row.topic_id: row.name for row in known}
+    report.topics = sum(not row.level for row in known)
     _check_names(rows, topics, report)
     segments: dict[int, list[SegmentRow]] = defaultdict(list)
     for row in rows.all(SegmentRow):

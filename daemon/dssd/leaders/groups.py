@@ -113,8 +113,7 @@ class Groups:
             if name.row.destroyed_at_ms is not None:
                 groups._bury(name.row)
         await groups.collect_tombstones()
-        # A daemon that was killed between the removal of a group and that of its queues left some.
-        await catalogue.remove_lost_queues(groups._by_id)
+        await groups.collect_lost_queues()
         return groups
 
     async def collect_tombstones(self) -> None:
@@ -128,12 +127,17 @@ class Groups:
                 await finished(work, name=f"collect the tombstone of {name.name}")
             del self._destroyed[group_id]
 
+    async def collect_lost_queues(self) -> None:
+        """Remove queues of groups that are gone: a full disk or a kill may have left some."""
+        await self._catalogue.remove_lost_queues(self._by_id)
+
     async def keep(self) -> NoReturn:
-        """Collect old tombstones and bans periodically, until cancelled."""
+        """Collect what is old or lost periodically, until cancelled."""
         while True:
             await asyncio.sleep(TOMBSTONE_SWEEP_S)
             with suppress(DiskFull):  # the next time will do
                 await self.collect_tombstones()
+                await self.collect_lost_queues()
                 await collect_ended_bans(self._store, self._clock.wall_ms())
 
     async def _unearth(self, name: GroupNameRow) -> None:
@@ -435,7 +439,8 @@ class Groups:
         late = await self._stream_deletes(group.group_id)
         if late:
             await self._store.commit(late)
-        await self._catalogue.remove_queues(group.group_id)
+        with suppress(DiskFull):  # `keep` or the next start finds them
+            await self._catalogue.remove_queues(group.group_id)
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []

@@ -183,6 +183,8 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             unpacked_ranges(each.row.dropped),
             unpacked_ranges(each.row.added),
             cancelled=each.row.number in cancelled,
+            redriven=unpacked_ranges(each.row.redriven),
+            discarded=unpacked_ranges(each.row.discarded),
         )
         for each in found
     )

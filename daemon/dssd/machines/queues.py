@@ -8,7 +8,7 @@ in any order; `applied_end` and the progress that it stands for are in one repor
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dss_core.ids import StreamId
@@ -67,9 +67,30 @@ class QueueState:
         return self.progress.merged(other.progress) == self.progress
 
     @property
+    def redriving(self) -> int:
+        """The operation that brings entries back and has not brought all; 0: there is none."""
+        left = (self.progress.first_unacked(start) < end for start, end in self.redrive.ranges)
+        return self.redrive.operation if any(left) else 0
+
+    def bring_back(self, number: int, ranges: Ranges) -> "QueueState":
+        """With an operation that brings these back."""
+        return replace(self, redrive=Redrive(number, ranges)) if ranges else self
+
+    def discard(self, ranges: Ranges) -> "QueueState":
+        """With these done, counted as moved by an operator."""
+        progress = self.progress.with_acked(ranges)
+        more = _covered(progress) - _covered(self.progress)
+        fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
+        return replace(self, progress=progress, fate=fate)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is known to wait in it."""
         return self.progress.floor >= self.applied_end
+
+
+def _covered(progress: Progress) -> int:
+    return progress.floor + progress.acked_above_floor()
 
 
 Queues = tuple[QueueState, ...]

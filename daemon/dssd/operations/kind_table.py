@@ -9,6 +9,7 @@ from dss_core.changes import (
     CancelJob,
     CloseSession,
     CreateJob,
+    DiscardDeadLetters,
     EditGroup,
     EditTopic,
     Evict,
@@ -17,6 +18,7 @@ from dss_core.changes import (
     PauseGroup,
     PauseJob,
     Rebalance,
+    RedriveDeadLetters,
     RemoveGroup,
     RemoveJob,
     RemoveTopic,
@@ -32,6 +34,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import BulkLog
 from dssd.operations.kinds.cursors import CursorMoves
+from dssd.operations.kinds.dead_letters import DeadLetters
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.hand_over import HandOvers
@@ -62,6 +65,7 @@ def operation_kinds(
 ) -> KindTable:
     """The table, over the daemon's parts."""
     cursors = CursorMoves(store, groups, registry, catalogue, log)
+    dead_letters = DeadLetters(store, groups, registry, log)
     group_edits = GroupEdits(store, groups, registry)
     topic_edits = TopicEdits(store, groups, registry, catalogue, log, clock)
     group_removals = GroupRemovals(groups, registry)
@@ -78,6 +82,8 @@ def operation_kinds(
             MoveCursors: cursors,
             ImportOffsets: cursors,
             SkipRecords: cursors,
+            RedriveDeadLetters: dead_letters,
+            DiscardDeadLetters: dead_letters,
             EditGroup: group_edits,
             EditTopic: topic_edits,
             RemoveGroup: group_removals,
@@ -98,6 +104,7 @@ def operation_kinds(
         by_name={
             "offsets": cursors,
             "records": cursors,
+            "dlq": dead_letters,
             "groups.edit": group_edits,
             "topics.edit": topic_edits,
             "groups.rm": group_removals,

@@ -85,3 +85,10 @@ PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
 PAUSE_END_RETRY_MS = 1_000
 """How long the end of a pause waits after it could not be applied: another operation runs on the
 group, or the disk is full."""
+
+CHOICE_RANGES_MAX = 10_000
+"""Ranges of dead letters that one operation names: 160 KB in rows, and some hundred in a plan."""
+
+CHOICE_BYTES_MAX = 256 << 20
+"""What a plan reads to choose dead letters by error or key: a second or two. The same command does
+the rest afterwards."""

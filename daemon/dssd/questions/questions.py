@@ -13,7 +13,6 @@ from dssd.log.port import Log
 from dssd.operations.operations import Operations
 from dssd.questions.limits import SAMPLE_EVERY_S
 from dssd.questions.overviews import Overviews
-from dssd.questions.queue_look import EntryFrom
 from dssd.questions.queues import QueueQuestions
 from dssd.questions.samples import Sampler
 from dssd.questions.stuck import StuckQuestions
@@ -35,10 +34,9 @@ class Questions:
         sessions: Sessions,
         operations: Operations,
         clock: Clock,
-        entry_from: EntryFrom,
     ) -> None:
         self.clock = clock
-        self.queues = QueueQuestions(groups, registry, catalogue, log, entry_from)
+        self.queues = QueueQuestions(groups, registry, catalogue, log)
         self.sampler = Sampler(groups, registry, catalogue, log, clock)
         self.overviews = Overviews(groups, registry, catalogue, log, self.sampler, clock)
         self.why = WhyQuestions(

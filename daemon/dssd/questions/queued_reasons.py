@@ -8,8 +8,8 @@ from dataclasses import replace
 from dss_core.lane import DEAD
 from dss_core.times import text_of_span
 from dssd.questions.answers import FoundRecord, Reason
-from dssd.questions.queue_look import QueueEntry
 from dssd.questions.reasons import Asked, Now
+from dssd.queues.looking import QueueEntry
 
 RETRYING, DEAD_LETTER = "retrying", "dead"
 """Codes."""

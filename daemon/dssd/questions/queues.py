@@ -19,8 +19,8 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import StreamView
 from dssd.questions.limits import ENTRIES_BYTES_MAX, ENTRIES_PAGE_MAX, ERRORS_TOLD_MAX
-from dssd.questions.queue_look import EntryFrom, EntryLook, Lane, QueueEntry
 from dssd.questions.record_look import Budget
+from dssd.queues.looking import ALL, Choice, EntryLook, Lane, QueueEntry
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
@@ -31,20 +31,7 @@ class EntriesAsked:
 
     group: str
     level: int
-    error: str = ""
-    """Of this fingerprint, or one that begins so, or of this cause."""
-    key: bytes | None = None
-    stream: StreamName | None = None
-    offset: int | None = None
-
-    def takes(self, found: QueueEntry) -> bool:
-        """Whether the entry is one of them."""
-        return (
-            (not self.error or _is_of_error(found, self.error))
-            and (self.key is None or found.key == self.key)
-            and (self.stream is None or found.stream == self.stream)
-            and (self.offset is None or found.entry.origin_offset == self.offset)
-        )
+    choice: Choice = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +76,11 @@ class QueueQuestions:
         registry: Registry,
         catalogue: Catalogue,
         log: Log,
-        entry_from: EntryFrom,
     ) -> None:
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
         self._log = log
-        self._entry_from = entry_from
 
     async def entries(
         self, asked: EntriesAsked, token: str = "", *, whole: bool = False
@@ -108,11 +93,11 @@ class QueueQuestions:
         """
         lanes = await self._lanes(asked)
         page = _Page(ENTRIES_PAGE_MAX, ENTRIES_BYTES_MAX, whole=whole)
-        places = self._walk(lanes, token, self.look(), asked.key)
+        places = self._walk(lanes, token, self.look(), asked.choice.key)
         next_token = ""
         async with aclosing(places):
             async for next_token, found in places:
-                cut = page.take(filter(asked.takes, found))
+                cut = page.take(filter(asked.choice.takes, found))
                 if cut is not None:
                     next_token = _token(cut.queue, cut.queue_offset)
                     break
@@ -179,7 +164,7 @@ class QueueQuestions:
 
     async def first_due(self, view: StreamView, name: StreamName) -> QueueEntry | None:
         """Of the oldest entries in a retry queue, those of one frame, the first that is due."""
-        look = EntryLook(self._log, self._entry_from, Budget(1), chunk_bytes=1)
+        look = EntryLook(self._log, Budget(1), chunk_bytes=1)
         async with aclosing(look.entries(Lane(name.topic, RETRY, view.queues[0]))) as pieces:
             async for _, found in pieces:
                 return min(found, key=lambda each: each.entry.due_ms, default=None)
@@ -187,7 +172,7 @@ class QueueQuestions:
 
     def look(self, budget: Budget | None = None) -> EntryLook:
         """A look for one question."""
-        return EntryLook(self._log, self._entry_from, budget or Budget())
+        return EntryLook(self._log, budget or Budget())
 
     async def _lanes(self, asked: EntriesAsked) -> list[Lane]:
         """The queues of the level, in the order of their streams."""
@@ -199,7 +184,7 @@ class QueueQuestions:
                 continue
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 name = self._catalogue.name_of(stream.stream)
-                if asked.stream in (None, name):
+                if asked.choice.stream in (None, name):
                     lanes.append(Lane(name.topic, asked.level, stream.queues[asked.level - 1]))
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 
@@ -268,12 +253,6 @@ class _Page:
             size += len(entry.payload)
             size += sum(len(name) + len(value) for name, value in entry.headers)
         return size
-
-
-def _is_of_error(found: QueueEntry, error: str) -> bool:
-    if found.fingerprint:
-        return found.fingerprint.startswith(error)
-    return found.entry.cause == error
 
 
 def _count(counts: dict[tuple[str, str], ErrorCount], found: QueueEntry) -> None:

@@ -23,11 +23,11 @@ from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
 from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
 from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
-from dssd.questions.queue_look import QueueEntry
 from dssd.questions.queued_reasons import perhaps_queued, queued, record_of
 from dssd.questions.queues import QueueQuestions
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
+from dssd.queues.looking import QueueEntry
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue

@@ -175,9 +175,17 @@ def _frames_of(
         at += part.records
 
 
-def stored(lane: LaneEntry, offset: int, size: int) -> Entry:
+def stored(said: LaneEntry, lane: Lane, offset: int, size: int) -> Entry:
     """An entry of a queue, as its holder needs it."""
-    return Entry(offset, lane.due_ms, lane.attempt, lane.source_level, lane.source_offset, size)
+    return Entry(
+        offset,
+        said.due_ms,
+        said.attempt,
+        said.source_level,
+        said.source_offset,
+        size,
+        said.origin_offset if said.origin_ordinal == lane.ordinal else None,
+    )
 
 
 def _with_lane(headers: Headers, lane: LaneEntry, error: str) -> Headers:

@@ -16,14 +16,14 @@ from dssd.log.port import Chunk
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import EntriesRead, Entry, LaneOpened, OpenLane
 from dssd.queues.entries import lane_of, stored
-from dssd.queues.lane import Trouble
+from dssd.queues.lane import Lane, Trouble
 from dssd.queues.limits import ENTRIES_TOLD_MAX, OPEN_AGAIN_S, QUEUE_READ_BYTES
 from dssd.queues.moving import Parts
 from dssd.queues.slices import decoded_slices
 
 
 async def open_lane(
-    asked: OpenLane, parts: Parts, trouble: Trouble
+    asked: OpenLane, lane: Lane, parts: Parts, trouble: Trouble
 ) -> AsyncIterator[EntriesRead | LaneOpened]:
     """Take the lane over, then tell what its queues hold; nothing where a later holder did.
 
@@ -34,7 +34,7 @@ async def open_lane(
         return
     queues = (RETRY, asked.retry, asked.retry_from), (DEAD, asked.dead, asked.dead_from)
     for level, stream, start in queues:
-        reading = _Reading(asked.grant, level, stream, parts, trouble)
+        reading = _Reading(asked.grant, level, stream, lane, parts, trouble)
         async for told in reading.entries(start):
             yield told
     yield LaneOpened(asked.grant)
@@ -44,8 +44,15 @@ class _Reading:
     """Of one queue."""
 
     def __init__(
-        self, grant: int, level: int, stream: StreamId, parts: Parts, trouble: Trouble
+        self,
+        grant: int,
+        level: int,
+        stream: StreamId,
+        lane: Lane,
+        parts: Parts,
+        trouble: Trouble,
     ) -> None:
+        self._lane = lane
         self._grant = grant
         self._level = level
         self._stream = stream
@@ -91,7 +98,7 @@ class _Reading:
             size = bytes_ // max(1, len(batch))
             for offset, headers in zip(batch.offsets, batch.headers, strict=True):
                 try:
-                    entries.append(stored(lane_of(headers), offset, size))
+                    entries.append(stored(lane_of(headers), self._lane, offset, size))
                 except FrameCorrupt:
                     broken.append((offset, offset + 1))
         return entries, broken

@@ -11,8 +11,8 @@ from dss_core.ids import StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.questions.limits import ENTRIES_PAGE_MAX
-from dssd.questions.queue_look import QueueEntry
 from dssd.questions.queues import EntriesAsked, QueueQuestions
+from dssd.queues.looking import Choice, QueueEntry
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -67,7 +67,8 @@ def _asked(request: queues_pb2.ListEntriesRequest) -> EntriesAsked:
         rule = "the newest of all, or entries that are chosen: ask page by page for those"
         raise IllegalArgument(argument="newest", rule=rule)
     stream = StreamName.parse(request.stream) if request.stream else None
-    return EntriesAsked(request.group, _level(request.level), request.error, key, stream, offset)
+    choice = Choice(request.error, key, stream, offset)
+    return EntriesAsked(request.group, _level(request.level), choice)
 
 
 def _level(number: int) -> int:

@@ -77,7 +77,7 @@ class LaneJobs:
                 # Where the queues were removed, the leader takes the lane back.
                 with suppress(StreamNotFound):
                     turn = LoopTurn()
-                    async for told in open_lane(job, self._parts, trouble):
+                    async for told in open_lane(job, lane, self._parts, trouble):
                         self._answer(job.grant, told)
                         await turn.give_way()
             case _:

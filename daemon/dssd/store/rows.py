@@ -360,6 +360,10 @@ class PendingMoveRow(Row):
     """Offsets that are no longer acknowledged: pairs of little-endian u64."""
     added: bytes
     """Offsets that count as acknowledged, after that: pairs as in ``dropped``."""
+    redriven: bytes = b""
+    """Of the stream's dead letters: those that are to come back, pairs as in ``dropped``."""
+    discarded: bytes = b""
+    """Of the stream's dead letters: those that are done, pairs as in ``dropped``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,10 @@ _QUEUE_COLUMNS = {
         "on_dead_letter TEXT NOT NULL DEFAULT 'skip'",
         "keyless TEXT NOT NULL DEFAULT 'deliver'",
     ),
+    "pending_moves": (
+        "redriven BLOB NOT NULL DEFAULT x''",
+        "discarded BLOB NOT NULL DEFAULT x''",
+    ),
     "progress": (
         "retried_count INTEGER NOT NULL DEFAULT 0",
         "applied_end INTEGER NOT NULL DEFAULT 0",

@@ -269,12 +269,13 @@ class LaneTaken(NamedTuple):
 
 
 class Redriven(NamedTuple):
-    """An operator brings back dead letters."""
+    """It is durable that an operator brings back dead letters, and gives up others."""
 
     at_us: int
     group: str
     stream: str
     ranges: Ranges
+    discarded: Ranges
 
 
 class Led(NamedTuple):

@@ -239,7 +239,6 @@ class LeaderHost:
         acting.leader = Leader(
             epoch, owner_session=owner, timing=world.plan.timing, stream_sets=sets
         )
-        world.queue_operator.claimed(acting.group)
         stored = at_once(
             stored_streams(world.store.rows, world.catalogue, world.log, acting.group, AtOnce())
         )

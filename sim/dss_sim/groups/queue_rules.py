@@ -18,7 +18,7 @@ Progress over a source that nobody acknowledged and that has no entry breaks S2 
 
 from collections import defaultdict
 
-from dss_core.progress import Progress, covers, normalised
+from dss_core.progress import Progress
 from dss_sim.groups.history import (
     AckDurable,
     Acked,
@@ -51,7 +51,9 @@ class _Lane:
 class _Level:
     """One of its levels."""
 
-    __slots__ = ("acked", "applied", "durable", "entries", "left", "naks", "redriven", "stored")
+    __slots__ = (
+        "acked", "applied", "discarded", "durable", "entries", "left", "naks", "redriven", "stored",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.entries: list[Queued] = []
@@ -65,6 +67,7 @@ class _Level:
         self.stored = Progress(0)
         self.applied = 0
         self.redriven: set[int] = set()
+        self.discarded: set[int] = set()
 
 
 class QueueRules:
@@ -89,7 +92,7 @@ class QueueRules:
     def is_done(self, group: str, stream: str, offset: int) -> bool:
         """Whether an entry may be acknowledged: it has left, or its source was acknowledged."""
         level = self._levels[group, stream]
-        if offset in level.left or offset in level.acked:
+        if offset in level.left or offset in level.acked or offset in level.discarded:
             return True
         if (group, stream) not in self._lanes or offset >= len(level.entries):
             return False
@@ -236,7 +239,7 @@ class QueueRules:
             level.applied = max(level.applied, event.applied_end)
 
     def redriven(self, event: Redriven) -> None:
-        """An operator brings dead letters back."""
+        """An operator brings dead letters back, and gives up others."""
         level = self._levels[event.group, event.stream]
-        ranges = normalised(event.ranges)
-        level.redriven |= {at for at in range(len(level.entries)) if covers(ranges, at)}
+        level.redriven |= {at for part in event.ranges for at in range(*part)}
+        level.discarded |= {at for part in event.discarded for at in range(*part)}

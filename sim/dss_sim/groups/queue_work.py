@@ -152,7 +152,7 @@ class SessionJobs:
             self._answer(await move(job, lane, parts, trouble))
             return
         with suppress(StreamNotFound):
-            async for told in open_lane(job, parts, trouble):
+            async for told in open_lane(job, lane, parts, trouble):
                 self._answer(told)
 
     def _answer(self, answer: LaneAnswer) -> None:

@@ -272,7 +272,9 @@ def _instruct_again(world: World, timed: Timed) -> None:
 
 
 def _redrive(world: World, timed: Timed) -> None:
-    world.queue_operator.redrive(_group(world, timed))
+    group = _group(world, timed)
+    if group.max_deliver:
+        world.cursor_operator.redrive(group)
 
 
 def _pause(world: World, timed: Timed) -> None:

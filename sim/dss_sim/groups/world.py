@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dss_core.ids import StreamId
-from dss_core.lane import RETRY
+from dss_core.lane import DEAD, RETRY
 from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
@@ -23,6 +23,7 @@ from dss_sim.groups.history import (
     HandedOut,
     Moved,
     QueuesBorn,
+    Redriven,
 )
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
@@ -45,7 +46,6 @@ from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.queue_log import Queue
-from dss_sim.groups.queue_operator import QueueOperator
 from dss_sim.groups.queue_work import QueueWork
 from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
@@ -106,7 +106,6 @@ class World:
         self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
         self.pause_operator = PauseOperator(self)
-        self.queue_operator = QueueOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -473,6 +472,7 @@ class World:
         epochs = {(row.group_id, row.storage_topic_id, row.partition): epoch
                   for row, epoch in progress_in(writes)}  # fmt: skip
         for made, asked in self.ledger.take(writes):
+            self._tell_redriven(asked)
             moved_epoch = epochs[asked.group_id, asked.storage_topic_id, asked.partition]
             self.tell(self._moved(made, asked, moved_epoch))
         for write in writes:
@@ -485,6 +485,14 @@ class World:
             floor, ranges = progress.floor, progress.ranges
             told = (group, stream, floor, ranges, grant_epoch, row.applied_end)
             self.tell(Committed(self.schedule.now_us, *told))
+
+    def _tell_redriven(self, asked: PendingMoveRow) -> None:
+        main = StreamId(asked.storage_topic_id, asked.partition)
+        queues = self.catalogue.queues_of(asked.group_id, main)
+        if queues is not None:
+            group, dead = self._group_names[asked.group_id], self.names[queues[DEAD - 1]]
+            chosen = unpacked_ranges(asked.redriven), unpacked_ranges(asked.discarded)
+            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen))
 
     def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
         stream = self.names[StreamId(made.storage_topic_id, made.partition)]

@@ -51,7 +51,7 @@ async def with_thread(
     await until(lambda: daemon.subscribes)
     for each in deliveries:
         daemon.say(deliver=each)
-    await working
+    await asyncio.wait_for(working, 5)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dss_core.errors import (
+    DiskFull,
     GroupAmbiguous,
     GroupDestroyed,
     GroupExists,
@@ -23,7 +24,7 @@ from dssd.leaders.groups import Groups, Joined
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.store.port import Delete, Precondition, Put, Write
-from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow
+from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow, TopicRow
 
 SESSION = bytes(range(16))
 
@@ -252,6 +253,30 @@ async def test_queues_that_a_crash_left_behind_their_group_are_collected_at_the_
     await plant.start()
     assert {each.group_id for each in plant.catalogue.internal_topics()} == {stays.group_id}
     assert plant.catalogue.queues_of(stays.group_id, stream) is not None
+
+
+async def test_a_group_is_removed_though_the_disk_has_no_room_to_remove_its_queues(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    usual = plant.store.commit
+
+    async def full(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        if any(isinstance(write, Delete) and write.kind is TopicRow for write in writes):
+            raise DiskFull
+        return await usual(writes, preconditions)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plant.store, "commit", full)
+        await plant.groups.remove(group.group_id)
+    assert plant.groups.groups() == ()
+    assert len(plant.catalogue.internal_topics()) == 2
+    await plant.groups.collect_lost_queues()
+    assert plant.catalogue.internal_topics() == ()
 
 
 async def test_a_subscription_to_an_internal_topic_is_refused(plant: Plant) -> None:

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from dss_api.lane_entries import entry_from
 from dss_sim.played_groups import Plant
 from dss_sim.played_sessions import Hall, opened_hall
 from dssd.events.teller import Unheard
@@ -50,5 +49,4 @@ def questions(hall: Hall, operations: Operations) -> Questions:
         hall.sessions,
         operations,
         plant.clock,
-        entry_from,
     )

@@ -18,7 +18,7 @@ from dssd.operations.operations import Caller, Operations
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.store.rows import ProgressRow
-from support.lane_rows import laned_group, store_lane
+from support.lane_rows import laned_group, queues_of, store_lane
 
 GROUP = "$share/g/orders/#"
 
@@ -247,7 +247,7 @@ async def test_what_waits_in_queues_is_counted_from_rows_and_from_reports(
 ) -> None:
     (stream,) = await hall.plant.topic("orders", 1)
     group = await laned_group(hall.plant, GROUP)
-    retry, dead = hall.plant.catalogue.queues_of(group.group_id, stream) or ()
+    retry, dead = queues_of(hall.plant, group, stream)
     await hall.plant.publish(retry, 4)
     await hall.plant.publish(dead, 3)
     levels = [

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dss_api.lane_entries import entry_from
 from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId, StreamName
@@ -19,7 +18,7 @@ from dssd.leaders.declarations import AskedRetries
 from dssd.leaders.lag import survey_from_view
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import MemberView
-from dssd.questions import queue_look, queues
+from dssd.questions import queues
 from dssd.questions import why as why_module
 from dssd.questions.answers import Reason
 from dssd.questions.queues import EntriesAsked, QueueQuestions
@@ -28,6 +27,8 @@ from dssd.questions.record_look import Budget
 from dssd.questions.samples import Movement
 from dssd.questions.stuck import Stuck, StuckQuestions
 from dssd.questions.why import KeyAsked, WhyQuestions
+from dssd.queues import looking
+from dssd.queues.looking import Choice
 from dssd.store.memory import MemoryStore
 from support.queued_entries import Failed, LanesSeen, append_entries
 
@@ -62,7 +63,7 @@ async def lanes(tmp_path: Path) -> AsyncIterator[Lanes]:
     await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
     seen: Any = LanesSeen(plant, group)
     parts = (plant.groups, seen, plant.catalogue, plant.log)
-    yield Lanes(plant, seen, QueueQuestions(*parts, entry_from), streams)
+    yield Lanes(plant, seen, QueueQuestions(*parts), streams)
     await plant.stop()
 
 
@@ -127,7 +128,7 @@ async def test_a_call_reads_so_many_bytes_and_says_where_it_ended(
     for offset in range(4):
         await lanes.dead(0, Failed(offset))
     monkeypatch.setattr(queues, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(queue_look, "LOOK_CHUNK_BYTES_MAX", 1)
+    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
     counts, token = [0, 0, 0, 0, 0], ""
     for call in range(len(counts)):
         page = await lanes.questions.errors("g", DEAD, token)
@@ -152,11 +153,11 @@ async def test_entries_are_chosen_by_error_key_and_origin(lanes: Lanes) -> None:
         return [(each.stream.partition, each.entry.origin_offset) for each in found]
 
     one, two = (StreamName("orders", 0, partition) for partition in (0, 1))
-    assert await offsets(replace(DEAD_OF_G, error="123")) == [(0, 2)]
-    assert await offsets(replace(DEAD_OF_G, error="ack wait")) == [(0, 1)]
-    assert await offsets(replace(DEAD_OF_G, key=b"other")) == [(0, 1)]
-    assert await offsets(replace(DEAD_OF_G, stream=two)) == [(1, 2)]
-    assert await offsets(replace(DEAD_OF_G, stream=one, offset=2)) == [(0, 2)]
+    assert await offsets(EntriesAsked("g", DEAD, Choice(error="123"))) == [(0, 2)]
+    assert await offsets(EntriesAsked("g", DEAD, Choice(error="ack wait"))) == [(0, 1)]
+    assert await offsets(EntriesAsked("g", DEAD, Choice(key=b"other"))) == [(0, 1)]
+    assert await offsets(EntriesAsked("g", DEAD, Choice(stream=two))) == [(1, 2)]
+    assert await offsets(EntriesAsked("g", DEAD, Choice(stream=one, offset=2))) == [(0, 2)]
 
 
 async def test_the_newest_of_all_streams_come_in_the_order_of_their_death(lanes: Lanes) -> None:
@@ -192,7 +193,7 @@ async def test_errors_are_counted_by_fingerprint_and_those_without_one_by_cause(
 async def test_a_group_without_queues_has_no_entries(lanes: Lanes) -> None:
     await lanes.plant.group("$share/plain/orders/#")
     plain = QueueQuestions(
-        lanes.plant.groups, lanes.plant.registry, lanes.plant.catalogue, lanes.plant.log, entry_from
+        lanes.plant.groups, lanes.plant.registry, lanes.plant.catalogue, lanes.plant.log
     )
     page = await plain.entries(EntriesAsked("plain", DEAD))
     assert (page.entries, page.total, page.next_token) == ((), 0, "")
@@ -273,7 +274,7 @@ async def test_a_look_that_did_not_see_all_of_the_queues_says_so(
     await lanes.dead(0, Failed(0))
     lanes.seen.done(lanes.streams[0], Progress(2))
     monkeypatch.setattr(why_module, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(queue_look, "LOOK_CHUNK_BYTES_MAX", 1)
+    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
     [found] = (await why(lanes).of_offset("g", "orders/0/0", 0)).records
     assert "not all of them was looked through" in found.reason.sentence
     key = KeyAsked(b"c-1", stream="orders/0/0")
@@ -294,12 +295,14 @@ async def test_a_retry_queue_whose_oldest_record_should_have_come_long_ago_is_st
     async def stuck(after_ms: int) -> list[Stuck]:
         group = plant.groups.find("g")
         parts: Any = (plant.groups, plant.registry, NoOperations(), NotSampled(), why(lanes))
-        questions = StuckQuestions(*parts, lanes.questions, plant.clock)
+        made: Any = StuckQuestions
+        questions = made(*parts, lanes.questions, plant.clock)
         view = await lanes.seen.view(group, LoopTurn())
         view = replace(view, members=(MEMBER,), streams=view.streams[:1])
         view = replace(view, streams=(replace(view.streams[0], state="granted"),))
         survey = await survey_from_view(view, group, plant.catalogue, plant.log, now_ms, LoopTurn())
-        return await questions.of_group(group, survey, after_ms)
+        found: list[Stuck] = await questions.of_group(group, survey, after_ms)
+        return found
 
     [found] = await stuck(60_000)
     assert (found.stream, found.reason.code, found.lag) == ("orders/0/0", "retrying", 1)

@@ -22,7 +22,7 @@ from dssd.questions.questions import Questions
 from dssd.questions.verify import QueueSums, Scanned, ScanProgress, StreamSums
 from dssd.store.port import Put
 from dssd.store.rows import ProgressRow
-from support.lane_rows import laned_group, store_lane
+from support.lane_rows import laned_group, queues_of, store_lane
 
 GROUP = "$share/g/orders/eu"
 STREAM = "orders/0/0"
@@ -161,7 +161,7 @@ async def laned(hall: Hall, *levels: tuple[Progress, Counts]) -> None:
     (stream,) = await hall.plant.topic("orders", 1)
     await hall.plant.publish(stream, 5, "orders/eu")
     group = await laned_group(hall.plant, GROUP)
-    retry, dead = hall.plant.catalogue.queues_of(group.group_id, stream) or ()
+    retry, dead = queues_of(hall.plant, group, stream)
     await hall.plant.publish(retry, 4)
     await hall.plant.publish(dead, 1)
     await store_lane(hall.plant, group, stream, levels)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dss_api.lane_entries import entry_from
 from dss_api.v1 import groups_pb2, types_pb2
 from dss_core.errors import (
     FilterUnreadable,
@@ -48,7 +47,7 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 
 def questions_of(plant: Plant) -> Questions:
     parts = (plant.groups, plant.registry, plant.catalogue, plant.log)
-    return Questions(*parts, NOBODY, NO_OPERATIONS, plant.clock, entry_from)
+    return Questions(*parts, NOBODY, NO_OPERATIONS, plant.clock)
 
 
 @pytest.fixture

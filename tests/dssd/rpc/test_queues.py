@@ -9,8 +9,8 @@ from dss_core.errors import IllegalArgument, IllegalName
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, LaneEntry
 from dss_core.limits import KEY_BYTES_MAX
-from dssd.questions.queue_look import QueueEntry
 from dssd.questions.queues import EntriesAsked, EntriesPage
+from dssd.queues.looking import Choice, QueueEntry
 from dssd.rpc.queues import QueuesServicer
 
 NO_CONTEXT: Any = None
@@ -21,7 +21,7 @@ class Answered:
     """Answers each question with one entry."""
 
     async def entries(self, asked: EntriesAsked, token: str, *, whole: bool) -> EntriesPage:
-        assert asked == EntriesAsked("g", DEAD, "abc", b"", StreamName("orders", 0, 3), 17)
+        assert asked == EntriesAsked("g", DEAD, Choice("abc", b"", StreamName("orders", 0, 3), 17))
         assert token == "1/2/3"
         entry = LaneEntry(0, 17, 0, 3, 17, 5, 4, fingerprint=0xABC, error_type="OSError")
         stream = StreamName("orders", 0, 3)

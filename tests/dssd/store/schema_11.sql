@@ -262,6 +262,8 @@ CREATE TABLE "pending_moves" (
    "number" INTEGER NOT NULL,
    "dropped" BLOB NOT NULL,
    "added" BLOB NOT NULL,
+   "redriven" BLOB NOT NULL,
+   "discarded" BLOB NOT NULL,
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("group_id", "storage_topic_id", "partition")

@@ -114,7 +114,8 @@ def note_saved(state: Holder, message: ProgressSaved, now_ms: int, effects: Effe
         return
     if not held.finished and _says_no_more(held.report, message):
         state.timers.clear(message.stream)
-    effects.append(_durable(message))
+    saved = message.progress, message.queues
+    effects.append(ProgressDurable(message.stream, message.grant_epoch, *saved))
 
 
 def _says_no_more(report: StreamReport, message: ProgressSaved) -> bool:
@@ -122,10 +123,6 @@ def _says_no_more(report: StreamReport, message: ProgressSaved) -> bool:
     if saved != report.progress and saved.merged(report.progress) != saved:
         return False
     return all(map(QueueState.covers, message.queues, report.queues))
-
-
-def _durable(message: ProgressSaved | Revoked) -> ProgressDurable:
-    return ProgressDurable(message.stream, message.grant_epoch, message.progress, message.queues)
 
 
 # Giving up
@@ -142,7 +139,9 @@ def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
 def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
     """The leader took the stream back, and says what is durable. It is always answered."""
     if held_under(state, message.stream, message.grant_epoch) is not None:
-        effects.append(_durable(message))
+        effects.append(
+            ProgressDurable(message.stream, message.grant_epoch, message.progress, message.queues)
+        )
     release(state, message.stream, message.grant_epoch, effects)
 
 

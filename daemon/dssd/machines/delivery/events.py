@@ -30,6 +30,8 @@ class Entry(NamedTuple):
     source_offset: int
     size: int
     """Of the record, in bytes, roughly."""
+    origin: int | None = None
+    """Its offset in the stream of the lane; None: it came from another one."""
 
 
 @dataclass(frozen=True, slots=True)

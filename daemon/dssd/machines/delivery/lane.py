@@ -17,7 +17,7 @@ meanwhile goes with the next; a report has the queues as they are at the same mo
 moved stays where it is, and is tried again. This module does not know credit, turns or the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import pairwise
@@ -26,6 +26,7 @@ from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Range, Ranges, clipped, covers, normalised, total, without
 from dssd.limits import (
     GAP_RECORDS_MAX,
+    ISOLATE_AFTER_DOUBTS,
     LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
     QUEUE_RANGES_MAX,
@@ -90,6 +91,7 @@ class Lane:
         for part in (main, self.retry):
             part.lane = self
             part.records.failed = []
+            part.records.suspects_rest_ms = self._suspects_rest_ms
         main.is_shut = True
 
     def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
@@ -110,6 +112,10 @@ class Lane:
         stream.cursor = stream.records.sent = stream.records.frontier = NEVER_HELD
         stream.at_tail = True
         return stream
+
+    def _suspects_rest_ms(self, doubts: int) -> int:
+        """As for failures, from the first time on that it comes alone."""
+        return self.policy.rest_ms(doubts - ISOLATE_AFTER_DOUBTS + 1)
 
     @property
     def parts(self) -> tuple[DeliveredStream, DeliveredStream]:
@@ -153,7 +159,23 @@ class Lane:
         for entry in given.entries if given.level == RETRY else ():
             if entry.offset < known:
                 self._enter(entry)
+        if given.level == RETRY:
+            self._close_origins(given.entries)
         self._note_applied(given.level, given.end)
+
+    def _close_origins(self, entries: Sequence[Entry]) -> None:
+        """What an operator reopened in the stream, and waits in the retry queue, comes from there
+        alone."""
+        main, retry = self.main.records, self.retry.records.progress
+        waiting = (
+            (each.origin, each.origin + 1)
+            for each in entries
+            if each.origin is not None
+            and not retry.is_acked(each.offset)
+            and not main.progress.is_acked(each.origin)
+        )
+        if reopened := normalised(waiting):
+            main.moved(reopened)
 
     def opened(self, now_ms: int) -> None:
         """All of them were read: begin."""

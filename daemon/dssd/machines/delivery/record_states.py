@@ -7,7 +7,7 @@ the group is told of them comes from here. A stream that was lent before begins 
 must not know how records are read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from dss_core.progress import Progress, Ranges, clipped, complement, normalised, without
@@ -57,6 +57,8 @@ class RecordStates:
         """Of a lane, which takes them: records that failed. None: they rest here."""
         self.moving = 0
         """Of a lane: how many ranges wait for a move."""
+        self.suspects_rest_ms: Callable[[int], int] = backoff_ms
+        """How long what so many clients vanished with rests, before it comes alone."""
 
     @property
     def progress(self) -> Progress:
@@ -283,7 +285,7 @@ class RecordStates:
         for sent in left:
             self.marking.note_doubt(sent.start, sent.end)
             for low, high, doubts in self.marking.suspects(sent.start, sent.end):
-                self.rests.rest(low, high, now_ms, backoff_ms(doubts))
+                self.rests.rest(low, high, now_ms, self.suspects_rest_ms(doubts))
             if alone:
                 self.marking.note_failed(sent.start, sent.end)
         return left

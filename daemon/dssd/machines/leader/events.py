@@ -58,6 +58,10 @@ class CursorMove:
     """Acknowledged, after that. Normalised."""
     cancelled: bool = False
     """Its operation was cancelled before a leader heard of it: it is not to be made."""
+    redriven: Ranges = ()
+    """Of the stream's dead letters: they are to come back."""
+    discarded: Ranges = ()
+    """Of the stream's dead letters: they are done."""
 
 
 @dataclass(frozen=True, slots=True)

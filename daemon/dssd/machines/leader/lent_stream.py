@@ -6,7 +6,7 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
-from dss_core.lane import RETRY
+from dss_core.lane import DEAD, RETRY
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
@@ -103,7 +103,13 @@ class LentStream:
         """Whether everything it will ever hold is acknowledged, or dead."""
         if self.sealed_end is None or self.progress.floor < self.sealed_end:
             return False
-        return not self.queues or self.queues[RETRY - 1].is_empty
+        return not self.queues or (
+            self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
+        )
+
+    def redriving(self) -> int:
+        """The operation that brings back dead letters and has durably not brought all; or 0."""
+        return self.saved_queues[DEAD - 1].redriving if self.saved_queues else 0
 
     def is_exact(self) -> bool:
         """Whether the frontier bounds what was ever handed out."""

@@ -34,6 +34,7 @@ knows neither members nor timers.
 
 from collections.abc import Callable, Mapping
 
+from dss_core.lane import DEAD
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.leader.cursor_moves import make_move
 from dssd.machines.leader.events import CancelledMove
@@ -293,7 +294,8 @@ def _note_saved(state: LentStream, event: Saved) -> Acts:
     if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
         state.suspect_end = max(state.suspect_end, event.measured_end)
         state.unmeasured = False
-    return (Act.NOTE_MOVED,) if event.moved_by else ()
+    redriven = state.saved_queues and state.saved_queues[DEAD - 1].redrive.operation
+    return (Act.NOTE_MOVED,) if event.moved_by or redriven else ()
 
 
 def _saved(state: LentStream, event: Saved) -> Acts:

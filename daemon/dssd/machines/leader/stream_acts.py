@@ -116,7 +116,7 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
         case Act.NOTE_MOVED:
             assert isinstance(event, Saved)
-            note_moved(turn, lent.stream, event.moved_by)
+            note_moved(turn, lent, event.moved_by)
         case _:
             assert_never(act)
 

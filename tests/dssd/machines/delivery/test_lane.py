@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dss_core.lane import DEAD, MAIN, RETRY
+from dss_core.progress import Progress
 from dssd.machines.delivery.events import (
     AnswerSettled,
     Edited,
@@ -175,6 +176,16 @@ def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant(
     assert lane.queues[DEAD][0].cause == "died"
 
 
+def test_a_killer_that_comes_alone_rests_as_the_back_off_of_the_group_says() -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=9))
+    for _ in range(4):
+        lane.die()
+        lane.tick(0)
+    assert not lane.out
+    lane.tick(POLICY.backoff_ms[0])
+    assert len(lane.out) == 1
+
+
 def test_deaths_and_refusals_count_together() -> None:
     lane = PlayedLane(1)
     lane.nak(MAIN, 0)
@@ -198,6 +209,18 @@ def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     assert lane.places() == [[RETRY], [DEAD]]
     assert list(lane.out) == [(RETRY, 0)]
     assert lane.queues[RETRY][0].entry.attempt == 0
+
+
+def test_what_was_reopened_and_waits_in_the_retry_queue_comes_from_there_alone() -> None:
+    lane = PlayedLane(3)
+    lane.nak(MAIN, 1)
+    lane.ack(MAIN, 0)
+    lane.tick(10)
+    lane.save()
+    lane.saved = replace(lane.saved, progress=Progress(0), frontier=0)  # a rewind
+    lane.lend()
+    assert lane.places() == [[MAIN], [RETRY], [MAIN]]
+    assert set(lane.out) == {(MAIN, 0), (MAIN, 2)}
 
 
 def test_an_edit_counts_for_what_fails_after_it() -> None:

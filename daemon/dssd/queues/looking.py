@@ -1,13 +1,14 @@
-"""Reading the entries of a queue for a question.
+"""Reading the entries of a queue for operators: what they ask of it, and what they choose.
 
-Invariant: a look is bounded in bytes by the budget of its question, and holds the loop no longer
-than a read does: records are decoded in a thread. What the queue's progress is done with is passed
-over. Nothing here knows groups.
+Invariant: a look is bounded in bytes by its budget, and holds the loop no longer than a read does:
+records are decoded in a thread. What the queue's progress is done with is passed over. Nothing here
+knows groups.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from typing import NamedTuple
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from dss_core.decode import decode
 from dss_core.ids import StreamId, StreamName
@@ -16,11 +17,18 @@ from dss_core.progress import Ranges, complement
 from dss_core.rows_layout import Headers
 from dssd.log.port import Log
 from dssd.machines.queues import QueueState
-from dssd.questions.limits import LOOK_CHUNK_BYTES_MAX
-from dssd.questions.record_look import Budget
+from dssd.queues.entries import error_of, lane_of
+from dssd.queues.limits import QUEUE_READ_BYTES
 
-EntryFrom = Callable[[bytes], LaneEntry]
-"""What the header of an entry says."""
+
+class Budget(Protocol):
+    """What may still be read."""
+
+    bytes: int
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing more may be read."""
 
 
 class Lane(NamedTuple):
@@ -65,15 +73,41 @@ class QueueEntry(NamedTuple):
         return self.stream == stream and self.entry.origin_offset == offset
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which entries somebody means; what is empty or None leaves out nothing."""
+
+    error: str = ""
+    """Of this fingerprint, or one that begins so; of those without one, of this cause."""
+    key: bytes | None = None
+    stream: StreamName | None = None
+    offset: int | None = None
+
+    def takes(self, found: QueueEntry) -> bool:
+        """Whether the entry is one of them."""
+        return (
+            (not self.error or _is_of_error(found, self.error))
+            and (self.key is None or found.key == self.key)
+            and (self.stream is None or found.stream == self.stream)
+            and (self.offset is None or found.entry.origin_offset == self.offset)
+        )
+
+
+ALL = Choice()
+
+
+def _is_of_error(found: QueueEntry, error: str) -> bool:
+    if found.fingerprint:
+        return found.fingerprint.startswith(error)
+    return found.entry.cause == error
+
+
 class EntryLook:
     """Looks of one question, which share its budget."""
 
-    def __init__(
-        self, log: Log, entry_from: EntryFrom, budget: Budget, chunk_bytes: int | None = None
-    ) -> None:
-        self._chunk_bytes = chunk_bytes or LOOK_CHUNK_BYTES_MAX
+    def __init__(self, log: Log, budget: Budget, chunk_bytes: int | None = None) -> None:
+        self._chunk_bytes = chunk_bytes or QUEUE_READ_BYTES
         self._log = log
-        self._entry_from = entry_from
         self.budget = budget
 
     async def entries(
@@ -123,30 +157,29 @@ class EntryLook:
             strict=True,
         )
         is_done = lane.queue.progress.is_acked
-        return [self._entry(lane, *row) for row in columns if not is_done(row[0])]
+        return [_entry(lane, *row) for row in columns if not is_done(row[0])]
 
-    def _entry(
-        self,
-        lane: Lane,
-        offset: int,
-        subject: str,
-        key: bytes | None,
-        payload: bytes,
-        headers: Headers,
-        entered_at_us: int,
-    ) -> QueueEntry:
-        said = dict(headers)
-        entry = self._entry_from(said.get(LANE_HEADER, b""))
-        return QueueEntry(
-            StreamName(lane.topic, entry.origin_ordinal, entry.origin_partition),
-            lane.level,
-            lane.queue.stream,
-            offset,
-            subject,
-            key,
-            payload,
-            tuple(each for each in headers if each[0] not in (LANE_HEADER, ERROR_HEADER)),
-            entered_at_us,
-            said.get(ERROR_HEADER, b"").decode(errors="replace"),
-            entry,
-        )
+
+def _entry(
+    lane: Lane,
+    offset: int,
+    subject: str,
+    key: bytes | None,
+    payload: bytes,
+    headers: Headers,
+    entered_at_us: int,
+) -> QueueEntry:
+    entry = lane_of(headers)
+    return QueueEntry(
+        StreamName(lane.topic, entry.origin_ordinal, entry.origin_partition),
+        lane.level,
+        lane.queue.stream,
+        offset,
+        subject,
+        key,
+        payload,
+        tuple(each for each in headers if each[0] not in (LANE_HEADER, ERROR_HEADER)),
+        entered_at_us,
+        error_of(headers),
+        entry,
+    )
