@@ -11,8 +11,10 @@ from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress
 from dssd.machines.delivery.events import (
     AnswerSettled,
+    DeliveryInput,
     Edited,
     Nak,
+    OpenLane,
     RevokeBegun,
     RevokeFinished,
     Saved,
@@ -266,6 +268,29 @@ def test_a_delay_outlives_a_holder_that_could_not_move_its_record(why: str) -> N
     assert (MAIN, 0) not in lane.out
     lane.tick(1_000)
     assert (MAIN, 0) in lane.out
+
+
+def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.save()
+    lane.nak(RETRY, 0, reject=True)
+    opened = lane._opened
+    told: list[DeliveryInput] = []
+
+    def of_retry_queue(asked: OpenLane) -> list[DeliveryInput]:
+        told[:] = opened(asked)
+        return [told.pop(0)]
+
+    monkeypatch.setattr(lane, "_opened", of_retry_queue)
+    lane.lend()
+    lane.tick(100)
+    lane.feed(*told)
+    assert not lane.out
+    assert lane.places() == [[DEAD]]
 
 
 class AnyLane(RuleBasedStateMachine):
