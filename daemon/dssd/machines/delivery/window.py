@@ -406,7 +406,7 @@ class DeliveryWindow:
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         if given.token and self._durable.awaits(given.grant):
-            self._reports.hurry(given.grant, now_ms)
+            self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
 
@@ -474,13 +474,13 @@ class DeliveryWindow:
         self._due_by(stream.next_ms())
 
     def _report(self) -> None:
-        awaits = self._durable.awaits
-        reports = tuple(
-            (grant, self._streams[grant].report(is_awaited=awaits(grant)))
-            for grant in self._reports.take()
-        )
+        lent = [self._streams[grant] for grant in self._reports.take()]
+        reports = tuple((each.grant, each.report(is_awaited=self._awaits(each))) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
+
+    def _awaits(self, stream: DeliveredStream) -> bool:
+        return any(self._durable.awaits(part.grant) for part in stream.parts())
 
     # Turns
 
