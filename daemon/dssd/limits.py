@@ -543,6 +543,9 @@ MOVE_RECORDS_MAX = 4_096
 REFUSED_MOVE_MS = 1_000
 """What a lane moves to its queues at once, and when it tries again what could not be appended."""
 
+LAST_MOVE_MS = 1_000
+"""A stream that its client gave back unasked waits so long for its last move."""
+
 LATE_ACKS_MAX = 4_096
 """Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
 late."""

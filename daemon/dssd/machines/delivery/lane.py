@@ -11,10 +11,11 @@
 
 What fails is moved: appended to a queue, and once that is durable, acknowledged where it was. An
 entry acknowledges its source, so what a queue holds beyond `applied_end` is taken in when the lane
-is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing of
-main is read before the lane is open; one move of a lane is under way at a time, and what fails
-meanwhile goes with the next; a report has the queues as they are at the same moment. What cannot be
-moved stays where it is, and is tried again. This module does not know credit, turns or the log.
+is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing is
+read before the lane is open, also not of the retry queue, for dead letters may say that it is done;
+one move of a lane is under way at a time, and what fails meanwhile goes with the next; a report has
+the queues as they are at the same moment. What cannot be moved stays where it is, and is tried
+again. This module does not know credit, turns or the log.
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,7 +93,7 @@ class Lane:
             part.lane = self
             part.records.failed = []
             part.records.suspects_rest_ms = self._suspects_rest_ms
-        main.is_shut = True
+            part.is_shut = True
 
     def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
         """All of it comes again: nothing is read by a cursor, and no frontier tells anything."""
@@ -180,7 +181,8 @@ class Lane:
     def opened(self, now_ms: int) -> None:
         """All of them were read: begin."""
         self.is_open = True
-        self.main.is_shut = False
+        for part in self.parts:
+            part.is_shut = False
         self._bury_killers()
         if self._to_redrive():
             self._redrive_ms = now_ms

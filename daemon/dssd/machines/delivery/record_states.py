@@ -230,6 +230,9 @@ class RecordStates:
                 self.marking.note_failed(sent.start, sent.end)
             if failed and self.failed is not None:
                 self.waiting.settled(sent.start, sent.end)
+                if delay_ms is not None:
+                    # Until it is moved: its holder may be gone before.
+                    self.rests.rest(sent.start, sent.end, now_ms, delay_ms)
                 self.failed.append(Failed(sent.start, sent.end, nak))
             else:
                 self._rest(sent, now_ms, delay_ms)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
-from dssd.limits import REVOKE_REPORT_SHARE
+from dssd.limits import LAST_MOVE_MS, REVOKE_REPORT_SHARE
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.dispatch import Dispatch
 from dssd.machines.delivery.events import (
@@ -242,11 +242,7 @@ class DeliveryWindow:
         stream = self._streams.get(given.grant)
         if stream is None or stream.records.ending:
             return
-        until_ms = now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE)
-        for part in stream.parts():
-            self._turns.withdraw(part)
-            part.end(until_ms)
-        self._due_by(until_ms)
+        self._end(stream, now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
         self._effects.append(SendRevoke(given.grant, given.deadline_ms))
 
     def _revoke_finished(self, given: RevokeFinished, now_ms: int) -> None:
@@ -256,14 +252,23 @@ class DeliveryWindow:
             return
         asked = stream.records.ending
         lane = self._lanes.of(stream)
-        if lane is not None and lane.is_moving and asked:
+        if lane is not None and lane.is_moving:
             # What the client refused goes to its queue first, with its error.
             lane.ends_once_moved = True
-            return
-        # The client has dropped what it did not hand out: nothing beyond the frontier is known.
-        self._finish(stream, None)
+            self._end(stream, now_ms + LAST_MOVE_MS)
+        else:
+            # The client has dropped what it did not hand out: beyond the frontier nothing is known.
+            self._finish(stream, None)
         if not asked:
             self._last_effects.append(Unwanted(stream.subscription))
+
+    def _end(self, stream: DeliveredStream, until_ms: int) -> None:
+        """Send nothing more; until then what is out may be settled."""
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            if not part.records.ending:
+                part.end(until_ms)
+        self._due_by(until_ms)
 
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         for part in stream.parts():
@@ -401,7 +406,7 @@ class DeliveryWindow:
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         if given.token and self._durable.awaits(given.grant):
-            self._reports.hurry(given.grant, now_ms)
+            self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
 
@@ -469,13 +474,13 @@ class DeliveryWindow:
         self._due_by(stream.next_ms())
 
     def _report(self) -> None:
-        awaits = self._durable.awaits
-        reports = tuple(
-            (grant, self._streams[grant].report(is_awaited=awaits(grant)))
-            for grant in self._reports.take()
-        )
+        lent = [self._streams[grant] for grant in self._reports.take()]
+        reports = tuple((each.grant, each.report(is_awaited=self._awaits(each))) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
+
+    def _awaits(self, stream: DeliveredStream) -> bool:
+        return any(self._durable.awaits(part.grant) for part in stream.parts())
 
     # Turns
 

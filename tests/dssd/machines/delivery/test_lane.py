@@ -9,9 +9,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress
-from dssd.machines.delivery.events import Edited, Nak, RevokeBegun, RevokeFinished
+from dssd.machines.delivery.events import (
+    AnswerSettled,
+    DeliveryInput,
+    Edited,
+    Nak,
+    OpenLane,
+    RevokeBegun,
+    RevokeFinished,
+    Saved,
+    Settle,
+)
 from dssd.machines.queues import Redrive, RetryPolicy
-from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
 
 
 def test_a_refused_record_waits_in_the_retry_queue_and_is_done_in_its_stream() -> None:
@@ -159,6 +169,16 @@ def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> No
     assert lane.reports[-1].progress.floor == 1
 
 
+def test_what_a_client_refused_is_moved_first_also_where_it_gives_the_stream_back_unasked() -> None:
+    lane = PlayedLane(1)
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    lane.feed(RevokeFinished(GRANT))
+    assert not any(report.queues[0].applied_end for report in lane.reports)
+    lane.answer()
+    assert lane.reports[-1].queues[0].applied_end == 1
+
+
 def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant() -> None:
     lane = PlayedLane(1)
     for _ in range(POLICY.max_deliver):
@@ -234,6 +254,53 @@ def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
         lane.ack(RETRY, at)
     assert len(lane.states()[1].progress.ranges) <= 12
     assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
+
+
+def test_an_ack_of_a_retried_record_that_is_waited_for_is_reported_at_once_and_answered() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.feed(Settle(GRANT + RETRY, acked=((0, 1),), token=9))
+    lane.tick(1)
+    assert (lane.reports[-1].stream, lane.reports[-1].is_awaited) == (STREAMS[MAIN], True)
+    lane.feed(Saved(GRANT + RETRY, lane.reports[-1].queues[0].progress))
+    assert lane.others == [AnswerSettled(9)]
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "the queues are full"])
+def test_a_delay_outlives_a_holder_that_could_not_move_its_record(why: str) -> None:
+    lane = PlayedLane(2, replace(POLICY, queue_records=0 if "queues" in why else 1_000))
+    lane.refuses = True
+    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane.tick(10)
+    lane.die()
+    lane.tick(59_000)
+    assert (MAIN, 0) not in lane.out
+    lane.tick(1_000)
+    assert (MAIN, 0) in lane.out
+
+
+def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.save()
+    lane.nak(RETRY, 0, reject=True)
+    opened = lane._opened
+    told: list[DeliveryInput] = []
+
+    def of_retry_queue(asked: OpenLane) -> list[DeliveryInput]:
+        told[:] = opened(asked)
+        return [told.pop(0)]
+
+    monkeypatch.setattr(lane, "_opened", of_retry_queue)
+    lane.lend()
+    lane.tick(100)
+    lane.feed(*told)
+    assert not lane.out
+    assert lane.places() == [[DEAD]]
 
 
 class AnyLane(RuleBasedStateMachine):
