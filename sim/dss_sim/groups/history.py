@@ -240,6 +240,8 @@ class QueuesBorn(NamedTuple):
     retry: str
     dead: str
     max_deliver: int
+    are_small: bool = False
+    """They are full soon: what they cannot take fails on where it is."""
 
 
 class Queued(NamedTuple):

@@ -3,6 +3,8 @@
     Q4  nothing is sent before its time, by the session's own clock
     Q3  nor is an entry whose record the client acknowledged where it was before, after its ack wait
         had run out or while it was moved
+    Q8  what a client refused before it gave a lane back is in a queue by the final report, with its
+        error, unless the queues are full
 
 Invariant: this takes notes and looks; nothing that a session does depends on it.
 """
@@ -15,6 +17,7 @@ from dss_core.progress import clipped, complement, normalised
 from dss_sim.groups.queue_work import LaneAnswer
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.events import Deliver, EntriesRead, Entry, Moved, Settle
+from dssd.machines.messages import StreamReport
 from dssd.queues.lane import Lane
 
 
@@ -31,6 +34,9 @@ class _Notes:
     done: set[int] = field(default_factory=set)
     """Entries of which it said so before they were sent."""
     sent: set[int] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    """Of the stream, by this client."""
+    may_be_full: bool = False
 
 
 class LaneRules:
@@ -39,9 +45,9 @@ class LaneRules:
     def __init__(self) -> None:
         self._lanes: dict[int, _Notes] = {}
 
-    def installed(self, grant: int, lane: Lane, wall_ahead_ms: int) -> None:
-        """The window gets a lane."""
-        self._lanes[grant] = _Notes(lane, wall_ahead_ms)
+    def installed(self, grant: int, lane: Lane, wall_ahead_ms: int, *, may_be_full: bool) -> None:
+        """The window gets a lane, whose queues are full soon or never."""
+        self._lanes[grant] = _Notes(lane, wall_ahead_ms, may_be_full=may_be_full)
 
     def dropped(self, grant: int) -> None:
         """A grant is over."""
@@ -65,6 +71,8 @@ class LaneRules:
         for settle in settles:
             grant, level = grant_and_level(settle.grant)
             notes = self._lanes.get(grant)
+            if notes is not None and level == MAIN:
+                notes.refused |= {at for nak in settle.naks for at in range(nak.start, nak.end)}
             if notes is not None and level == MAIN and settle.acked:
                 notes.acked |= {at for span in settle.acked for at in range(*span)}
                 self._note_done(notes, notes.entries.values())
@@ -77,6 +85,19 @@ class LaneRules:
             and entry.source_offset in notes.acked
             and entry.offset in notes.made - notes.sent
         }
+
+    def reported_last(self, grant: int, report: StreamReport) -> None:
+        """Q8: a lane is given back.
+
+        Raises:
+            Violation: what the client refused is where it was.
+        """
+        notes = self._lanes.get(grant)
+        if notes is None or report.sent is not None or notes.may_be_full:
+            return
+        left = [at for at in sorted(notes.refused) if not report.progress.is_acked(at)]
+        if left:
+            raise Violation("Q8", f"{left} were refused, and are not moved: {report}")
 
     def check_delivery(self, delivery: Deliver, now_ms: int) -> None:
         """Q3, Q4: what goes to the client of a queue is due, and not done with.

@@ -24,6 +24,8 @@ RATES: Mapping[str, tuple[float, ...]] = {
     "hold_back_entries": (0.05, 0.3),
     "refuse_entries": (0.05, 0.3),
 }
+RECORDS_A_RUN = 1_000
+"""More than any run has."""
 REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
@@ -74,6 +76,6 @@ def _policy(chance: Random) -> RetryPolicy:
     return RetryPolicy(
         chance.choice((1, 2, 3, 5)),
         chance.choice(BACKOFFS_MS),
-        chance.choice((2, 1_000, 1_000)),
+        chance.choice((2, RECORDS_A_RUN, RECORDS_A_RUN)),
         1 << 30,
     )

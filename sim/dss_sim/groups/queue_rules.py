@@ -9,7 +9,8 @@ where it was until then, its *source*. So each record has one way through the le
         acknowledged before it
     Q4  an entry is not handed out before its time
     Q5  a dead letter has the error that was given, and as many attempts as a record may have: at
-        least all of them, unless it was rejected; each grant that ended in doubt may add one
+        least all of them, unless it was rejected; each grant that ended in doubt may add one, and
+        queues that were full any number
     Q6  what a commit calls applied has its sources acknowledged in that commit
     Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
 
@@ -39,11 +40,12 @@ REFUSALS = ("refused", "rejected")
 class _Lane:
     """A stream and its queues."""
 
-    __slots__ = ("epoch", "max_deliver", "names")
+    __slots__ = ("are_small", "epoch", "max_deliver", "names")
 
     def __init__(self, born: QueuesBorn) -> None:
         self.names = born.stream, born.retry, born.dead
         self.max_deliver = born.max_deliver
+        self.are_small = born.are_small
         self.epoch = 0
         """Of who took it over last."""
 
@@ -175,7 +177,7 @@ class QueueRules:
                 raise Violation("Q5", f"refused as {nak}: {event}")
         least = 1 if event.cause == "rejected" else lane.max_deliver
         most = lane.max_deliver + (event.grant_epoch if is_disturbed else 0)
-        if not least <= event.attempt <= most:
+        if event.attempt < least or (event.attempt > most and not lane.are_small):
             raise Violation("Q5", f"dead after other attempts than {least} to {most}: {event}")
 
     def nakked(self, event: Nakked) -> None:

@@ -16,6 +16,7 @@ from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.lane_rules import LaneRules
 from dss_sim.groups.log import cut_frames
+from dss_sim.groups.queue_plans import RECORDS_A_RUN
 from dss_sim.groups.queue_work import LaneAnswer, SessionJobs
 from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
@@ -251,6 +252,7 @@ class SimulatedSession:
     def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         for grant, report in reports:
             self.rules.reported_last(grant, report)
+            self.lane_rules.reported_last(grant, report)
             late_us = self._held_up.get(grant)
             if late_us is None:
                 self._report_final(grant, report)
@@ -372,7 +374,8 @@ class SimulatedSession:
         given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls, policy)
         self.rules.installed(number, granted, min(policy.backoff_ms) if policy else REDELIVERY_MS)
         if lane is not None:
-            self.lane_rules.installed(number, lane, wall_ahead_ms)
+            may_be_full = group.queue_records < RECORDS_A_RUN
+            self.lane_rules.installed(number, lane, wall_ahead_ms, may_be_full=may_be_full)
         self.feed(Installed(number, subscription, *given))
         return number
 

@@ -46,6 +46,7 @@ from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.queue_log import Queue
+from dss_sim.groups.queue_plans import RECORDS_A_RUN
 from dss_sim.groups.queue_work import QueueWork
 from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
@@ -440,8 +441,9 @@ class World:
                 main_name, retry, dead = (self.names[each] for each in (main, *queues))
                 self.retry_names[group.name, main_name] = retry
                 self.in_lanes |= {(group.name, each) for each in (main_name, retry, dead)}
-                now_us, most = self.schedule.now_us, group.max_deliver
-                self.tell(QueuesBorn(now_us, group.name, main_name, retry, dead, most))
+                policy = group.max_deliver, group.queue_records < RECORDS_A_RUN
+                now_us, names = self.schedule.now_us, (main_name, retry, dead)
+                self.tell(QueuesBorn(now_us, group.name, *names, *policy))
 
     def remove_queues(self, group_id: int, streams: Sequence[StreamId]) -> None:
         """Streams of a group are gone, and their queues with them."""
