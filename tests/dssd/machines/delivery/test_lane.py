@@ -297,7 +297,8 @@ def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
 
     monkeypatch.setattr(lane, "_opened", of_retry_queue)
     lane.lend()
-    lane.tick(100)
+    lane.feed(Edited(1, ACK_WAIT_MS, False, POLICY))  # anything that makes it look at its times
+    lane.tick(10)
     lane.feed(*told)
     assert not lane.out
     assert lane.places() == [[DEAD]]
