@@ -149,7 +149,7 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     for overview in overviews:
         await turn.give_way()
         states[overview.state] += 1
-        done = [so_far + more for so_far, more in zip(done, overview.counts, strict=True)]
+        done = [so_far + more for so_far, more in zip(done, overview.fates, strict=True)]
     for state, count in states.items():
         readings.put("dss_groups", count, state)
     for fate, records in zip(Counts._fields, done, strict=True):

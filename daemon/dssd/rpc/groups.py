@@ -203,8 +203,6 @@ def group_message(overview: Overview) -> groups_pb2.Group:
         **shared(overview.group, groups_pb2.Group),
         **shared(overview, groups_pb2.Group),
         "start": shown_start(overview.group.start),
-        "state_reason": overview.reason,
-        "fates": encoded(overview.counts, groups_pb2.Fates),
         "drain_ms": overview.drain_ms,
         "health": verdict_of(overview).level,
     }
