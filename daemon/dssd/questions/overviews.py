@@ -143,8 +143,8 @@ class StreamLag(NamedTuple):
     floor: int
     end: int
     lag: int
-    exact: bool
-    oldest_us: int | None
+    lag_exact: bool
+    oldest_unacked_us: int | None
 
 
 class _Totals(NamedTuple):

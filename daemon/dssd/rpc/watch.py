@@ -7,7 +7,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import watch_pb2, watch_pb2_grpc
-from dss_api.values import encoded
+from dss_api.values import encoded, message_of
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
@@ -134,13 +134,5 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
 
 
 def _lag(watched: WatchedLag) -> watch_pb2.WatchedLag:
-    lag = watched.lag
-    return watch_pb2.WatchedLag(
-        group=watched.group,
-        stream=watched.stream,
-        floor=lag.floor,
-        end=lag.end,
-        lag=lag.lag,
-        lag_exact=lag.exact,
-        oldest_unacked_us=lag.oldest_us,
-    )
+    named = {"group": watched.group, "stream": watched.stream}
+    return message_of(watch_pb2.WatchedLag, watched.lag, **named)
