@@ -7,7 +7,9 @@ import typer
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
+from dssctl.nouns.grants import LED_STREAM_KIND
+from dssctl.nouns.groups import LEADER_KIND
+from dssctl.output import Instant, Item, Section, note, show_one
 from dssctl.page import page
 from dssctl.pages.verdict import named
 from dssctl.selection import ListRules, Named, Wanted
@@ -18,35 +20,6 @@ if TYPE_CHECKING:
     from dss_client import Client, DaemonStatus, Grant, Group
 
 app = noun("leaders")
-
-LEADER_KIND = Kind(
-    "Leader",
-    (
-        Column("group", "GROUP", width=24),
-        Column("state", "STATE", width=11, styles={"leading": "green"}),
-        Column("epoch", "EPOCH", right=True, width=5),
-        Column("since", "SINCE", right=True, width=7),
-        Column("members", "MEMBERS", right=True, width=7),
-        Column("streams", "STREAMS", right=True, width=7),
-        Column("protocol", "PROTOCOL", width=8),
-        Column("daemon", "DAEMON", wide=True),
-        Column("pid", "PID", right=True, wide=True),
-    ),
-    lambda item: str(item["group"]),
-)
-LED_STREAM_KIND = Kind(
-    "LedStream",
-    (
-        Column("stream", "STREAM"),
-        Column(
-            "state", "STATE", styles={"granted": "green", "granting": "yellow", "free": "yellow"}
-        ),
-        Column("grant_epoch", "EPOCH", right=True),
-        Column("since", "SINCE", right=True),
-        Column("client_id", "CLIENT"),
-    ),
-    lambda item: str(item["stream"]),
-)
 
 
 RULES = ListRules(named=Named("[GROUP]", ("group",), behind="@*"))

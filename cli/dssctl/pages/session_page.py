@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dss_core.counted import counted
 from dss_core.errors import SessionNotFound
 from dssctl.limits import PAGE_OPERATIONS
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.nouns.sessions import HELD_KIND, MEMBERSHIP_KIND
+from dssctl.output import Instant, Item, Kind, Section
 from dssctl.pages.verdict import (
     HEALTH,
     OPERATION_LINES,
@@ -101,30 +102,6 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
     return Verdict(
         "healthy", told, tuple(f"dssctl groups describe {named(name)}" for name in groups)[:3]
     )
-
-
-MEMBERSHIP_KIND = Kind(
-    "Membership",
-    (
-        Column("group", "GROUP"),
-        Column("streams", "STREAMS", right=True),
-        Column("connected_at", "MEMBER-FOR", right=True),
-        Column("borrower_id", "BORROWER", wide=True),
-    ),
-    lambda item: str(item["group"]),
-)
-HELD_KIND = Kind(
-    "HeldStream",
-    (
-        Column("stream", "STREAM"),
-        Column("group", "GROUP"),
-        Column("state", "STATE", styles={"granted": "green", "revoking": "yellow"}),
-        Column("grant_epoch", "EPOCH", right=True),
-        Column("lag", "LAG", right=True),
-        Column("stall", "STALLED"),
-    ),
-    lambda item: str(item["stream"]),
-)
 
 
 def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook) -> None:

@@ -133,7 +133,7 @@ def _between(job: "Job") -> str:
 def job_facts(row: JobRow, pen: Pen) -> Sequence[tuple[str, str]]:
     """All that is known of a job: how it stands, then how it was planned."""
     # Its sentences are those of `jobs describe`; its module is loaded once a job is looked at.
-    from dssctl.job_items import what_next
+    from dssctl.nouns.jobs import what_next
 
     job = row.job
     average = row.pace.bytes_s if row.pace else 0.0
