@@ -205,14 +205,8 @@ def _sentence(topic: "Topic") -> str:
 
 
 def _streams(topic: "Topic", storage: "StorageTopic") -> list[Item]:
+    name, sealed = f"{topic.name}/{storage.ordinal}", storage.sealed
     return [
-        {
-            "stream": f"{topic.name}/{storage.ordinal}/{bounds.partition}",
-            "start": bounds.start,
-            "end": bounds.end,
-            "records": bounds.records,
-            "bytes": bounds.bytes,
-            "sealed": storage.sealed,
-        }
+        item_of("Stream", bounds, stream=f"{name}/{bounds.partition}", sealed=sealed)
         for bounds in storage.streams
     ]

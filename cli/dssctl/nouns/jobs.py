@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dssctl.fields.model import Fields, items, moment, number, size, text, texts, truth
 from dssctl.items import item_of
 from dssctl.limits import OUTPUT_SHOWN_MAX
-from dssctl.output import Column, Instant, Item, Kind
+from dssctl.output import Column, Item, Kind
 from dssctl.output.model import bytes_text
 from dssctl.output.model import size as size_cell
 
@@ -181,26 +181,21 @@ def job_item(job: "Job") -> Item:
 def chunk_item(chunk: "JobChunk") -> Item:
     """A chunk of a manifest, and what became of it."""
     result = chunk.result
-    return {
-        "chunk": chunk.number,
-        "state": "open" if result is None else "published",
-        "reads": [
-            {"stream": each.stream, "start": each.start, "end": each.end} for each in chunk.ranges
-        ],
-        "input": chunk.input or None,
-        "records_planned": chunk.records_planned,
-        "bytes_planned": chunk.bytes_planned,
-        "records": None if result is None else result.records,
-        "bytes": None if result is None else result.bytes,
-        "wrote": []
-        if result is None
-        else [
+    ranges = {} if result is None else result.ranges
+    return item_of(
+        "JobChunk",
+        chunk,
+        chunk=chunk.number,
+        state="open" if result is None else "published",
+        reads=[item_of("JobRange", each) for each in chunk.ranges],
+        records=None if result is None else result.records,
+        bytes=None if result is None else result.bytes,
+        wrote=[
             {"partition": partition, "start": start, "end": end}
-            for partition, (start, end) in sorted(result.ranges.items())
+            for partition, (start, end) in sorted(ranges.items())
         ],
-        "output": None if result is None else result.output or None,
-        "published_at": _instant(chunk.published_at_ms),
-    }
+        output=None if result is None else result.output or None,
+    )
 
 
 def what_next(job: "Job") -> list[str]:
@@ -238,7 +233,3 @@ def what_next(job: "Job") -> list[str]:
         case _:
             steps = [f"No driver has taken it yet. Start one here: {drive}"]
     return steps
-
-
-def _instant(ms: int | None) -> Instant | None:
-    return None if ms is None else Instant.of_ms(ms)
