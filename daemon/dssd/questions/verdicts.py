@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
+from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
-from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
 from dssd.questions.stuck import Stuck

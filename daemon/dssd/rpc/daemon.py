@@ -9,15 +9,15 @@ import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
 from dss_api.values import message_of
+from dss_core.answers import Held, UnreadLoss
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.descriptors import open_files, open_files_max
-from dssd.leaders.retention_losses import UnreadLoss
 from dssd.life import End
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.greediest_peers import Held, PeerHeld
+from dssd.rpc.greediest_peers import PeerHeld
 from dssd.sessions.limits import SESSIONS_MAX
 
 Context = grpc.aio.ServicerContext[Any, Any]

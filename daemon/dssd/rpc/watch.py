@@ -8,6 +8,7 @@ import grpc.aio
 
 from dss_api.v1 import watch_pb2, watch_pb2_grpc
 from dss_api.values import encoded, message_of
+from dss_core.answers import WatchedGrant
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
@@ -15,7 +16,7 @@ from dssd.jobs.held_job import JobView
 from dssd.machines.watching import Key, Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
-from dssd.questions.watched import WatchedGrant, WatchedLag, WatchedMember
+from dssd.questions.watched import WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Wanted, Watches
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message

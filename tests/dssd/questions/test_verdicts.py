@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.answers import Reason
 from dssd.machines.fate import Counts
-from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.stuck import Stuck
