@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded
-from dss_core.answers import Held as Held
-from dss_core.answers import UnreadLoss as UnreadLoss
+from dss_core.answers import Held, UnreadLoss
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection

@@ -99,14 +99,19 @@ STREAM_KIND = Kind(
 )
 
 
-RECORD: Fields = (
+_PLACE: Fields = (
     text("stream", "Where it is."),
     number("offset", "Its offset there."),
     text("subject", "What it is about."),
     text("key", "Its ordering key, where it is text.", optional=True),
     text("key_base64", "Its ordering key, where it is no text.", absent=True),
     moment("timestamp", "When its producer made it."),
-    Field("headers", Type.ITEMS, "Its headers, in their order.", "Header"),
+)
+_HEADERS = Field("headers", Type.ITEMS, "Its headers, in their order.", "Header")
+
+RECORD: Fields = (
+    *_PLACE,
+    _HEADERS,
     text("payload", "Its content, where it is text.", optional=True),
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("attempt", "How often it was handed out; in a group.", absent=True),
@@ -114,14 +119,9 @@ RECORD: Fields = (
 )
 
 STORED_RECORD: Fields = (
-    text("stream", "Where it is."),
-    number("offset", "Its offset there."),
-    text("subject", "What it is about."),
-    text("key", "Its ordering key, where it is text.", optional=True),
-    text("key_base64", "Its ordering key, where it is no text.", absent=True),
-    moment("timestamp", "When its producer made it."),
+    *_PLACE,
     moment("appended_at", "When the daemon appended it."),
-    Field("headers", Type.ITEMS, "Its headers, in their order.", "Header"),
+    _HEADERS,
     anything("payload", "Its content: text, hexadecimal digits, or JSON itself.", optional=True),
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("payload_bytes", "How long its content is."),
