@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dss_core.counted import bytes_text
 from dssctl.items import item_of
 from dssctl.limits import OUTPUT_SHOWN_MAX
 from dssctl.output import Column, Instant, Item, Kind
-from dssctl.output.model import bytes_text, size
+from dssctl.output.model import size
 
 if TYPE_CHECKING:
     from dss_client.job_values import Job, JobChunk

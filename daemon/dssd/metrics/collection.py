@@ -23,8 +23,8 @@ from dssd.machines.fate import NO_COUNTS, Counts
 from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
+from dssd.questions.daemon_facts import Held
 from dssd.questions.overviews import Overview, Overviews
-from dssd.rpc.greediest_peers import Held
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained

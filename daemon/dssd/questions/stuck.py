@@ -43,6 +43,8 @@ class Stuck:
     """Records that it is not done with."""
     still_ms: int | None
     """For how long nothing moved, where that is known."""
+    client_id: str = ""
+    """Who holds the stream."""
 
 
 class StuckQuestions:
@@ -129,7 +131,7 @@ class StuckQuestions:
             reason = record.reason
         if reason is None:
             return None
-        return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms)
+        return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms, view.client_id)
 
     def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""

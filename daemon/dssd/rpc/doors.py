@@ -17,11 +17,11 @@ from dss_core.errors import SocketPathTooLong
 from dssd.addresses import Address, UnixAddress, unix_address
 from dssd.data_directory import DataDirectory
 from dssd.events.model import Note
+from dssd.questions.daemon_facts import Held
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.greediest_peers import Held
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer

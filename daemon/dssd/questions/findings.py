@@ -1,0 +1,123 @@
+"""`Daemon.Findings`: what is wrong with the daemon, or with a topic or a session of it.
+
+Invariant: it gathers what rules go by (`finding_rules`), and changes nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from dss_core.errors import StreamNotFound
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dssd.events.events import Events
+from dssd.events.limits import ERRORS_SHOWN_MS
+from dssd.events.model import KeptEvent, Severity
+from dssd.events.selection import Selection
+from dssd.jobs.held_job import JobView
+from dssd.log.port import Log
+from dssd.loop_yield import LoopTurn
+from dssd.operations.operations import Operations
+from dssd.questions.daemon_facts import DaemonFacts
+from dssd.questions.finding_rules import OF_SESSION, OF_TOPIC, Facts, KeptTopic, findings_of
+from dssd.questions.limits import FINDING_EVENTS_MAX
+from dssd.questions.questions import Questions
+from dssd.questions.verdicts import Verdict
+from dssd.schedules.views import ScheduleView
+from dssd.sessions.limits import SESSIONS_MAX
+from dssd.sessions.sessions import Sessions
+from dssd.topics.catalogue import Catalogue
+
+
+class FindingQuestions:
+    """Answers them."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        catalogue: Catalogue,
+        log: Log,
+        sessions: Sessions,
+        events: Events,
+        operations: Operations,
+        schedules: Callable[[], Sequence[ScheduleView]],
+        jobs: Callable[[], Sequence[JobView]],
+        daemon: Callable[[], Awaitable[DaemonFacts]],
+    ) -> None:
+        self._questions = questions
+        self._catalogue = catalogue
+        self._log = log
+        self._sessions = sessions
+        self._events = events
+        self._operations = operations
+        self._schedules = schedules
+        self._jobs = jobs
+        self._daemon = daemon
+
+    async def ask(self, topic: str = "", client_id: str = "") -> list[Verdict]:
+        """What is found, in the order in which it is looked at.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        if topic:
+            return findings_of(await self._of_topic(topic), OF_TOPIC)
+        stuck = await self._questions.stuck.ask()
+        daemon = await self._daemon()
+        if client_id:
+            held = [each for each in stuck if each.client_id == client_id]
+            return findings_of(Facts(daemon, stuck=held), OF_SESSION)
+        facts = Facts(
+            daemon,
+            groups=await self._questions.overviews.all(),
+            stuck=stuck,
+            events=await self._bad_events(daemon),
+            topics=await self._kept(),
+            sessions=await self._sessions.listed("", SESSIONS_MAX),
+            operations=self._operations.unended(),
+            schedules=self._schedules(),
+            jobs=self._jobs(),
+        )
+        return findings_of(facts)
+
+    async def _of_topic(self, name: str) -> Facts:
+        """What concerns a topic: its readers as a whole, and what does not move in its streams."""
+        patterns = self._catalogue.get(name).patterns
+        daemon, prefix = await self._daemon(), f"{name}/"
+        readers = [
+            each
+            for each in await self._questions.overviews.all()
+            if any(TopicFilter.parse(each.group.filter).overlaps(own) for own in patterns)
+        ]
+        names = {each.full_name for each in readers}
+        losses = tuple(each for each in daemon.unread_losses if each.topic == name)
+        return Facts(
+            replace(daemon, unread_losses=losses, quarantined=(), errors_in_a_day=0),
+            groups=readers,
+            stuck=[
+                each
+                for each in await self._questions.stuck.ask()
+                if each.stream.startswith(prefix) or (not each.stream and each.group in names)
+            ],
+            events=await self._bad_events(daemon, prefix),
+        )
+
+    async def _bad_events(self, daemon: DaemonFacts, about: str = "") -> Sequence[KeptEvent]:
+        since_ms = daemon.now_us // 1_000 - ERRORS_SHOWN_MS
+        wanted = Selection(since_ms, Severity.WARNING, about)
+        return await self._events.last_of(wanted, self._events.last_number, FINDING_EVENTS_MAX)
+
+    async def _kept(self) -> list[KeptTopic]:
+        topics = self._catalogue.topics()
+        return [KeptTopic(each, await bytes_of(self._log, each.streams())) for each in topics]
+
+
+async def bytes_of(log: Log, streams: Iterable[StreamId]) -> int:
+    """How much of the log these streams have."""
+    size_bytes = 0
+    turn = LoopTurn()
+    for stream in streams:
+        await turn.give_way()
+        with suppress(StreamNotFound):  # its topic was removed meanwhile
+            size_bytes += log.bounds(stream).bytes
+    return size_bytes
