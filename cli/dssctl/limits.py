@@ -140,9 +140,6 @@ PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
 """The newest, on a page: what happened lately, not all that is kept."""
 
-RECENT_ERROR_MS = 24 * 3_600_000
-"""So long an event of severity error counts in a verdict, as in the daemon's own status."""
-
 DAEMON_LOOK_S = 0.2
 """Between two looks for a daemon that is not there yet: a start takes seconds."""
 

@@ -6,7 +6,7 @@ long, or the group was done with nothing more of it for a while: then the record
 why, as `why` answers it. Invariant: it starts no leader and changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.answers import Reason
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
+from dssd.questions.overviews import Overview, StreamLag
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
@@ -65,6 +66,34 @@ class StuckQuestions:
         self._sampler = sampler
         self._why = why
         self._clock = clock
+        self._noted: frozenset[int] = frozenset()
+
+    def has(self, group_id: int) -> bool:
+        """Whether something of the group did not move at the last look."""
+        return group_id in self._noted
+
+    async def look(
+        self,
+        groups: Iterable[Overview],
+        lags_of: Callable[[int], Sequence[StreamLag]],
+        after_ms: int = STUCK_AFTER_MS,
+    ) -> None:
+        """Note which groups have what `ask` would find, by what a list knows of them."""
+        turn, now_ms = LoopTurn(), self._clock.wall_ms()
+        found = {
+            row.group_id
+            for row in self._operations.unended()
+            if now_ms - row.applied_at_ms >= STUCK_HANDING_OVER_MS
+        }
+        for each in groups:
+            await turn.give_way()
+            group_id = each.group.group_id
+            if each.lag and not each.group.paused:
+                behind = (lag.stream for lag in lags_of(group_id) if lag.lag)
+                still = (self._sampler.still_ms(group_id, stream) for stream in behind)
+                if any(ms is not None and ms >= after_ms for ms in still):
+                    found.add(group_id)
+        self._noted = frozenset(found)
 
     async def ask(self, group: str = "", after_ms: int = STUCK_AFTER_MS) -> list[Stuck]:
         """What does not move of one group, or of all; nothing to consume is no reason.
@@ -122,8 +151,8 @@ class StuckQuestions:
 
     async def _stream(self, group: GroupRow, stream: StreamSurvey, after_ms: int) -> Stuck | None:
         view = stream.view
-        floor, end = view.progress.floor, stream.end
-        still_ms = self._sampler.movement(group.group_id, view.stream, floor, end).still_ms
+        floor = view.progress.floor
+        still_ms = self._sampler.still_ms(group.group_id, view.stream)
         asked = Asked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
         if reason is None and still_ms is not None and still_ms >= after_ms:

@@ -6,10 +6,12 @@ The first that holds decides::
     something of it does not move       problem     that of its reason
     an operator paused it               attention   paused
     a record fails again and again      problem     failing
+    something stood at the last look    problem     stuck
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
+    something went wrong in a day       attention   error
     records wait                        healthy     at-work
     nothing waits                       healthy     done
 
@@ -68,16 +70,26 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
         return found
     if group.group.paused:
         return _paused(group)
-    if group.failing:
-        told = "A record of it fails again and again."
-        return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
+    if group.failing or group.stuck:
+        told, code = "A record of it fails again and again.", "failing"
+        if not group.failing:
+            told, code = "Something of it does not move.", "stuck"
+        return Verdict(Level.PROBLEM, code, told, (stuck_of,))
     if group.state == "stalled":
         return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
     if group.lag and not group.borrowers:
         reason = no_members(Asked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
-    return _moving(group)
+    moving = _moving(group)
+    return _erred(group) if group.error and moving.level is Level.HEALTHY else moving
+
+
+def _erred(group: Overview) -> Verdict:
+    name = quoted(group.group)
+    commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
+    told = f"It goes on, but today: {group.error}"
+    return Verdict(Level.ATTENTION, "error", told, commands)
 
 
 def _paused(group: Overview) -> Verdict:

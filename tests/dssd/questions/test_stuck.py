@@ -113,6 +113,10 @@ async def test_a_record_that_nobody_acknowledges_is_named_with_who_has_it(
         assert (found.reason.code, found.reason.client_id) == ("handed-out", "ann")
         assert found.reason.command == "dssctl records skip 'g@orders/#' orders/0/0 1"
         assert found.still_ms is not None
+        (before,) = every = await questions.overviews.all()
+        await questions.stuck.look(every, questions.overviews.lags, 0)
+        (seen,) = await questions.overviews.all()
+        assert (before.stuck, seen.stuck, seen.drain_ms) == (False, True, None)
 
 
 async def test_a_record_that_fails_again_and_again_is_named_at_once(
