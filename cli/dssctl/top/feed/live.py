@@ -170,7 +170,7 @@ class Live:
             began_s = loop.time()
             with suppress(DssError):
                 # It has a bound of its own, and may take long where there is much to look at.
-                tell(Stands(await client.groups.stuck()))
+                tell(Stands(await client.groups.stuck(), await client.daemon.findings()))
             await asyncio.sleep(max(LISTS_S, STUCK_REST * (loop.time() - began_s)))
 
     @asynccontextmanager
