@@ -292,17 +292,9 @@ class Daemon:
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         parts.wiring.facts = partial(self._facts, parts, sessions)
         jobs = JobsServicer(parts.jobs)
-        findings = FindingQuestions(
-            parts.questions,
-            parts.catalogue,
-            parts.log,
-            parts.sessions,
-            parts.events,
-            parts.operations,
-            parts.schedules.views,
-            parts.jobs.all,
-            parts.wiring.facts,
-        )
+        asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
+        views = (parts.operations, parts.schedules.views, parts.jobs.all, parts.wiring.facts)
+        findings = FindingQuestions(*asked, *views)
         daemon = DaemonServicer(parts.wiring.facts, findings)
         reflected = []
         if self._config.reflection:

@@ -4,15 +4,13 @@ Invariant: a question that fails leaves its part of the facts empty and its cond
 """
 
 import os
-import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
-from dssctl import VERSION
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.settings import Settings
 
@@ -27,8 +25,6 @@ class Facts:
     endpoint: str = ""
     socket: str = ""
     """What is wrong with the socket file, where the endpoint is one; else empty."""
-    version: str = VERSION
-    python: str = ".".join(map(str, sys.version_info[:3]))
     unreachable: DssError | None = None
     round_trip_ms: float = 0.0
     now_us: int = 0
@@ -36,8 +32,8 @@ class Facts:
     status: "DaemonStatus | None" = None
     found: "tuple[Verdict, ...]" = ()
     """By the daemon's own rules."""
-    failed: dict[str, DssError] = field(default_factory=dict)
-    """By question."""
+    failed: DssError | None = None
+    """Why that could not be asked for."""
 
 
 async def gathered(settings: Settings) -> Facts:
@@ -74,7 +70,7 @@ async def _ask(client: "Client", settings: Settings, facts: Facts) -> None:
     try:
         facts.found = await in_time(settings, client.daemon.findings())
     except DssError as failure:
-        facts.failed["findings"] = failure
+        facts.failed = failure
 
 
 def _trouble_with(endpoint: str) -> str:

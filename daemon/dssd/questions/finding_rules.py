@@ -13,29 +13,11 @@ from typing import NamedTuple
 from dss_core.counted import bytes_text, counted
 from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
-from dssd.events.kinds import (
-    INTERNAL_ERROR,
-    RECORDS_PASSED,
-    RETENTION_NEAR,
-    STREAM_DAMAGED,
-    STREAM_SHORT,
-    STREAM_UNREADABLE,
-)
+from dssd.events import kinds
 from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
+from dssd.questions import limits
 from dssd.questions.daemon_facts import DaemonFacts
-from dssd.questions.limits import (
-    DISK_FREE_PART_FEW,
-    DISK_FREE_PART_LEAST,
-    ENDED_BADLY_TOLD_MS,
-    JOB_UNDRIVEN_MS,
-    NEAR_BOUND_PART,
-    OPEN_FILES_MIN,
-    OPERATION_RUNS_MS,
-    SCHEDULE_OVERDUE_MS,
-    SESSION_STALE_MS,
-    STUCK_TOLD,
-)
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import quoted
 from dssd.questions.stuck import Stuck
@@ -47,9 +29,11 @@ from dssd.topics.model import Topic
 
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
 _ENDED_BADLY = frozenset({"crashed", "killed", "power-lost"})
-_DAMAGE = frozenset(
-    each.code for each in (RECORDS_PASSED, STREAM_DAMAGED, STREAM_SHORT, STREAM_UNREADABLE)
+_DAMAGED = (
+    *(kinds.RECORDS_PASSED, kinds.STREAM_DAMAGED),
+    *(kinds.STREAM_SHORT, kinds.STREAM_UNREADABLE),
 )
+_DAMAGE = frozenset(each.code for each in _DAMAGED)
 
 
 class KeptTopic(NamedTuple):
@@ -81,6 +65,10 @@ class Facts:
         """By the wall clock."""
         return self.daemon.now_us // 1_000
 
+    def age_ms(self, at_ms: int) -> int:
+        """How long ago something was."""
+        return self.now_ms - at_ms
+
 
 Found = Iterator[Verdict]
 Rule = Callable[[Facts], Found]
@@ -101,7 +89,7 @@ def _problem(code: str, told: str, *helps: str) -> Verdict:
 def _state(facts: Facts) -> Found:
     daemon = facts.daemon
     if daemon.state == "serving":
-        up = text_of_span(max(facts.now_ms - daemon.started_at_ms, 0))
+        up = text_of_span(max(facts.age_ms(daemon.started_at_ms), 0))
         yield _fine("daemon.state", f"serving for {up}, process {daemon.pid}")
     else:
         helps = "Free space on its disk, or shorten a retention."
@@ -112,7 +100,7 @@ def _state(facts: Facts) -> Found:
 
 
 def _mistakes(facts: Facts) -> Found:
-    mistakes = [each for each in facts.events if each.code == INTERNAL_ERROR.code]
+    mistakes = [each for each in facts.events if each.code == kinds.INTERNAL_ERROR.code]
     if mistakes:
         parts = ", ".join(sorted({each.subject for each in mistakes}))
         told = f"dssd met mistakes of its own in {parts}; the last: {mistakes[-1].sentence}"
@@ -127,8 +115,8 @@ def _before(facts: Facts) -> Found:
     daemon = facts.daemon
     reason = f": {daemon.before_reason}" if daemon.before_reason else ""
     told = f"the daemon before: {daemon.before}{reason}"
-    up_ms = facts.now_ms - daemon.started_at_ms
-    if daemon.before in _ENDED_BADLY and up_ms < ENDED_BADLY_TOLD_MS:
+    up_ms = facts.age_ms(daemon.started_at_ms)
+    if daemon.before in _ENDED_BADLY and up_ms < limits.ENDED_BADLY_TOLD_MS:
         helps = "See when and why: dssctl events --severity warning, journalctl -u dssd"
         yield _attention("daemon.before", f"{told[0].upper()}{told[1:]}.", helps)
     else:
@@ -149,7 +137,7 @@ def _bounds(facts: Facts) -> Found:
         ("producers", daemon.producers, daemon.producers_max, opened),
         ("open files", daemon.open_files, daemon.open_files_max, "Raise LimitNOFILE of its unit."),
     )
-    near = [each for each in bounds if each[2] and each[1] > NEAR_BOUND_PART * each[2]]
+    near = [each for each in bounds if each[2] and each[1] > limits.NEAR_BOUND_PART * each[2]]
     for what, number, most, helps in near:
         yield _attention("daemon.bounds", f"{number:,} of {most:,} {what}.", helps)
     if not near:
@@ -158,7 +146,7 @@ def _bounds(facts: Facts) -> Found:
 
 def _open_files(facts: Facts) -> Found:
     most = facts.daemon.open_files_max
-    if 0 < most < OPEN_FILES_MIN:
+    if 0 < most < limits.OPEN_FILES_MIN:
         told = f"It may open {most:,} files; clients get half of them as connections."
         yield _attention("daemon.open-files", told, "Raise LimitNOFILE of its unit, or ulimit -n.")
     else:
@@ -169,9 +157,9 @@ def _disk(facts: Facts) -> Found:
     free, whole = facts.daemon.disk_free_bytes, facts.daemon.disk_size_bytes
     told = f"{bytes_text(free)} of {bytes_text(whole)} are free for {facts.daemon.data_dir}"
     helps = "Make room, or shorten a retention: dssctl topics ls, dssctl topics edit"
-    if free < DISK_FREE_PART_LEAST * whole:
+    if free < limits.DISK_FREE_PART_LEAST * whole:
         yield _problem("disk.free", f"Only {told}.", helps)
-    elif free < DISK_FREE_PART_FEW * whole:
+    elif free < limits.DISK_FREE_PART_FEW * whole:
         yield _attention("disk.free", f"Only {told}.", helps)
     else:
         yield _fine("disk.free", told)
@@ -190,7 +178,7 @@ def _retention(facts: Facts) -> Found:
         told = f"Retention lets topics grow by {bytes_text(growth)}, and {bytes_text(free)} are"
         helps = "Lower it: dssctl topics edit TOPIC --retention-size"
         yield _attention("disk.retention", f"{told} free.", helps)
-    elif endless and free < 2 * DISK_FREE_PART_FEW * whole:
+    elif endless and free < 2 * limits.DISK_FREE_PART_FEW * whole:
         worst = max(endless, key=lambda each: each.bytes).topic.name
         told = f"{counted(len(endless), 'topic keeps', 'topics keep')} all; {worst} is the largest."
         yield _attention("disk.retention", told, f"dssctl topics edit {worst} --retention 7d")
@@ -215,7 +203,7 @@ def _damage(facts: Facts) -> Found:
 
 
 def _errors(facts: Facts) -> Found:
-    told_elsewhere = _DAMAGE | {INTERNAL_ERROR.code}
+    told_elsewhere = _DAMAGE | {kinds.INTERNAL_ERROR.code}
     errors = [
         each
         for each in facts.events
@@ -235,7 +223,7 @@ def _losses(facts: Facts) -> Found:
         took = f"Retention of {loss.topic} took {counted(loss.records, 'record')} unread"
         helps = f"dssctl topics edit {loss.topic} --retention SPAN"
         yield _problem("groups.losing", f"{took} by {loss.group}@{loss.filter}.", helps)
-    near = [event for event in facts.events if event.code == RETENTION_NEAR.code]
+    near = [event for event in facts.events if event.code == kinds.RETENTION_NEAR.code]
     if near:
         helps = "Lengthen the retention, or see why the group is behind: dssctl groups ls"
         told = f"{near[-1].subject}: {near[-1].sentence}"
@@ -247,12 +235,12 @@ def _losses(facts: Facts) -> Found:
 def _stuck(facts: Facts) -> Found:
     parted = groupby(facts.stuck, lambda each: each.group)
     by_group = [(name, list(of_it)) for name, of_it in parted]
-    for name, of_it in by_group[:STUCK_TOLD]:
+    for name, of_it in by_group[: limits.STUCK_TOLD]:
         found = verdict_of_stuck(of_it)
         told = f"{name}: {found.sentence} ({counted(sum(each.lag for each in of_it), 'record')})"
         helps = found.commands or (f"dssctl groups stuck {shlex.quote(name)}",)
         yield Verdict(found.level, "groups.stuck", told, helps)
-    more = len(by_group) - STUCK_TOLD
+    more = len(by_group) - limits.STUCK_TOLD
     if more > 0:
         told = f"{counted(more, 'more group does', 'more groups do')} not move."
         yield _problem("groups.stuck", told, "dssctl groups stuck")
@@ -266,7 +254,7 @@ def _behind(facts: Facts) -> Found:
         worst = max(behind, key=lambda each: each.lag)
         lag = counted(worst.lag, "record")
         helps = f"dssctl groups describe {quoted(worst.group)}"
-        told = f"{worst.full_name} is behind by {lag} and does not catch up."
+        told = f"{worst.group.full_name} is behind by {lag} and does not catch up."
         yield _attention("groups.behind", told, helps)
     else:
         yield _fine("groups.behind", "groups with members catch up")
@@ -274,12 +262,12 @@ def _behind(facts: Facts) -> Found:
 
 def _sessions(facts: Facts) -> Found:
     left = [each for each in facts.sessions if not each.connected]
-    stale = [each for each in left if facts.now_ms - each.since_ms > SESSION_STALE_MS]
+    stale = [each for each in left if facts.age_ms(each.since_ms) > limits.SESSION_STALE_MS]
     if stale:
         oldest = min(stale, key=lambda each: each.since_ms)
         told = f"{counted(len(stale), 'session')} left for long, {oldest.client_id} for"
         helps = f"If it does not come back: dssctl sessions close {oldest.client_id}"
-        age = text_of_span(facts.now_ms - oldest.since_ms)
+        age = text_of_span(facts.age_ms(oldest.since_ms))
         yield _attention("sessions.stale", f"{told} {age}.", helps)
     else:
         told = f"{counted(len(facts.sessions), 'session')}, none left for long"
@@ -287,12 +275,12 @@ def _sessions(facts: Facts) -> Found:
 
 
 def _operations(facts: Facts) -> Found:
-    now_ms = facts.now_ms
-    long = [each for each in facts.operations if now_ms - each.applied_at_ms > OPERATION_RUNS_MS]
-    for each in long:
-        age = text_of_span(now_ms - each.applied_at_ms)
-        told = f"Operation {each.number}, {each.kind} of {each.subject}, runs for {age}."
-        yield _attention("operations.running", told, f"dssctl ops show {each.number}")
+    ages = [(each, facts.age_ms(each.applied_at_ms)) for each in facts.operations]
+    long = [(each, age_ms) for each, age_ms in ages if age_ms > limits.OPERATION_RUNS_MS]
+    for each, age_ms in long:
+        told = f"Operation {each.number}, {each.kind} of {each.subject}, runs for"
+        helps = f"dssctl ops show {each.number}"
+        yield _attention("operations.running", f"{told} {text_of_span(age_ms)}.", helps)
     if not long:
         yield _fine("operations.running", "no operation runs for long")
 
@@ -316,7 +304,7 @@ def _schedule(view: ScheduleView, now_ms: int) -> Found:
         helps = f"Install its tzdata, or dssctl schedules edit {name} --tz ZONE"
         yield _problem("schedules.broken", f"{name} is not run: {zone}", helps)
     late_ms = 0 if view.next_ms is None else now_ms - view.next_ms
-    if view.state == IDLE and late_ms > SCHEDULE_OVERDUE_MS:
+    if view.state == IDLE and late_ms > limits.SCHEDULE_OVERDUE_MS:
         told = f"{name} is due since {text_of_span(late_ms)} and does not run."
         yield _attention("schedules.late", told, f"dssctl schedules trigger {name}", runs)
 
@@ -327,8 +315,9 @@ def _jobs(facts: Facts) -> Found:
     for job in goes_on:
         # The daemon knows nothing of a driver that it did not hear since it started.
         known_ms = (job.row.created_at_ms, job.said_at_ms or 0, facts.daemon.started_at_ms)
-        silent_ms = facts.now_ms - max(known_ms)
-        if job.row.state == "active" and not job.driver_lives and silent_ms > JOB_UNDRIVEN_MS:
+        silent_ms = facts.age_ms(max(known_ms))
+        alone = job.row.state == "active" and not job.driver_lives
+        if alone and silent_ms > limits.JOB_UNDRIVEN_MS:
             bad = True
             chunks = f"{job.progress.published} of {job.row.chunks} chunks are published"
             told = f"Nobody drives {job.row.name} for {text_of_span(silent_ms)}; {chunks}."
@@ -338,22 +327,8 @@ def _jobs(facts: Facts) -> Found:
 
 
 OF_ALL: tuple[Rule, ...] = (
-    _state,
-    _mistakes,
-    _before,
-    _bounds,
-    _open_files,
-    _disk,
-    _retention,
-    _damage,
-    _errors,
-    _losses,
-    _stuck,
-    _behind,
-    _sessions,
-    _operations,
-    _schedules,
-    _jobs,
+    *(_state, _mistakes, _before, _bounds, _open_files, _disk, _retention, _damage, _errors),
+    *(_losses, _stuck, _behind, _sessions, _operations, _schedules, _jobs),
 )
 """In the order in which they are told."""
 OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind)

@@ -5,7 +5,7 @@ Invariant: it gathers what rules go by (`finding_rules`), and changes nothing.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
@@ -29,30 +29,19 @@ from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
 
 
+@dataclass(frozen=True, slots=True)
 class FindingQuestions:
     """Answers them."""
 
-    def __init__(
-        self,
-        questions: Questions,
-        catalogue: Catalogue,
-        log: Log,
-        sessions: Sessions,
-        events: Events,
-        operations: Operations,
-        schedules: Callable[[], Sequence[ScheduleView]],
-        jobs: Callable[[], Sequence[JobView]],
-        daemon: Callable[[], Awaitable[DaemonFacts]],
-    ) -> None:
-        self._questions = questions
-        self._catalogue = catalogue
-        self._log = log
-        self._sessions = sessions
-        self._events = events
-        self._operations = operations
-        self._schedules = schedules
-        self._jobs = jobs
-        self._daemon = daemon
+    questions: Questions
+    catalogue: Catalogue
+    log: Log
+    sessions: Sessions
+    events: Events
+    operations: Operations
+    schedules: Callable[[], Sequence[ScheduleView]]
+    jobs: Callable[[], Sequence[JobView]]
+    daemon: Callable[[], Awaitable[DaemonFacts]]
 
     async def ask(self, topic: str = "", client_id: str = "") -> list[Verdict]:
         """What is found, in the order in which it is looked at.
@@ -62,41 +51,41 @@ class FindingQuestions:
         """
         if topic:
             return findings_of(await self._of_topic(topic), OF_TOPIC)
-        stuck = await self._questions.stuck.ask()
-        daemon = await self._daemon()
+        stuck = await self.questions.stuck.ask()
+        daemon = await self.daemon()
         if client_id:
             held = [each for each in stuck if each.client_id == client_id]
             return findings_of(Facts(daemon, stuck=held), OF_SESSION)
         facts = Facts(
             daemon,
-            groups=await self._questions.overviews.all(),
+            groups=await self.questions.overviews.all(),
             stuck=stuck,
             events=await self._bad_events(daemon),
             topics=await self._kept(),
-            sessions=await self._sessions.listed("", SESSIONS_MAX),
-            operations=self._operations.unended(),
-            schedules=self._schedules(),
-            jobs=self._jobs(),
+            sessions=await self.sessions.listed("", SESSIONS_MAX),
+            operations=self.operations.unended(),
+            schedules=self.schedules(),
+            jobs=self.jobs(),
         )
         return findings_of(facts)
 
     async def _of_topic(self, name: str) -> Facts:
         """What concerns a topic: its readers as a whole, and what does not move in its streams."""
-        patterns = self._catalogue.get(name).patterns
-        daemon, prefix = await self._daemon(), f"{name}/"
+        patterns = self.catalogue.get(name).patterns
+        daemon, prefix = await self.daemon(), f"{name}/"
         readers = [
             each
-            for each in await self._questions.overviews.all()
+            for each in await self.questions.overviews.all()
             if any(TopicFilter.parse(each.group.filter).overlaps(own) for own in patterns)
         ]
-        names = {each.full_name for each in readers}
+        names = {each.group.full_name for each in readers}
         losses = tuple(each for each in daemon.unread_losses if each.topic == name)
         return Facts(
             replace(daemon, unread_losses=losses, quarantined=(), errors_in_a_day=0),
             groups=readers,
             stuck=[
                 each
-                for each in await self._questions.stuck.ask()
+                for each in await self.questions.stuck.ask()
                 if each.stream.startswith(prefix) or (not each.stream and each.group in names)
             ],
             events=await self._bad_events(daemon, prefix),
@@ -105,11 +94,11 @@ class FindingQuestions:
     async def _bad_events(self, daemon: DaemonFacts, about: str = "") -> Sequence[KeptEvent]:
         since_ms = daemon.now_us // 1_000 - ERRORS_SHOWN_MS
         wanted = Selection(since_ms, Severity.WARNING, about)
-        return await self._events.last_of(wanted, self._events.last_number, FINDING_EVENTS_MAX)
+        return await self.events.last_of(wanted, self.events.last_number, FINDING_EVENTS_MAX)
 
     async def _kept(self) -> list[KeptTopic]:
-        topics = self._catalogue.topics()
-        return [KeptTopic(each, await bytes_of(self._log, each.streams())) for each in topics]
+        topics = self.catalogue.topics()
+        return [KeptTopic(each, await bytes_of(self.log, each.streams())) for each in topics]
 
 
 async def bytes_of(log: Log, streams: Iterable[StreamId]) -> int:

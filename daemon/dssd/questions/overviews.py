@@ -107,11 +107,6 @@ class Overview:
         )
 
     @property
-    def full_name(self) -> str:
-        """NAME@FILTER."""
-        return f"{self.group.name}@{self.group.filter}"
-
-    @property
     def drain_ms(self) -> int | None:
         """How long until it has all, as the last minute went; None: it does not catch up."""
         if not self.lag:

@@ -51,8 +51,7 @@ class Questions:
 
     def error_of(self, group: GroupRow) -> str:
         """What went wrong with a group in the last day."""
-        name = f"{group.name}@{group.filter}"
-        return self._error_of(name, self.clock.wall_ms() - ERRORS_SHOWN_MS)
+        return self._error_of(group.full_name, self.clock.wall_ms() - ERRORS_SHOWN_MS)
 
     async def look(self) -> None:
         """Take samples, keep at hand what a list shows, and note what does not move."""

@@ -73,7 +73,7 @@ class Asked:
 
 def quoted(group: GroupRow) -> str:
     """The group's full name, as a shell takes it."""
-    return shlex.quote(f"{group.name}@{group.filter}")
+    return shlex.quote(group.full_name)
 
 
 # What is done

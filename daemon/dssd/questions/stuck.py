@@ -121,9 +121,9 @@ class StuckQuestions:
     def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
         asked = Asked(group, "", 0)
         if group.paused:
-            return Stuck(_name(group), "", reasons.paused(asked), survey.lag, None)
+            return Stuck(group.full_name, "", reasons.paused(asked), survey.lag, None)
         if survey.lag and all(member.leaving for member in survey.members):
-            return Stuck(_name(group), "", reasons.no_members(asked), survey.lag, None)
+            return Stuck(group.full_name, "", reasons.no_members(asked), survey.lag, None)
         return None
 
     def _waiting_operations(
@@ -136,7 +136,7 @@ class StuckQuestions:
             if age_ms >= min(after_ms, STUCK_HANDING_OVER_MS):
                 waited_for = sorted(set(self._operations.holders(row).values()) - {""})
                 reason = _operation(row, age_ms, waited_for)
-                yield Stuck(_name(group), "", reason, survey.lag, age_ms)
+                yield Stuck(group.full_name, "", reason, survey.lag, age_ms)
 
     async def _streams(self, group: GroupRow, survey: GroupSurvey, after_ms: int) -> list[Stuck]:
         found: list[Stuck] = []
@@ -160,7 +160,9 @@ class StuckQuestions:
             reason = record.reason
         if reason is None:
             return None
-        return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms, view.client_id)
+        return Stuck(
+            group.full_name, str(stream.name), reason, stream.lag, still_ms, view.client_id
+        )
 
     def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""
@@ -186,7 +188,3 @@ def _operation(row: OperationRow, age_ms: int, waited_for: list[str]) -> Reason:
         told += f"; for {', '.join(waited_for)}"
     since_ms = row.applied_at_ms
     return Reason("operation-waits", f"{told}.", f"dssctl ops show {row.number}", since_ms=since_ms)
-
-
-def _name(group: GroupRow) -> str:
-    return f"{group.name}@{group.filter}"

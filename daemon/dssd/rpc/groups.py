@@ -120,7 +120,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         for wanted in request.streams:
             if wanted not in by_name:
                 raise StreamNotRead(group=request.group, stream=wanted)
-        reply = groups_pb2.GroupOffsetsReply(group=f"{group.name}@{group.filter}")
+        reply = groups_pb2.GroupOffsetsReply(group=group.full_name)
         for name in request.streams or by_name:
             await turn.give_way()
             reply.streams.append(self._offsets(by_name[name]))
@@ -230,25 +230,19 @@ def _movement(group: GroupRow, stream: StreamSurvey, sampler: Sampler) -> Moveme
 
 def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_pb2.Grant:
     view = stream.view
+    stall = "" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor)
+    known = {**shared(view, groups_pb2.Grant), **shared(movement, groups_pb2.Grant)}
+    fields = {**known, "stream": str(stream.name), "stall": stall}
     return groups_pb2.Grant(
+        **fields,
         group=group.name,
         filter=group.filter,
-        stream=str(stream.name),
-        state=view.state,
-        client_id=view.client_id,
-        grant_epoch=view.grant_epoch,
-        progress=encoded(view.progress, types_pb2.Progress),
         end=stream.end,
         lag=stream.lag,
         lag_exact=stream.exact,
         oldest_unacked_us=stream.oldest_us,
-        state_age_ms=view.state_age_ms,
-        stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
         fates=encoded(view.fate.counts, groups_pb2.Fates),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
-        pinned_to=view.pinned_to,
-        arrivals=encoded(movement.arrivals, groups_pb2.Rates),
-        acks=encoded(movement.acks, groups_pb2.Rates),
     )
 
 

@@ -5,10 +5,9 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import jobs_pb2, jobs_pb2_grpc, topics_pb2
-from dss_api.values import encoded, shared
+from dss_api.values import encoded, number_of, shared
 from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
-from dss_core.routing import Router
 from dss_core.staged import StagedFile
 from dssd.jobs.held_job import Chunk, Granting, JobView
 from dssd.jobs.jobs import Jobs
@@ -19,15 +18,6 @@ from dssd.store.rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-_STATES = {
-    "active": jobs_pb2.JOB_STATE_ACTIVE,
-    "paused": jobs_pb2.JOB_STATE_PAUSED,
-    "done": jobs_pb2.JOB_STATE_DONE,
-    "failed": jobs_pb2.JOB_STATE_FAILED,
-    "cancelled": jobs_pb2.JOB_STATE_CANCELLED,
-}
-_ROUTERS = {Router.BLOCK: topics_pb2.ROUTER_BLOCK, Router.RANGE: topics_pb2.ROUTER_RANGE}
 
 
 class JobsServicer(jobs_pb2_grpc.JobsServicer):
@@ -152,6 +142,6 @@ def _target_message(topic: Topic, part: StorageTopic) -> jobs_pb2.JobTarget:
         storage_topic_id=part.storage_topic_id,
         partitions=part.partitions,
         factor=part.factor,
-        router=_ROUTERS[topic.router],
+        router=number_of(topics_pb2.Router.DESCRIPTOR, "router", topic.router),
         patterns=[str(pattern) for pattern in topic.patterns],
     )

@@ -73,37 +73,17 @@ def stuck_message(stuck: Stuck) -> groups_pb2.Stuck:
 
 
 def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
-    found = sums.scanned
-    return groups_pb2.StreamSums(
-        stream=str(sums.stream),
-        began=sums.began,
-        end=sums.end,
-        fates=encoded(sums.counts, groups_pb2.Fates),
-        out=sums.out,
-        waiting=sums.waiting,
-        gone=sums.gone,
-        uncounted=sums.uncounted,
-        problem=sums.problem,
-        scanned=None if found is None else encoded(found, groups_pb2.ScanFound),
-    )
+    fields = {**shared(sums, groups_pb2.StreamSums), "stream": str(sums.stream)}
+    return groups_pb2.StreamSums(**fields, fates=encoded(sums.counts, groups_pb2.Fates))
 
 
 def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
-    record = answer.record
-    return groups_pb2.RecordStanding(
-        stream=str(answer.stream),
-        offset=answer.offset,
-        reason=encoded(answer.reason, groups_pb2.Reason),
-        subject=record.subject if record else None,
-        key=record.key if record else None,
-        appended_at_us=record.appended_at_us if record else None,
-        floor=answer.floor,
-        end=answer.end,
-        ahead=answer.ahead,
-    )
+    fields = {**shared(answer, groups_pb2.RecordStanding), "stream": str(answer.stream)}
+    if answer.record is not None:
+        fields |= shared(answer.record, groups_pb2.RecordStanding)
+    return groups_pb2.RecordStanding(**fields)
 
 
 def _looked(looked: Looked) -> groups_pb2.Looked:
-    return groups_pb2.Looked(
-        stream=str(looked.stream), start=looked.start, end=looked.end, to=looked.to
-    )
+    fields = {**shared(looked, groups_pb2.Looked), "stream": str(looked.stream)}
+    return groups_pb2.Looked(**fields)

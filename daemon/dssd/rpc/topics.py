@@ -1,12 +1,13 @@
 """The servicer of `Topics`: decodes, calls the catalogue, encodes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import topics_pb2, topics_pb2_grpc
+from dss_api.values import number_of, shared, word_of
 from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNotFound
 from dss_core.ids import StreamId
 from dss_core.routing import Router
@@ -19,28 +20,8 @@ from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
 from dssd.topics.located import located
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-T = TypeVar("T")
-
-_ROUTERS: dict[int, Router] = {
-    topics_pb2.ROUTER_UNSPECIFIED: Router.BLOCK,
-    topics_pb2.ROUTER_BLOCK: Router.BLOCK,
-    topics_pb2.ROUTER_RANGE: Router.RANGE,
-}
-_ROUTER_NUMBERS = {
-    Router.BLOCK: topics_pb2.ROUTER_BLOCK,
-    Router.RANGE: topics_pb2.ROUTER_RANGE,
-}
-_DURABILITIES: dict[int, str] = {
-    topics_pb2.DURABILITY_UNSPECIFIED: "sync",
-    topics_pb2.DURABILITY_SYNC: "sync",
-    topics_pb2.DURABILITY_OS: "os",
-}
-_DURABILITY_NUMBERS = {
-    "sync": topics_pb2.DURABILITY_SYNC,
-    "os": topics_pb2.DURABILITY_OS,
-}
-
+_ROUTER = topics_pb2.Router.DESCRIPTOR
+_DURABILITY = topics_pb2.Durability.DESCRIPTOR
 
 ReadersOf = Callable[[Topic], Awaitable[Sequence[GroupRow]]]
 """The groups that read a topic."""
@@ -145,13 +126,9 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
 
     def _bounds(self, stream: StreamId) -> topics_pb2.StreamBounds:
         bounds = self._log.bounds(stream)
-        return topics_pb2.StreamBounds(
-            partition=stream.partition,
-            start=bounds.start,
-            end=bounds.end,
-            bytes=bounds.bytes,
-            records=self._log.count(stream, bounds.start, bounds.end)[0],
-        )
+        records = self._log.count(stream, bounds.start, bounds.end)[0]
+        fields = shared(bounds, topics_pb2.StreamBounds)
+        return topics_pb2.StreamBounds(**fields, partition=stream.partition, records=records)
 
 
 def _new_topic(request: topics_pb2.CreateTopicRequest) -> NewTopic:
@@ -159,9 +136,9 @@ def _new_topic(request: topics_pb2.CreateTopicRequest) -> NewTopic:
         name=request.name,
         partitions=request.partitions,
         factor=request.factor if request.HasField("factor") else 1,
-        router=_known(_ROUTERS, request.router, "router"),
+        router=Router(word_of(_ROUTER, "router", request.router) or Router.BLOCK),
         patterns=tuple(request.patterns),
-        durability=_known(_DURABILITIES, request.durability, "durability"),
+        durability=word_of(_DURABILITY, "durability", request.durability) or "sync",
         retention_ms=request.retention_ms if request.HasField("retention_ms") else None,
         retention_bytes=request.retention_bytes if request.HasField("retention_bytes") else None,
         if_not_exists=request.if_not_exists,
@@ -174,20 +151,13 @@ def _moment(time_us: int) -> int:
     return time_us
 
 
-def _known(values: Mapping[int, T], number: int, argument: str) -> T:
-    value = values.get(number)
-    if value is None:
-        raise IllegalArgument(argument=argument, rule=f"{number} has no meaning")
-    return value
-
-
 def _topic(topic: Topic) -> topics_pb2.Topic:
     return topics_pb2.Topic(
         topic_id=topic.topic_id,
         name=topic.name,
         patterns=[pattern.text for pattern in topic.patterns],
-        router=_ROUTER_NUMBERS[topic.router],
-        durability=_DURABILITY_NUMBERS[topic.durability],
+        router=number_of(_ROUTER, "router", topic.router),
+        durability=number_of(_DURABILITY, "durability", topic.durability),
         topic_epoch=topic.topic_epoch,
         produce_ordinal=topic.produce_ordinal,
         storage_topics=[_storage_topic(part) for part in topic.storage_topics],

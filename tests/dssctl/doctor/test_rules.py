@@ -94,7 +94,7 @@ def test_a_daemon_that_does_not_answer_ends_the_list_there() -> None:
 
 def test_a_question_that_failed_is_a_finding_of_its_own() -> None:
     given = facts()
-    given.failed = {"findings": Unreachable(endpoint="e")}
+    given.failed = Unreachable(endpoint="e")
     (found,) = trouble(given)
     assert found.check == "daemon.answers"
     assert found.text.startswith("findings could not be asked for: DSS")
