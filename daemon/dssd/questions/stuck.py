@@ -156,8 +156,7 @@ class StuckQuestions:
         asked = Asked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
         if reason is None and still_ms is not None and still_ms >= after_ms:
-            (record,) = (await self._why.of_view(group, stream.name, view, floor)).records
-            reason = record.reason
+            reason = await self._why.at_floor(group, stream.name, view)
         if reason is None:
             return None
         return Stuck(
