@@ -6,6 +6,7 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
 from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
 from dssctl.page import page
@@ -96,24 +97,19 @@ def leader_item(group: "Group", status: "DaemonStatus") -> Item:
     """The leader of a group as the renderer takes it; one that ended has the epoch that it had."""
     since_ms = group.leader_since_ms
     leads = since_ms is not None
-    return {
-        "group": f"{group.name}@{group.filter}",
-        "state": "leading" if leads else "none",
-        "epoch": group.leader_epoch,
-        "since": None if since_ms is None else Instant.of_ms(since_ms),
-        "members": group.borrowers,
-        "streams": group.streams,
-        "protocol": group.protocol,
-        "daemon": status.boot_id if leads else None,
-        "pid": status.pid if leads else None,
-    }
+    return item_of(
+        "Leader",
+        group,
+        group=f"{group.name}@{group.filter}",
+        state="leading" if leads else "none",
+        epoch=group.leader_epoch,
+        since=None if since_ms is None else Instant.of_ms(since_ms),
+        members=group.borrowers,
+        daemon=status.boot_id if leads else None,
+        pid=status.pid if leads else None,
+    )
 
 
 def _stream_item(grant: "Grant", now_us: int) -> Item:
-    return {
-        "stream": grant.stream,
-        "state": grant.state,
-        "grant_epoch": grant.grant_epoch,
-        "since": Instant(now_us - grant.state_age_ms * 1_000) if grant.state_age_ms else None,
-        "client_id": grant.client_id or None,
-    }
+    since = Instant(now_us - grant.state_age_ms * 1_000) if grant.state_age_ms else None
+    return item_of("LedStream", grant, since=since)

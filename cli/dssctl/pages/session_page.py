@@ -1,13 +1,13 @@
 """The page of a session."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.errors import SessionNotFound
+from dssctl.items import item_of
 from dssctl.limits import PAGE_OPERATIONS
 from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.pages.verdict import (
@@ -127,8 +127,11 @@ def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook)
     item = {
         **session_verdict(look, settings.clock_us()).fields,
         **facts,
-        "memberships": [_membership(member) for member in look.members],
-        "grants": _held(look.grants),
+        "memberships": [item_of("Membership", each) for each in look.members],
+        "grants": [
+            item_of("HeldStream", each, group=f"{each.group}@{each.filter}")
+            for each in sorted(look.grants, key=lambda grant: -grant.lag)
+        ],
         "operations": operation_lines(look.operations),
     }
     sections = [
@@ -139,26 +142,3 @@ def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook)
     ]
     page = Kind(kind.name, (HEALTH, VERDICT, *kind.columns), kind.identity)
     show_page(settings, kind, page, item, sections)
-
-
-def _membership(member: "WatchedMember") -> Item:
-    return {
-        "group": member.group,
-        "borrower_id": member.borrower_id,
-        "streams": member.streams,
-        "connected_at": Instant.of_ms(member.connected_at_ms),
-    }
-
-
-def _held(grants: "Sequence[Grant]") -> list[Item]:
-    return [
-        {
-            "stream": grant.stream,
-            "group": f"{grant.group}@{grant.filter}",
-            "state": grant.state,
-            "grant_epoch": grant.grant_epoch,
-            "lag": grant.lag,
-            "stall": grant.stall or None,
-        }
-        for grant in sorted(grants, key=lambda grant: -grant.lag)
-    ]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from dss_core.counted import counted
 from dss_core.filters import TopicFilter
 from dss_core.times import text_of_span
+from dssctl.items import item_of
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.output import Column, Item, Kind, Section
 from dssctl.output.model import size
 from dssctl.pages.group_page import name_of
 from dssctl.pages.verdict import (
@@ -145,7 +146,10 @@ def show_topic(
     item = {
         **topic_verdict(look).fields,
         **facts,
-        "groups": [_reader(group) for group in look.groups],
+        "groups": [
+            item_of("Reader", each, group=name_of(each), members=each.borrowers)
+            for each in look.groups
+        ],
         **{section.field: rows for section, rows in lists},
         "operations": operation_lines(look.operations),
         "events": event_lines(look.events),
@@ -158,14 +162,3 @@ def show_topic(
         Section("next"),
     ]
     show_page(settings, kind, TOPIC_PAGE_KIND, item, sections)
-
-
-def _reader(group: "Group") -> Item:
-    oldest_us = group.oldest_unacked_us
-    return {
-        "group": name_of(group),
-        "state": group.state,
-        "members": group.borrowers,
-        "lag": group.lag,
-        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
-    }

@@ -138,10 +138,8 @@ def _lease_message(granted: Granting, view: JobView) -> jobs_pb2.JobLease:
 
 def _target_message(topic: Topic, part: StorageTopic) -> jobs_pb2.JobTarget:
     return jobs_pb2.JobTarget(
+        **shared(part, jobs_pb2.JobTarget),
         topic=topic.name,
-        storage_topic_id=part.storage_topic_id,
-        partitions=part.partitions,
-        factor=part.factor,
         router=number_of(topics_pb2.Router.DESCRIPTOR, "router", topic.router),
         patterns=[str(pattern) for pattern in topic.patterns],
     )

@@ -169,10 +169,5 @@ def _topic(topic: Topic) -> topics_pb2.Topic:
 
 
 def _storage_topic(part: StorageTopic) -> topics_pb2.StorageTopic:
-    return topics_pb2.StorageTopic(
-        storage_topic_id=part.storage_topic_id,
-        ordinal=part.ordinal,
-        partitions=part.partitions,
-        factor=part.factor,
-        sealed=part.ends is not None,
-    )
+    fields = shared(part, topics_pb2.StorageTopic)
+    return topics_pb2.StorageTopic(**fields, sealed=part.ends is not None)
