@@ -5,12 +5,13 @@ keeps its meaning, and something to say, good or bad, unless it does not apply. 
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
 from dss_core.counted import bytes_text, counted
+from dss_core.errors import DssError
 from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssd.events import kinds
@@ -59,6 +60,8 @@ class Facts:
     """Those that have not ended."""
     schedules: Sequence[ScheduleView] = ()
     jobs: Sequence[JobView] = ()
+    failed: Mapping[str, DssError] = field(default_factory=dict)
+    """What could not be asked for."""
 
     @property
     def now_ms(self) -> int:
@@ -84,6 +87,12 @@ def _attention(code: str, told: str, *helps: str) -> Verdict:
 
 def _problem(code: str, told: str, *helps: str) -> Verdict:
     return Verdict(Level.PROBLEM, code, told, helps)
+
+
+def _failed(facts: Facts) -> Found:
+    for what, failure in facts.failed.items():
+        told = f"{what} could not be asked for: {failure.code}: {failure.message}"
+        yield _problem("daemon.answers", told, *filter(None, [failure.hint_text]))
 
 
 def _state(facts: Facts) -> Found:
@@ -327,8 +336,8 @@ def _jobs(facts: Facts) -> Found:
 
 
 OF_ALL: tuple[Rule, ...] = (
-    *(_state, _mistakes, _before, _bounds, _open_files, _disk, _retention, _damage, _errors),
-    *(_losses, _stuck, _behind, _sessions, _operations, _schedules, _jobs),
+    *(_failed, _state, _mistakes, _before, _bounds, _open_files, _disk, _retention, _damage),
+    *(_errors, _losses, _stuck, _behind, _sessions, _operations, _schedules, _jobs),
 )
 """In the order in which they are told."""
 OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind)

@@ -6,8 +6,9 @@ Invariant: it gathers what rules go by (`finding_rules`), and changes nothing.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from dss_core.errors import StreamNotFound
+from dss_core.errors import DssError, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.events.events import Events
@@ -27,6 +28,8 @@ from dssd.schedules.views import ScheduleView
 from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,36 @@ class FindingQuestions:
         """
         if topic:
             return findings_of(await self._of_topic(topic), OF_TOPIC)
-        stuck = await self.questions.stuck.ask()
         daemon = await self.daemon()
         if client_id:
+            stuck = await self.questions.stuck.ask()
             held = [each for each in stuck if each.client_id == client_id]
             return findings_of(Facts(daemon, stuck=held), OF_SESSION)
-        facts = Facts(
+        return findings_of(await self._of_all(daemon))
+
+    async def _of_all(self, daemon: DaemonFacts) -> Facts:
+        """Each question apart: one trouble hides no other."""
+        failed: dict[str, DssError] = {}
+
+        async def asked(what: str, question: Awaitable[Sequence[Answer]]) -> Sequence[Answer]:
+            try:
+                return await question
+            except DssError as failure:
+                failed[what] = failure
+                return ()
+
+        return Facts(
             daemon,
-            groups=await self.questions.overviews.all(),
-            stuck=stuck,
-            events=await self._bad_events(daemon),
-            topics=await self._kept(),
-            sessions=await self.sessions.listed("", SESSIONS_MAX),
+            groups=await asked("groups", self.questions.overviews.all()),
+            stuck=await asked("what does not move", self.questions.stuck.ask()),
+            events=await asked("events", self._bad_events(daemon)),
+            topics=await asked("topics", self._kept()),
+            sessions=await asked("sessions", self.sessions.listed("", SESSIONS_MAX)),
             operations=self.operations.unended(),
             schedules=self.schedules(),
             jobs=self.jobs(),
+            failed=failed,
         )
-        return findings_of(facts)
 
     async def _of_topic(self, name: str) -> Facts:
         """What concerns a topic: its readers as a whole, and what does not move in its streams."""

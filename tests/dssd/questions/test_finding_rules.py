@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.errors import DiskFull
 from dssd.events.kinds import (
     INTERNAL_ERROR,
     RECORDS_PASSED,
@@ -14,7 +15,7 @@ from dssd.events.model import EventKind, KeptEvent
 from dssd.jobs.held_job import JobView
 from dssd.leaders.retention_losses import UnreadLoss
 from dssd.questions.answers import Reason
-from dssd.questions.daemon_facts import DaemonFacts, Held, Quarantined
+from dssd.questions.daemon_facts import Held, Quarantined
 from dssd.questions.finding_rules import Facts, findings_of
 from dssd.questions.limits import ENDED_BADLY_TOLD_MS
 from dssd.questions.stuck import Stuck
@@ -23,43 +24,8 @@ from dssd.schedules.views import ScheduleView
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import JobProgressRow, JobRow
 from dssd.store.schedule_rows import ScheduleRow, ScheduleRunRow
+from support.daemon_facts import DAEMON, NOW_MS
 
-NOW_MS = 1_800_000_000_000
-DAEMON = DaemonFacts(
-    version="1",
-    pid=7,
-    started_at_ms=NOW_MS - 3_600_000,
-    data_dir="/d",
-    listening=("unix:/d/s",),
-    state="serving",
-    state_reason="",
-    topics=1,
-    streams=1,
-    groups=1,
-    sessions=1,
-    sessions_waiting=0,
-    log_bytes=0,
-    disk_free_bytes=50 << 30,
-    sqlite_version="3",
-    boot_id="b",
-    quarantined=(),
-    unread_records_gone=0,
-    unread_losses=(),
-    errors_in_a_day=0,
-    operators_socket="",
-    held=Held(7, 4_096, 5, 4_096, 3 << 20, 256 << 20),
-    peers=(),
-    now_us=NOW_MS * 1_000,
-    disk_size_bytes=100 << 30,
-    open_files=30,
-    open_files_max=65_536,
-    sessions_max=65_536,
-    producers=2,
-    producers_max=187_500,
-    before="stopped",
-    before_ended_at_ms=0,
-    before_reason="",
-)
 WELL = Facts(DAEMON)
 ALONE = Reason("no-members", "Nobody is there.", "dssctl consume x")
 PAUSED = Reason("paused", "It is paused.", "dssctl groups resume x")
@@ -112,6 +78,7 @@ def test_where_all_is_well_each_rule_says_so() -> None:
         (stuck(1), "groups.stuck", "problem"),
         (stuck(1, PAUSED), "groups.stuck", "attention"),
         (Facts(DAEMON, sessions=(AWAY,)), "sessions.stale", "attention"),
+        (Facts(DAEMON, failed={"events": DiskFull()}), "daemon.answers", "problem"),
     ],
 )
 def test_a_trouble_is_found_with_what_helps(facts: Facts, code: str, level: str) -> None:
