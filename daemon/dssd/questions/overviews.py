@@ -262,6 +262,12 @@ class Overviews:
         seen = self._seen.get(group_id)
         return None if seen is None else seen.totals
 
+    def lag_in(self, group_id: int, stream: StreamId) -> int:
+        """Of a stream of a group, as at the last look; 0 where it was not looked at."""
+        seen = self._seen.get(group_id)
+        known = None if seen is None else seen.streams.get(stream)
+        return 0 if known is None else known.lag
+
     def lags(self, group_id: int) -> list[StreamLag]:
         """Of each stream of a group, as at the last look."""
         seen = self._seen.get(group_id)

@@ -56,7 +56,7 @@ class Questions:
     async def look(self) -> None:
         """Take samples, keep at hand what a list shows, and note what does not move."""
         await self.sampler.look()
-        await self.stuck.look(await self.overviews.all(private=True), self.overviews.lags)
+        await self.stuck.look(await self.overviews.all(private=True), self.overviews.lag_in)
 
     async def run(self) -> NoReturn:
         """Look again and again."""

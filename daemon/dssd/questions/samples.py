@@ -6,6 +6,7 @@ was there at the first look is counted from there on. Invariant: what it keeps o
 stream goes with it, and a look holds the loop for short turns only.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -186,6 +187,12 @@ class Sampler:
         if growing is None:
             return None
         return growing.ends.age_of(offset, self._looked_ms, self._clock.now_ms())
+
+    def still(self, group_id: int, after_ms: int) -> Iterator[StreamId]:
+        """The streams in which a group was done with nothing more for so long."""
+        since_ms = self._clock.now_ms() - after_ms
+        consumed = self._consumed.get(group_id, {})
+        return (stream for stream, each in consumed.items() if each.moved_ms <= since_ms)
 
     def still_ms(self, group_id: int, stream: StreamId) -> int | None:
         """For how long a group was done with nothing more; None: nobody has looked twice."""

@@ -6,11 +6,12 @@ long, or the group was done with nothing more of it for a while: then the record
 why, as `why` answers it. Invariant: it starts no leader and changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.times import text_of_span
 from dssd.clock import Clock
@@ -24,7 +25,7 @@ from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.answers import Reason
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
-from dssd.questions.overviews import Overview, StreamLag
+from dssd.questions.overviews import Overview
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
@@ -75,7 +76,7 @@ class StuckQuestions:
     async def look(
         self,
         groups: Iterable[Overview],
-        lags_of: Callable[[int], Sequence[StreamLag]],
+        lag_in: Callable[[int, StreamId], int],
         after_ms: int = STUCK_AFTER_MS,
     ) -> None:
         """Note which groups have what `ask` would find, by what a list knows of them."""
@@ -89,9 +90,8 @@ class StuckQuestions:
             await turn.give_way()
             group_id = each.group.group_id
             if each.lag and not each.group.paused:
-                behind = (lag.stream for lag in lags_of(group_id) if lag.lag)
-                still = (self._sampler.still_ms(group_id, stream) for stream in behind)
-                if any(ms is not None and ms >= after_ms for ms in still):
+                still = self._sampler.still(group_id, after_ms)
+                if any(lag_in(group_id, stream) for stream in still):
                     found.add(group_id)
         self._noted = frozenset(found)
 

@@ -114,7 +114,7 @@ async def test_a_record_that_nobody_acknowledges_is_named_with_who_has_it(
         assert found.reason.command == "dssctl records skip 'g@orders/#' orders/0/0 1"
         assert found.still_ms is not None
         (before,) = every = await questions.overviews.all()
-        await questions.stuck.look(every, questions.overviews.lags, 0)
+        await questions.stuck.look(every, questions.overviews.lag_in, 0)
         (seen,) = await questions.overviews.all()
         assert (before.stuck, seen.stuck, seen.drain_ms) == (False, True, None)
 
