@@ -140,9 +140,6 @@ PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
 """The newest, on a page: what happened lately, not all that is kept."""
 
-RECENT_ERROR_MS = 24 * 3_600_000
-"""So long an event of severity error counts in a verdict, as in the daemon's own status."""
-
 DAEMON_LOOK_S = 0.2
 """Between two looks for a daemon that is not there yet: a start takes seconds."""
 
@@ -159,37 +156,8 @@ WATCH_SCREEN_MARGIN = 2
 GROUPS_DESCRIBED_AT_ONCE = 16
 """By a list of all members: enough to hide the round trip, little of the daemon's calls."""
 
-DOCTOR_EVENTS = 200
-"""Warnings and errors that the doctor looks through, the newest."""
-
-DOCTOR_EVENTS_SINCE = "-1d"
-"""A day, as in the daemon's own status."""
-
 CLOCK_SKEW_MS_MAX = 1_000
 """More makes times like -15m mean something else here than there."""
-
-NEAR_BOUND_PART = 0.8
-"""Of a bound of the daemon: time to look who holds it."""
-
-OPEN_FILES_MIN = 4_096
-"""With fewer, clients get fewer than half of the connections that the daemon would serve."""
-
-DISK_FREE_PART_FEW = 0.1
-DISK_FREE_PART_LEAST = 0.03
-"""Of the disk: a tenth is the bound of the alert DssDiskFillsUp; below the other it is a matter of
-minutes under load."""
-
-STUCK_TOLD = 5
-"""Groups and streams that the doctor names; groups stuck has all."""
-
-SESSION_STALE_MS = 3_600_000
-"""A client that restarts is back sooner."""
-
-ENDED_BADLY_TOLD_MS = 24 * 3_600 * 1_000
-"""For so long after a start the doctor warns of how the daemon before ended: no shift misses it."""
-
-OPERATION_RUNS_MS = 10 * 60_000
-"""Leases end in seconds, so an operation that runs for longer waits for something odd."""
 
 BUNDLE_BYTES_MAX = 128 << 20
 """Of a support bundle before it is packed: it is mailed, packed ten times smaller."""
@@ -244,12 +212,6 @@ BENCH_CLEAN_UP_S = 15.0
 
 BENCH_SHOWN_EVERY_S = 0.2
 """Between two looks at how far it is."""
-
-SCHEDULE_LATE_MS = 10 * 60_000
-"""A run that is due begins within its jitter, minutes at most."""
-
-JOB_UNDRIVEN_MS = 5 * 60_000
-"""A driver that is replaced is there again within its lease, seconds."""
 
 JOB_LOG_BYTES_MAX = 1 << 20
 """Of what the drivers of a job said. Where it is more when another one is started, it becomes the

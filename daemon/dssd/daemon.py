@@ -42,20 +42,23 @@ from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
-from dssd.descriptors import connections_max
+from dssd.descriptors import connections_max, open_files, open_files_max
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.heap_upkeep import HeapUpkeep
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.topic_readers import readers_of
 from dssd.life import End, Life, event_of_stop
+from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.collection import Watched, collected
 from dssd.metrics.server import MetricsServer
 from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
+from dssd.questions.daemon_facts import DaemonFacts, Quarantined
+from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.audit import Audit
-from dssd.rpc.daemon import DaemonFacts, DaemonServicer, bytes_of
+from dssd.rpc.daemon import DaemonServicer
 from dssd.rpc.doors import Doors, check_free, operators_address
 from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
@@ -72,6 +75,7 @@ from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
+from dssd.sessions.limits import SESSIONS_MAX
 from dssd.supervision.containment import Service, kept
 from dssd.supervision.disk_room import DiskRoom
 from dssd.version import version
@@ -288,7 +292,10 @@ class Daemon:
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         parts.wiring.facts = partial(self._facts, parts, sessions)
         jobs = JobsServicer(parts.jobs)
-        daemon = DaemonServicer(parts.wiring.facts)
+        asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
+        views = (parts.operations, parts.schedules.views, parts.jobs.all, parts.wiring.facts)
+        findings = FindingQuestions(*asked, *views)
+        daemon = DaemonServicer(parts.wiring.facts, findings)
         reflected = []
         if self._config.reflection:
             from dssd.rpc import reflection
@@ -325,7 +332,7 @@ class Daemon:
         streams = [stream for topic in topics for stream in topic.streams()]
         counts = parts.sessions.counts()
         state, reason = self._state(parts)
-        disk = shutil.disk_usage(self._config.data_dir)
+        disk, before = shutil.disk_usage(self._config.data_dir), self._life.before
         return DaemonFacts(
             version=version(),
             pid=os.getpid(),
@@ -343,7 +350,9 @@ class Daemon:
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
-            quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
+            quarantined=tuple(
+                Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
+            ),
             unread_records_gone=parts.unread.records,
             unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
             errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
@@ -352,8 +361,14 @@ class Daemon:
             peers=await greediest(doors.connections, doors.calls, sessions),
             now_us=self._clock.wall_us(),
             disk_size_bytes=disk.total,
+            open_files=open_files(),
+            open_files_max=open_files_max(),
+            sessions_max=SESSIONS_MAX,
             producers=parts.log.measures.producers,
-            before=self._life.before,
+            producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
+            before=before.how,
+            before_ended_at_ms=before.at_ms,
+            before_reason=before.reason,
         )
 
     def _status(self, parts: Parts) -> str:

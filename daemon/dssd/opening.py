@@ -120,7 +120,8 @@ async def opened(
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
     await stack.enter_async_context(schedules)
 
-    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
+    asked = (groups, registry, catalogue, log, sessions, operations, clock)
+    questions = Questions(*asked, events.error_of)
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
     wiring.operations, wiring.schedules = operations, schedules

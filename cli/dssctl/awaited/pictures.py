@@ -90,6 +90,7 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
         MOVING: moving if states else None,
         "oldest": age_ms,
         "state": group.state,
+        "health": group.health,
     }
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dss_core.counted import bytes_text
 from dss_core.errors import NotInProtectedContext
 from dss_core.limits import FRAME_RECORDS_MAX, PARTITIONS_MAX, RECORD_BYTES_MAX
 from dss_core.times import parse_span_ms
@@ -12,7 +13,6 @@ from dssctl.bench.running import Plan, measured
 from dssctl.impact import Impact
 from dssctl.limits import BENCH_FRAME_RECORDS, BENCH_RECORDS, BENCH_SINGLE_RECORDS
 from dssctl.output import Cell, Column, Item, Kind, note, show_list
-from dssctl.output.model import bytes_text
 from dssctl.progress import looking
 from dssctl.quantities import size_bytes
 from dssctl.tree import Command, settings_of, verb_alone

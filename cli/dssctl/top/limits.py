@@ -56,9 +56,6 @@ EVENTS_KEPT = 500
 EVENTS_BEFORE = 50
 """Of those that happened before the dashboard began: a screen full."""
 
-ERRORS_SINCE = "-1d"
-"""The errors that the daemon counts are told from here on, however many events came since."""
-
 RECORDS_PAGE = 100
 """Of a stream, looked at at once; two large screens."""
 

@@ -144,7 +144,7 @@ def _check_strays(
 
 
 def _check_progress(rows: Rows, ends: Ends, report: Report) -> None:
-    groups = {row.group_id: f"{row.name}@{row.filter}" for row in rows.all(GroupRow)}
+    groups = {row.group_id: row.full_name for row in rows.all(GroupRow)}
     for row in rows.all(ProgressRow):
         group = groups.get(row.group_id)
         written, own = ends.get(row.storage_topic_id, ("", []))

@@ -65,6 +65,10 @@ class Events:
         self._errors_at_ms = deque(
             (row.at_ms for row in rows if row.severity == worst), maxlen=EVENTS_MAX
         )
+        self._last_errors: dict[str, tuple[int, str]] = {}
+        for row in rows:
+            if row.severity == worst:
+                self._note_error(row.subject, row.last_at_ms, row.sentence)
         self._grown = asyncio.Event()
         """Set, and made anew, when there is more to read."""
         self._stopping = False
@@ -108,6 +112,17 @@ class Events:
     def errors_since(self, at_ms: int) -> int:
         """How many events of the worst severity were told first since a wall-clock time."""
         return sum(each >= at_ms for each in self._errors_at_ms)
+
+    def error_of(self, subject: str, since_ms: int) -> str:
+        """The sentence of the newest event of the worst severity about exactly that; or empty."""
+        at_ms, sentence = self._last_errors.get(subject, (0, ""))
+        return sentence if at_ms >= since_ms else ""
+
+    def _note_error(self, subject: str, at_ms: int, sentence: str) -> None:
+        self._last_errors.pop(subject, None)
+        self._last_errors[subject] = at_ms, sentence
+        if len(self._last_errors) > EVENTS_MAX:
+            del self._last_errors[next(iter(self._last_errors))]
 
     def stop(self) -> None:
         """End every `watch`; what is told is still kept until this is left."""
@@ -216,6 +231,8 @@ class Events:
             self._folds.add(found)
         elif isinstance(found, Entry) and event.kind.repeats is Repeats.FOLDED:
             found.repeat(event, wall_ms, now_ms)
+        if event.kind.severity is Severity.ERROR and isinstance(found, Entry):
+            self._note_error(event.subject, wall_ms, event.sentence)
         return found
 
     def _wake_readers(self) -> None:

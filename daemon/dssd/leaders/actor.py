@@ -95,7 +95,7 @@ class LeaderActor:
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
         heard = teller if group.session_id is None else Unheard()
-        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
+        self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""

@@ -190,7 +190,7 @@ class Groups:
         if not candidates:
             raise GroupNotFound(group=text)
         if len(candidates) > 1:
-            written = ", ".join(sorted(f"{row.name}@{row.filter}" for row in candidates))
+            written = ", ".join(sorted(row.full_name for row in candidates))
             raise GroupAmbiguous(group=text, candidates=written)
         return candidates[0]
 

@@ -151,7 +151,7 @@ def _stricter(limit: int | None) -> int | None:
 
 
 def _near_event(stream: str, topic: Topic, group: GroupRow, records: int, end: int) -> Event:
-    name, exact = _name_of(group), _is_exact(topic, group)
+    name, exact = group.full_name, _is_exact(topic, group)
     return Event(
         RETENTION_NEAR,
         stream,
@@ -167,7 +167,7 @@ def _near_event(stream: str, topic: Topic, group: GroupRow, records: int, end: i
 
 
 def _rest_event(topic: Topic, group: GroupRow, streams: int, records: int) -> Event:
-    name, exact = _name_of(group), _is_exact(topic, group)
+    name, exact = group.full_name, _is_exact(topic, group)
     return Event(
         RETENTION_NEAR,
         name,
@@ -181,10 +181,6 @@ def _rest_event(topic: Topic, group: GroupRow, streams: int, records: int) -> Ev
             "exact": str(exact).lower(),
         },
     )
-
-
-def _name_of(group: GroupRow) -> str:
-    return f"{group.name}@{group.filter}"
 
 
 def _is_exact(topic: Topic, group: GroupRow) -> bool:

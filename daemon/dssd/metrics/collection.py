@@ -25,6 +25,7 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
+from dssd.questions.verdicts import Level, verdict_of
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
@@ -180,3 +181,5 @@ def _put_group(
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)
     for state in ("paused", "stalled"):
         readings.put(f"dss_group_{state}", sum(each.state == state for each in groups), *labels)
+    problems = sum(verdict_of(each).level is Level.PROBLEM for each in groups)
+    readings.put("dss_group_problem", problems, *labels)

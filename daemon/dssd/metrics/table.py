@@ -122,6 +122,8 @@ TABLE = (
         "1 while an operator has a group pause; of (others), how many do so.", _GROUP),
     MetricSpec("dss_group_stalled", _G,
         "1 while a stream of a group cannot go on; of (others), how many do so.", _GROUP),
+    MetricSpec("dss_group_problem", _G,
+        "1 while a group is a problem by the daemon's verdict; of (others), how many are.", _GROUP),
 )
 # fmt: on
 

@@ -163,7 +163,7 @@ def done_or_undone(kind: str) -> str:
 
 def subject_of(group: GroupRow) -> str:
     """A group as operations name it."""
-    return f"{group.name}@{group.filter}"
+    return group.full_name
 
 
 def change_text(change: Change) -> str:

@@ -83,3 +83,35 @@ WATCHED_OPERATIONS_MAX = 100
 
 WATCH_SESSIONS_EVERY_S = 1.0
 """A look at sessions reads all subscriptions from the store."""
+
+FINDING_EVENTS_MAX = 200
+"""Warnings and errors of a day that findings are made of, the newest."""
+
+NEAR_BOUND_PART = 0.8
+"""Of a bound of the daemon: time to look who holds it."""
+
+OPEN_FILES_MIN = 4_096
+"""With fewer, clients get fewer than half of the connections that the daemon would serve."""
+
+DISK_FREE_PART_FEW = 0.1
+DISK_FREE_PART_LEAST = 0.03
+"""Of the disk: a tenth is the bound of the alert DssDiskFillsUp; below the other it is a matter of
+minutes under load."""
+
+STUCK_TOLD = 5
+"""Groups that findings name; groups stuck has all."""
+
+SESSION_STALE_MS = 3_600_000
+"""A client that restarts is back sooner."""
+
+ENDED_BADLY_TOLD_MS = 24 * 3_600 * 1_000
+"""For so long after a start it is told how the daemon before ended: no shift misses it."""
+
+OPERATION_RUNS_MS = 10 * 60_000
+"""Leases end in seconds, so an operation that runs for longer waits for something odd."""
+
+SCHEDULE_OVERDUE_MS = 10 * 60_000
+"""A run that is due begins within its jitter, minutes at most."""
+
+JOB_UNDRIVEN_MS = 5 * 60_000
+"""A driver that is replaced is there again within its lease, seconds."""

@@ -73,7 +73,7 @@ class Asked:
 
 def quoted(group: GroupRow) -> str:
     """The group's full name, as a shell takes it."""
-    return shlex.quote(f"{group.name}@{group.filter}")
+    return shlex.quote(group.full_name)
 
 
 # What is done
@@ -217,13 +217,14 @@ def holder_gone(asked: Asked, view: StreamView) -> Reason:
 def held(asked: Asked, client_id: str, found: HeldRecord, ahead: int, now: Now) -> Reason:
     """How it stands with the holder."""
     standing = found.standing
-    own = _of_place(asked, client_id, standing, now)
+    own = out(asked, client_id, standing, now)
     if own is not None:
         return own
     return _hindered(asked, client_id, found) or _waits_for_its_turn(standing, client_id, ahead)
 
 
-def _of_place(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason | None:
+def out(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason | None:
+    """Its client has it, or will get it again; None where it does not."""
     attempt = standing.attempts
     until_ms = None if standing.until_ms is None else now.wall(standing.until_ms)
     match standing.place:

@@ -3,13 +3,15 @@
 The first that holds decides::
 
     what is known                       level       code
-    an operator paused it               attention   paused
     something of it does not move       problem     that of its reason
+    an operator paused it               attention   paused
     a record fails again and again      problem     failing
+    something stood at the last look    problem     stuck
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
+    something went wrong in a day       attention   error
     records wait                        healthy     at-work
     nothing waits                       healthy     done
 
@@ -29,6 +31,9 @@ from dss_core.times import text_of_ms, text_of_span
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
 from dssd.questions.stuck import Stuck
+
+BEHIND = "behind"
+"""The code of a group that does not catch up."""
 
 
 class Level(StrEnum):
@@ -60,13 +65,16 @@ def level_of(reason: Reason) -> Level:
 def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
     """The verdict on a group, with what does not move of it as far as that was asked."""
     stuck_of = f"dssctl groups stuck {quoted(group.group)}"
+    found = verdict_of_stuck(stuck) if stuck else None
+    if found is not None and found.level is Level.PROBLEM:
+        return found
     if group.group.paused:
         return _paused(group)
-    if stuck:
-        return _stuck(stuck)
-    if group.failing:
-        told = "A record of it fails again and again."
-        return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
+    if group.failing or group.stuck:
+        told, code = "A record of it fails again and again.", "failing"
+        if not group.failing:
+            told, code = "Something of it does not move.", "stuck"
+        return Verdict(Level.PROBLEM, code, told, (stuck_of,))
     if group.state == "stalled":
         return Verdict(
             Level.PROBLEM, "stalled", f"It is stalled: {group.state_reason}.", (stuck_of,)
@@ -75,7 +83,15 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
         reason = no_members(Asked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
-    return _moving(group)
+    moving = _moving(group)
+    return _erred(group) if group.error and moving.level is Level.HEALTHY else moving
+
+
+def _erred(group: Overview) -> Verdict:
+    name = quoted(group.group)
+    commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
+    told = f"It goes on, but today: {group.error}"
+    return Verdict(Level.ATTENTION, "error", told, commands)
 
 
 def _paused(group: Overview) -> Verdict:
@@ -85,7 +101,8 @@ def _paused(group: Overview) -> Verdict:
     return Verdict(Level.ATTENTION, PAUSED, told, (f"dssctl groups resume {quoted(group.group)}",))
 
 
-def _stuck(stuck: Sequence[Stuck]) -> Verdict:
+def verdict_of_stuck(stuck: Sequence[Stuck]) -> Verdict:
+    """Of what does not move of a group."""
     first = stuck[0]
     told = f"{first.stream}: {first.reason.sentence}" if first.stream else first.reason.sentence
     more = len(stuck) - 1
@@ -109,7 +126,7 @@ def _moving(group: Overview) -> Verdict:
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
-        return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
+        return Verdict(Level.ATTENTION, BEHIND, told, (stuck, *watch))
     soon = "" if drained_ms is None else f", and none will in {_seconds(drained_ms)}"
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
 

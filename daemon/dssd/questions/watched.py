@@ -278,13 +278,8 @@ _LASTING = attrgetter(
 """All of a group but its averages, and when it was seen."""
 
 
-def full_name(group: GroupRow) -> str:
-    """NAME@FILTER."""
-    return f"{group.name}@{group.filter}"
-
-
 def _key(topic: WatchTopic, group: GroupRow, name: str = "") -> Key:
-    return Key(topic, full_name(group), name, group.kind == EXCLUSIVE)
+    return Key(topic, group.full_name, name, group.kind == EXCLUSIVE)
 
 
 def _averaged(overview: Overview, known: Overview | None) -> Overview:

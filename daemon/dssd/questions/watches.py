@@ -38,7 +38,7 @@ from dssd.questions.limits import (
     WATCH_REST_S_MAX,
     WATCHES_MAX,
 )
-from dssd.questions.watched import Looks, full_name
+from dssd.questions.watched import Looks
 from dssd.store.rows import GroupRow
 
 INSTANCE_BYTES = 8
@@ -62,7 +62,7 @@ class Wanted:
 
     def takes_group(self, group: GroupRow) -> bool:
         """Whether it may want what belongs to a group."""
-        return self._takes(full_name(group), is_private=group.kind == EXCLUSIVE)
+        return self._takes(group.full_name, is_private=group.kind == EXCLUSIVE)
 
     def _takes(self, name: str, *, is_private: bool) -> bool:
         named = not self.groups or name in self.groups or name.partition("@")[0] in self.groups

@@ -81,13 +81,20 @@ class WhyQuestions:
             last = reasons.Asked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
-        return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
-
-    async def of_view(
-        self, group: GroupRow, name: StreamName, view: StreamView, offset: int
-    ) -> WhyAnswer:
-        """Where the record at an offset below the end stands, of a stream whose view is known."""
+        view = await self._registry.stream(group, stream)
         return WhyAnswer((await self._answer(group, name, view, offset),))
+
+    async def at_floor(self, group: GroupRow, name: StreamName, view: StreamView) -> Reason:
+        """Why the first record that is not done does not come; what is out needs no read."""
+        floor = view.progress.floor
+        if view.client_id:
+            held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
+            now = Now(self._clock.wall_ms(), self._clock.now_ms())
+            asked = Asked(group, str(name), floor)
+            reason = held and reasons.out(asked, view.client_id, held.standing, now)
+            if reason:
+                return reason
+        return (await self._answer(group, name, view, floor)).reason
 
     async def of_key(self, group_text: str, asked: KeyAsked) -> WhyAnswer:
         """Where the records of a key stand: the oldest that are not done, else the newest done.

@@ -210,6 +210,11 @@ class GroupRow(Row):
     paused_until_ms: int | None = None
     """When a pause ends by itself; None: it does not."""
 
+    @property
+    def full_name(self) -> str:
+        """NAME@FILTER, as people write it."""
+        return f"{self.name}@{self.filter}"
+
 
 @dataclass(frozen=True, slots=True)
 class GroupNameRow(Row):

@@ -70,6 +70,18 @@ async def test_numbers_rise_and_go_on_after_a_restart(
         assert await subjects(again) == ["a", "b", "c", "d"]
 
 
+async def test_the_last_error_about_something_is_at_hand_and_known_after_a_restart(
+    store: Store, clock: Clock, events: Events
+) -> None:
+    for event in (lost(3), lost(5), slow("g@orders/#")):
+        await events.tell(event)
+    now_ms = clock.wall_ms()
+    async with await Events.open(store, clock) as again:
+        for known in (events, again):
+            assert known.error_of("g@orders/#", now_ms) == "5 records go."
+            assert known.error_of("g@orders/#", now_ms + 1) == known.error_of("h@#", 0) == ""
+
+
 async def test_what_is_told_is_on_the_disk_when_tell_returns(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "live").mkdir()
     store = await SqliteStore.open(tmp_path / "live" / "store.sqlite")

@@ -79,6 +79,11 @@ class RoundRobin:
             share = self._shares[subscription] = Share()
         return share
 
+    def out(self) -> dict[int, int]:
+        """How many records each subscription with a stream has out."""
+        held = ((number, share) for number, share in self._shares.items() if share.grants)
+        return {number: share.account.records.out for number, share in held}
+
     def enter(self, stream: DeliveredStream) -> bool:
         """A new stream; returns whether it is the only one of its subscription."""
         grants = self.share(stream.subscription).grants
