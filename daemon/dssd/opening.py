@@ -2,8 +2,8 @@
 
 ::
 
-    store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ schedules
-          ▸ questions
+    store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ questions
+          ▸ schedules ▸ tasks
 
 Invariant: what is opened is closed by the stack, also where a later part cannot be opened. This
 module serves nobody, and knows no address.
@@ -37,7 +37,7 @@ from dssd.questions.watches import Watches
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
 from dssd.schedules.schedules import Schedules
-from dssd.schedules.task_runs import TaskRuns
+from dssd.schedules.task_runs import TaskRunKind, TaskRuns
 from dssd.schedules.tasks.model import Tasks
 from dssd.schedules.tasks.registry import built_in
 from dssd.sessions.sessions import Sessions
@@ -45,7 +45,7 @@ from dssd.start_findings import tell_start_findings
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
-from dssd.task_wiring import TaskWiring
+from dssd.task_wiring import Facts, TaskWiring
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
 
@@ -69,7 +69,6 @@ class Parts:
     operations: Operations
     schedules: Schedules
     tasks: Tasks
-    wiring: TaskWiring
     retention: RetentionSchedule
     unread: RetentionLosses
     questions: Questions
@@ -84,8 +83,11 @@ async def opened(
     directory: DataDirectory,
     stack: AsyncExitStack,
     failed: Failed,
+    facts: Facts,
 ) -> Parts:
     """The parts of a daemon on a directory that it has locked; the stack closes them.
+
+    Facts are asked for by tasks, once it serves.
 
     Raises:
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
@@ -109,22 +111,20 @@ async def opened(
 
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     retention = RetentionSchedule(catalogue, log, clock, unread)
-    wiring = TaskWiring(config, clock, events, groups)
-    tasks = built_in(wiring.parts(directory.path, store, log, catalogue, sessions, retention))
-    task_runs, book = TaskRuns(tasks, events.note), await Book.open(store)
-    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
-    kinds = kinds.joined(task_runs.kinds())
-    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
-    operations = await Operations.open(store, groups, registry, clock, kinds, events)
-    await stack.enter_async_context(operations)
+    operations = await Operations.open(store, groups, registry, clock, events)
+    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
+    book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
+    asked = TaskWiring(config, events, groups, operations, questions.overviews, schedules, facts)
+    tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
+    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
+    kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds())
+    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
+    await stack.enter_async_context(operations.running(kinds))
     await stack.enter_async_context(schedules)
 
-    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
-    wiring.operations, wiring.schedules = operations, schedules
-    wiring.overviews = questions.overviews
     stack.callback(watch.look)  # a close would write into what is at its paths by then
     return Parts(
         watch=watch,
@@ -139,7 +139,6 @@ async def opened(
         operations=operations,
         schedules=schedules,
         tasks=tasks,
-        wiring=wiring,
         retention=retention,
         unread=unread,
         questions=questions,

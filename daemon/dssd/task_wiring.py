@@ -1,10 +1,7 @@
-"""What tasks ask of the parts of a daemon, gathered in one place.
-
-Some of these parts are opened after the tasks are known: they are set before a task can run.
-"""
+"""What tasks ask of the parts of a daemon, gathered in one place."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,25 +28,26 @@ from dssd.topics.retention import RetentionSchedule
 
 REBALANCER = Caller("task:rebalance", ORIGIN)
 
+Facts = Callable[[], Awaitable[Any]]
+"""How the daemon stands: a dataclass."""
 
+
+@dataclass(frozen=True, slots=True)
 class TaskWiring:
-    """Built once by the daemon, which sets the rest before it runs schedules or answers calls."""
+    """The parts that tasks ask while they run."""
 
+    config: Config
+    events: Events
+    groups: Groups
     operations: Operations
     overviews: Overviews
     schedules: Schedules
-    facts: Callable[[], Awaitable[Any]]
-    """How the daemon stands: a dataclass."""
-
-    def __init__(self, config: Config, clock: Clock, events: Events, groups: Groups) -> None:
-        self._config = config
-        self._clock = clock
-        self._events = events
-        self._groups = groups
+    facts: Facts
 
     def parts(
         self,
         data_dir: Path,
+        clock: Clock,
         store: SqliteStore,
         log: SegmentLog,
         catalogue: Catalogue,
@@ -59,15 +57,15 @@ class TaskWiring:
         """As the registry of tasks takes them."""
         return TaskParts(
             data_dir=data_dir,
-            clock=self._clock,
-            note=self._events.note,
+            clock=clock,
+            note=self.events.note,
             catalogue=catalogue,
             write_back=store.write_back,
             read_sealed=log.scrubbed,
             enforce_retention=retention.enforce,
             discard_expired=sessions.discard_expired,
             sessions_kept=lambda: sessions.counts().kept,
-            groups=self._groups.groups,
+            groups=self.groups.groups,
             change=self._rebalanced,
             lags=self._lags,
             gather=self._gathered,
@@ -93,12 +91,12 @@ class TaskWiring:
 
     async def _gathered(self) -> dict[str, Any]:
         """All that a support snapshot has."""
-        last = self._events.last_number
-        events = await self._events.last_of(Selection(), last, SNAPSHOT_EVENTS_MAX)
+        last = self.events.last_number
+        events = await self.events.last_of(Selection(), last, SNAPSHOT_EVENTS_MAX)
         operations = islice(self.operations.newest(), SNAPSHOT_OPERATIONS_MAX)
         return {
             "daemon": asdict(await self.facts()),
-            "config": asdict(self._config),
+            "config": asdict(self.config),
             "groups": [asdict(each) for each in await self.overviews.all()],
             "schedules": [asdict(view) for view in self.schedules.views()],
             "operations": [asdict(row) for row in operations],
