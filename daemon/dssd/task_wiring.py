@@ -16,7 +16,6 @@ from dssd.log.segment_log import SegmentLog
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.questions.overviews import Overviews
-from dssd.schedules.limits import SNAPSHOT_EVENTS_MAX, SNAPSHOT_OPERATIONS_MAX
 from dssd.schedules.schedules import ORIGIN, Schedules
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
@@ -25,6 +24,13 @@ from dssd.store.rows import OperationRow
 from dssd.store.sqlite import SqliteStore
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
+
+SNAPSHOT_EVENTS_MAX = 500
+"""The latest events that a snapshot has: two days of a daemon with trouble."""
+
+SNAPSHOT_OPERATIONS_MAX = 200
+"""The latest operations that it has, without their details."""
+
 
 REBALANCER = Caller("task:rebalance", ORIGIN)
 

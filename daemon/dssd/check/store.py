@@ -14,11 +14,14 @@ from typing import TypeVar
 
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
-from dssd.limits import CHECK_FINDINGS_MAX
 from dssd.store import integrity, schema, wal_damage
 from dssd.store.checksums import Unsound
 from dssd.store.database import described
 from dssd.store.rows import Row
+
+CHECK_FINDINGS_MAX = 100
+"""Findings of one kind that `dssd check` lists."""
+
 
 R = TypeVar("R", bound=Row)
 

@@ -35,16 +35,7 @@ from dssd.jobs.held_job import (
     ended,
     refusal,
 )
-from dssd.jobs.limits import (
-    ACQUIRE_TOKEN_BYTES_MAX,
-    CHUNK_OUTPUT_BYTES_MAX,
-    DRIVER_BYTES_MAX,
-    END_TOLD_LATE_MS,
-    HOLD_PENDING_MS,
-    PACE_LOOK_S,
-    SAID_BYTES_MAX,
-    TICK_S,
-)
+from dssd.jobs.limits import ACQUIRE_TOKEN_BYTES_MAX, TICK_S
 from dssd.jobs.model import ChunkResult, JobKind
 from dssd.jobs.pacing import Pace
 from dssd.jobs.publish_once import Publisher
@@ -52,6 +43,7 @@ from dssd.jobs.staging import Staging
 from dssd.log.port import BulkLog
 from dssd.machines.job import (
     ENDED,
+    JOB_LEASE_MS,
     Acquire,
     AnswerFirst,
     Commit,
@@ -80,12 +72,28 @@ from dssd.machines.job import (
     Tick,
     step,
 )
-from dssd.machines.limits import JOB_LEASE_MS
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+
+CHUNK_OUTPUT_BYTES_MAX = 64 << 10
+"""What a driver says of a chunk that it wrote elsewhere."""
+
+DRIVER_BYTES_MAX = 256
+SAID_BYTES_MAX = 4 << 10
+"""What a driver says of its progress with each renewal."""
+
+PACE_LOOK_S = 1.0
+"""How soon a driver that waits for its turn hears of a pause or a cancellation."""
+
+HOLD_PENDING_MS = 60_000
+"""How long records stay held for a job whose commit was never heard of."""
+
+END_TOLD_LATE_MS = 60_000
+"""What ended so long before the newest kept event was told itself: events are written in their
+order, a second after they came, or some more where the store refuses them."""
 
 
 class Jobs:

@@ -15,7 +15,6 @@ from dss_core.staged import StagedFor
 from dssd.clock import Clock
 from dssd.jobs.frame_check import FrameCheck
 from dssd.jobs.held_job import Chunk, HeldJob, ended, moved
-from dssd.jobs.limits import RESTED_READ_BYTES
 from dssd.jobs.model import ChunkResult, JobKind, Spec
 from dssd.jobs.pacing import Pace
 from dssd.jobs.staging import Staging, checked_frames
@@ -25,6 +24,9 @@ from dssd.store.port import Precondition, PreconditionFailed, Put, Store, Versio
 from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.model import StorageTopic, Topic
+
+RESTED_READ_BYTES = 256 << 10
+"""What is read and checked at once of a chunk that goes with rests: producers wait for that too."""
 
 
 class Publisher:

@@ -19,14 +19,15 @@ from typing import Protocol
 import xxhash
 
 from dss_core.errors import TooManyProducers
-from dssd.log.limits import (
-    PRODUCER_KEPT_US,
-    PRODUCERS_FEW,
-    PRODUCERS_FORGOTTEN_AT_ONCE,
-    PRODUCERS_MAX,
-    PRODUCERS_OWNER_MAX,
-    PRODUCERS_RESERVE,
-)
+from dssd.log.limits import PRODUCERS_FEW, PRODUCERS_MAX, PRODUCERS_OWNER_MAX, PRODUCERS_RESERVE
+
+PRODUCER_KEPT_US = 10 * 60 * 1_000_000
+"""A producer is never forgotten for want of room before it was silent for so long: longer than a
+connection, a client or the network usually takes to come back and send again."""
+
+PRODUCERS_FORGOTTEN_AT_ONCE = 256
+"""Where all are at their bound, the largest share gives so many: it is looked for once for them."""
+
 
 NOBODY = 0
 """The owner where nobody knows who called: a frame that only the log remembers."""

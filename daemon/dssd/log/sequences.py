@@ -40,7 +40,7 @@ from dss_core.errors import ProducerForgotten, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, began_us
-from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_LISTED_MAX
+from dssd.log.limits import PRODUCER_FORGOTTEN_US
 from dssd.log.producer_room import NOBODY, Key, ProducerRoom, Share
 from dssd.log.recent_sequences import (
     Entry,
@@ -50,6 +50,10 @@ from dssd.log.recent_sequences import (
     entry_without_owner_at,
     without_answers,
 )
+
+PRODUCERS_LISTED_MAX = 4_096
+"""How many of a share are put in order at once; to find them takes one look at all of its topic."""
+
 
 SEQUENCE_MAX = (1 << 62) - 1
 """Where a producer may start; far enough below 2^63 that a snapshot can hold what follows."""

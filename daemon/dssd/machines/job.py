@@ -26,7 +26,9 @@ becomes less. This module must not know streams, files or rows.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from dssd.machines.limits import JOB_LEASE_MS
+JOB_LEASE_MS = 15_000
+"""How long the driver of a bulk job may be silent: longer than a pause of its collector of garbage,
+and short enough that another one goes on soon."""
 
 
 class Phase(StrEnum):

@@ -17,7 +17,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple, assert_never
 
-from dssd.limits import WATCH_STALE_MIN, WATCH_TOMBSTONES_MAX
+WATCH_TOMBSTONES_MAX = 20_000
+"""Items that are gone and still told to those who watch, some 200 bytes each. Who was told less
+than the oldest of them begins anew."""
+
+WATCH_STALE_MIN = 4_000
+"""Turns of watched items that no longer count are dropped when there are more of them than of those
+that do, and than this: at most a few dropped for each that is made."""
 
 
 class WatchTopic(StrEnum):

@@ -24,11 +24,14 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, History
-from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
+
+OPERATIONS_TRIM_EVERY_S = 3_600.0
+"""How often operations are looked through for old ones."""
+
 
 DONE_AS_ASKED = Worked({})
 GROUP_REMOVED = Worked({}, "the group was removed")

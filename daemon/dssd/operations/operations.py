@@ -59,11 +59,6 @@ from dssd.operations.history import (
     History,
     changed_nothing,
 )
-from dssd.operations.limits import (
-    OPERATION_ID_BYTES_MAX,
-    OPERATION_WATCH_REST_S,
-    REASON_BYTES_MAX,
-)
 from dssd.operations.plans import (
     Begun,
     Cancellation,
@@ -77,6 +72,16 @@ from dssd.store.port import Precondition, PreconditionFailed, Put, Store, Versio
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import between_store_and_memory
+
+OPERATION_WATCH_REST_S = 0.05
+"""Between two answers of one such call: many streams that are done together are one answer."""
+
+REASON_BYTES_MAX = 1_000
+"""A few sentences and a ticket."""
+
+OPERATION_ID_BYTES_MAX = 100
+"""A UUID has 36, a ticket with a host name some 60."""
+
 
 OWN_ID_PREFIX = "dssd-"
 CHANGED_NOTHING = "it changed nothing"

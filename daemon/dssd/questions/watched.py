@@ -26,11 +26,7 @@ from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.messages import Stall
 from dssd.machines.watching import Key, Looked, OnlyThese, Scope, Value, WatchInput, WatchTopic
 from dssd.operations.operations import Operations
-from dssd.questions.limits import (
-    SAMPLE_EVERY_S,
-    WATCH_SESSIONS_EVERY_S,
-    WATCHED_OPERATIONS_MAX,
-)
+from dssd.questions.limits import SAMPLE_EVERY_S
 from dssd.questions.overviews import Overview, Overviews, StreamLag
 from dssd.questions.rates import Rates
 from dssd.schedules.views import ScheduleView
@@ -38,6 +34,13 @@ from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+WATCHED_OPERATIONS_MAX = 100
+"""The newest, beside those that have not ended: two screens."""
+
+WATCH_SESSIONS_EVERY_S = 1.0
+"""A look at sessions reads all subscriptions from the store."""
+
 
 Wants = Callable[[GroupRow], bool]
 

@@ -30,16 +30,29 @@ from dssd.machines.watching import (
     is_known,
     step,
 )
-from dssd.questions.limits import (
-    WATCH_EVERY_S,
-    WATCH_KEPT_S,
-    WATCH_REPLY_ITEMS_MAX,
-    WATCH_REST_OF_LOOK,
-    WATCH_REST_S_MAX,
-    WATCHES_MAX,
-)
 from dssd.questions.watched import Looks, full_name
 from dssd.store.rows import GroupRow
+
+WATCH_EVERY_S = 0.25
+"""A watched item is told at most four times a second: as often as people see a difference."""
+
+WATCH_REST_OF_LOOK = 50
+"""After a look for watchers there is a rest so many times as long as it took of the processor: all
+looks together cost two hundredths of one."""
+
+WATCH_REST_S_MAX = 2.0
+"""The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
+
+WATCH_KEPT_S = 60.0
+"""What was watched is kept for so long after the last watcher went, so that one that lost its
+connection goes on where it was."""
+
+WATCHES_MAX = 200
+"""Calls that watch: some people, and what watches for them."""
+
+WATCH_REPLY_ITEMS_MAX = 1_000
+"""In one reply: some hundred kilobytes, encoded in a few milliseconds."""
+
 
 INSTANCE_BYTES = 8
 """Two daemons, or two runs of one, hardly ever have the same."""

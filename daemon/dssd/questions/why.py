@@ -22,12 +22,21 @@ from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
 from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
 from dssd.questions.reasons import Asked, Now
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LOOK_BACK_RECORDS_MAX = 65_536
+"""How far below the floor the newest done record of a key is looked for, where none is open: older
+ones interest nobody who waits for one."""
+
+KEY_RECORDS_MAX = 10
+"""Open records of a key in one answer, the oldest: they come one after the other."""
+
+KEY_STREAMS_MAX = 64
+"""Streams in one look for a key: one for each storage topic that may hold it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,13 @@ from dss_api.v1 import events_pb2, events_pb2_grpc
 from dss_api.values import encoded
 from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
-from dssd.events.limits import EVENT_WATCHES_MAX, EVENTS_LISTED_MAX
+from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.model import KeptEvent, Severity
 from dssd.events.selection import Selection
+
+EVENT_WATCHES_MAX = 64
+"""Calls that follow the events: each reads the store when something happened."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -19,7 +19,6 @@ from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
@@ -27,6 +26,10 @@ from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
+
+SESSIONS_LISTED_MAX = 2_000
+"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Requests = AsyncIterator[sessions_pb2.SessionUp]

@@ -45,13 +45,6 @@ from dssd.operations.history import CANCELLED, DONE, SCHEDULE_PREFIX
 from dssd.operations.operations import Caller, Operations
 from dssd.schedules.book import Book
 from dssd.schedules.definitions import arguments_of
-from dssd.schedules.limits import (
-    SCHEDULE_LOOK_S,
-    SCHEDULE_LOOK_S_MIN,
-    SCHEDULE_REST_MS,
-    SCHEDULE_RETRY_S,
-    TRIGGER_REASON_BYTES_MAX,
-)
 from dssd.schedules.live import Live, begun
 from dssd.schedules.run_rows import NOTHING_SAID, RUNNING, Said
 from dssd.schedules.task_runs import INTERRUPTED, OUTPUT, TaskRuns
@@ -63,6 +56,25 @@ from dssd.store.rows import OperationRow
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import contain
+
+SCHEDULE_LOOK_S = 5.0
+"""The clock is looked at so often at least, so that one that was set is noticed. A run is due for a
+minute before it counts as caught up."""
+
+SCHEDULE_LOOK_S_MIN = 0.02
+"""And no oftener, whatever is due."""
+
+SCHEDULE_REST_MS = 60_000
+"""A schedule about which nothing could be decided, by a mistake in the daemon, is looked at again
+after this."""
+
+SCHEDULE_RETRY_S = 5.0
+"""When a decision is tried again that could not be stored. A full disk is not emptied sooner."""
+
+TRIGGER_REASON_BYTES_MAX = 800
+"""Of an operator's reason for a run: beside the run and its due time it fits into that of an
+operation."""
+
 
 ORIGIN = "the daemon itself"
 PART = "schedules"

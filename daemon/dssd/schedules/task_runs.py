@@ -15,11 +15,15 @@ from dss_core.times import text_of_span
 from dssd.events.model import Note
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, KindTable, Made, Plan, Worked
-from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_STOP_S
+from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN
 from dssd.schedules.run_output import RunOutput
 from dssd.schedules.tasks.model import Given, Say, Task, Tasks
 from dssd.store.rows import OperationRow
 from dssd.supervision.containment import contain
+
+TASK_STOP_S = 10.0
+"""How long a task that was told to stop may take to clean up, before its run counts as ended."""
+
 
 RUN_TASK = "tasks.run"
 """The kind of the operation."""

@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from dssd.limits import STORE_CHANGES_WAITING_MAX
 from dssd.store.port import Change
 from dssd.store.rows import Row
+
+STORE_CHANGES_WAITING_MAX = 65_536
+"""Changes that one watcher has not taken yet; twice the largest commit of progress."""
 
 
 class WatcherFellBehind(AssertionError):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from dss_core.errors import DssError, Stopping
-from dssd.limits import STORE_COMMITS_WAITING_MAX
 from dssd.measuring.latencies import Latencies
 from dssd.store.along import going
 from dssd.store.commit_watchers import Watchers
@@ -20,6 +19,10 @@ from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 from dssd.store.transactions import Applied, CommitRequest, IdRequest
 from dssd.store.writer import Answers, Close, Job, Open, Question, WriteBack, Writer
+
+STORE_COMMITS_WAITING_MAX = 4_096
+"""Commits and reads handed over and not answered. Later callers wait for room."""
+
 
 R = TypeVar("R", bound=Row)
 

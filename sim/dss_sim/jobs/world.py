@@ -31,8 +31,7 @@ from dssd.jobs.staging import Staging
 from dssd.log.port import Append
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
-from dssd.machines.job import ENDED, Phase
-from dssd.machines.limits import JOB_LEASE_MS
+from dssd.machines.job import ENDED, JOB_LEASE_MS, Phase
 from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow

@@ -12,15 +12,12 @@ import pytest
 from dss_core.errors import DiskFull, DssError, Stopping
 from dssd.clock import Clock
 from dssd.events.events import Events
+from dssd.events.folding import EVENT_FOLD_MS_MAX, EVENT_REPEAT_MS
 from dssd.events.kinds import CONSUMER_SLOW, KINDS, RECORDS_PASSED, RETENTION_LOST
-from dssd.events.limits import (
-    EVENT_FOLD_MS_MAX,
-    EVENT_REPEAT_MS,
-    EVENT_SENTENCE_BYTES_MAX,
-    EVENTS_AGE_MS,
-)
+from dssd.events.limits import EVENT_SENTENCE_BYTES_MAX
 from dssd.events.model import Event, KeptEvent, Severity
 from dssd.events.selection import Selection
+from dssd.events.writer import EVENTS_AGE_MS
 from dssd.store.port import Put, Store
 from dssd.store.rows import EventRow
 from dssd.store.sqlite import SqliteStore

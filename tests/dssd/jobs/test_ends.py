@@ -10,8 +10,7 @@ from dss_sim.played_groups import Plant
 from dssd.events.events import Events
 from dssd.events.model import Event
 from dssd.jobs.held_job import Chunk
-from dssd.jobs.jobs import Jobs
-from dssd.jobs.limits import END_TOLD_LATE_MS
+from dssd.jobs.jobs import END_TOLD_LATE_MS, Jobs
 from dssd.jobs.model import ChunkInput, Spec
 from dssd.jobs.staging import Staging
 from dssd.store.memory import MemoryStore

@@ -8,6 +8,7 @@ import pytest
 
 from dssd.machines.job import (
     ENDED,
+    JOB_LEASE_MS,
     Acquire,
     AnswerFirst,
     Commit,
@@ -37,7 +38,6 @@ from dssd.machines.job import (
     Why,
     step,
 )
-from dssd.machines.limits import JOB_LEASE_MS
 
 NEW = JobState(chunks=3, published=0, epoch=0, phase=Phase.ACTIVE)
 DRIVEN = replace(NEW, published=1, epoch=2, lease=Lease(b"a", 20_000))

@@ -20,10 +20,9 @@ from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.start_point import Earliest
 from dssd.questions.answers import Reason, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX
 from dssd.questions.questions import Questions
 from dssd.questions.reasons import Asked, done
-from dssd.questions.why import KeyAsked
+from dssd.questions.why import KEY_RECORDS_MAX, KeyAsked
 
 GROUP = "$share/g/orders/eu"
 NAME = "g"

@@ -28,7 +28,7 @@ from typing import Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
-from dssd.limits import DELIVERY_READ_BYTES_MAX, RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dssd.limits import RANGES_ADDED_MAX
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed
 from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
 from dssd.machines.delivery.outstanding import SentRange
@@ -36,6 +36,14 @@ from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.record_states import RecordStates
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.messages import Stall, StreamReport
+
+RESTING_RANGES_MAX = 4_096
+"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+DELIVERY_READ_BYTES_MAX = 1 << 20
+"""One read ahead for a session, and what a delivery has at most where frames are small: a message
+costs as much as a quarter of a megabyte in it (measured)."""
+
 
 NEVER_HELD = 1 << 62
 

@@ -10,9 +10,3 @@ where it was; by more it had been wrong, and the schedule goes on from now. Cron
 
 SCHEDULE_RETRY_MS_MAX = 3_600 * 1_000
 """However often it failed, a run waits no longer for its next attempt."""
-
-SCHEDULE_RUNS_AT_ONCE_MAX = 4
-"""Of one schedule that allows runs beside each other: more are a task that never ends."""
-
-RETRY_DOUBLINGS_MAX = 30
-"""The pause between attempts doubles so often at most; by then it is at its bound long ago."""

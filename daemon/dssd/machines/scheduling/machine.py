@@ -25,12 +25,16 @@ from enum import StrEnum
 from typing import NamedTuple, assert_never
 
 from dssd.machines.scheduling.limits import (
-    RETRY_DOUBLINGS_MAX,
     SCHEDULE_CLOCK_BACK_MS,
     SCHEDULE_LATE_MS,
     SCHEDULE_RETRY_MS_MAX,
-    SCHEDULE_RUNS_AT_ONCE_MAX,
 )
+
+SCHEDULE_RUNS_AT_ONCE_MAX = 4
+"""Of one schedule that allows runs beside each other: more are a task that never ends."""
+
+RETRY_DOUBLINGS_MAX = 30
+"""The pause between attempts doubles so often at most; by then it is at its bound long ago."""
 
 
 class Overlap(StrEnum):

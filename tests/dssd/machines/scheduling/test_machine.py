@@ -8,9 +8,9 @@ from dssd.machines.scheduling.limits import (
     SCHEDULE_CLOCK_BACK_MS,
     SCHEDULE_LATE_MS,
     SCHEDULE_RETRY_MS_MAX,
-    SCHEDULE_RUNS_AT_ONCE_MAX,
 )
 from dssd.machines.scheduling.machine import (
+    SCHEDULE_RUNS_AT_ONCE_MAX,
     Begin,
     Cause,
     Defined,
