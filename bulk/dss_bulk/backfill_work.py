@@ -110,7 +110,7 @@ def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     return tuple(found)
 
 
-class Look:
+class RowsLook:
     """Looks through rows, before anything is made of them, and keeps what they would give."""
 
     def __init__(self, rule: RowRule, patterns: Sequence[str] = ()) -> None:
@@ -144,17 +144,17 @@ class Look:
 
 def looked_through(
     paths: Sequence[Path], rule: RowRule, patterns: Sequence[str] = ()
-) -> tuple[Inputs, Look]:
+) -> tuple[Inputs, RowsLook]:
     """The files, and what all of their rows would give; each file is read once.
 
     A chunk that is published stays so, and none is before all rows were looked at. So a driver
     reads them once more, when there is a job.
 
     Raises:
-        SubjectOutsideTopic, RowsRefused: as of `Look.take`.
+        SubjectOutsideTopic, RowsRefused: as of `RowsLook.take`.
         InputRefused: a file is not as it should be.
     """
-    look = Look(rule, patterns)
+    look = RowsLook(rule, patterns)
     inputs = Inputs.looked_at(paths, rule, look.take)
     return inputs, look
 

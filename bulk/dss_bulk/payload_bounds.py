@@ -74,7 +74,10 @@ def _bytes_max(column: pa.ChunkedArray, *, text: int, data: int) -> int | None:
 def _python_has(times: pa.ChunkedArray) -> bool:
     """Whether each is a time that Python has: of its years, and in microseconds at most."""
     if pa.types.is_date32(times.type):
-        numbers, lowest, highest = times.cast(pa.int32()), *(each // _SECONDS_A_DAY for each in _YEARS_S)
+        numbers, lowest, highest = (
+            times.cast(pa.int32()),
+            *(each // _SECONDS_A_DAY for each in _YEARS_S),
+        )
     elif times.type.unit in _PER_S and times.type.tz in (None, "UTC"):
         numbers = times.cast(pa.int64())
         lowest, highest = (each * _PER_S[times.type.unit] for each in _YEARS_S)

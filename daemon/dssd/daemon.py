@@ -49,7 +49,7 @@ from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.topic_readers import readers_of
 from dssd.life import End, Life, event_of_stop
 from dssd.measuring.loop_delay import LoopDelay
-from dssd.metrics.collection import Watched, collected
+from dssd.metrics.collection import MeasuredParts, collected
 from dssd.metrics.server import MetricsServer
 from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
@@ -223,7 +223,7 @@ class Daemon:
         if self._config.metrics is None:
             return []
         delay = LoopDelay()
-        watched = Watched(
+        watched = MeasuredParts(
             store=parts.store,
             log=parts.log,
             catalogue=parts.catalogue,

@@ -10,7 +10,7 @@ from dss_core.changes import Rebalance
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.events.events import Events
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 from dssd.leaders.groups import Groups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.operations import Caller, Operations
@@ -98,7 +98,7 @@ class TaskWiring:
     async def _gathered(self) -> dict[str, Any]:
         """All that a support snapshot has."""
         last = self.events.last_number
-        events = await self.events.last_of(Selection(), last, SNAPSHOT_EVENTS_MAX)
+        events = await self.events.last_of(EventSelection(), last, SNAPSHOT_EVENTS_MAX)
         operations = islice(self.operations.newest(), SNAPSHOT_OPERATIONS_MAX)
         return {
             "daemon": asdict(await self.facts()),

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Watchers(Generic[T]):
+class Listeners(Generic[T]):
     """Bounded by the parts of a daemon: each watches once."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from dss_bulk.audits.top_keys import TopKeys, kept
 from dss_bulk.limits import AUDIT_EXAMPLES_MAX
 from dss_bulk.offset_runs import runs_of
 from dss_bulk.selecting import selected
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_core.arrow_routing import partitions_of
 from dss_core.filters import TopicFilter
 from dss_core.progress import Range, Ranges, complement, normalised, without
@@ -44,7 +44,7 @@ class Rule:
     patterns: tuple[TopicFilter, ...]
     shapes: Mapping[int, Shape]
     """By storage topic."""
-    selection: Selection
+    selection: RecordSelection
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ Show = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What is measured."""
 
     records: int
@@ -59,7 +59,7 @@ class _Progress:
     all_published: bool = field(default=False)
 
 
-async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
+async def measured(settings: Settings, plan: BenchPlan, show: Show) -> list[Part]:
     """Run it.
 
     Raises:
@@ -85,7 +85,7 @@ async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
             raise TimedOut(what="The bench", seconds=f"{seconds:g}") from late
 
 
-async def _require_room(client: "Client", settings: Settings, plan: Plan) -> None:
+async def _require_room(client: "Client", settings: Settings, plan: BenchPlan) -> None:
     status = await in_time(settings, client.daemon.status())
     room = min(BENCH_BYTES_MAX, int(status.disk_free_bytes * BENCH_DISK_PART))
     if plan.bytes > room:
@@ -95,7 +95,7 @@ async def _require_room(client: "Client", settings: Settings, plan: Plan) -> Non
 
 @asynccontextmanager
 async def _own_topic(
-    client: "Client", settings: Settings, name: str, plan: Plan
+    client: "Client", settings: Settings, name: str, plan: BenchPlan
 ) -> AsyncIterator[None]:
     """A topic and a group that are gone afterwards, also after Ctrl-C."""
     try:
@@ -119,7 +119,7 @@ async def _own_topic(
 
 
 async def _at_full_speed(
-    plan: Plan, producer: "Producer", subscription: "Subscription", show: Show
+    plan: BenchPlan, producer: "Producer", subscription: "Subscription", show: Show
 ) -> list[Part]:
     progress = _Progress()
     began = perf_counter()
@@ -143,7 +143,7 @@ async def _at_full_speed(
     ]
 
 
-async def _publish(plan: Plan, producer: "Producer", progress: _Progress) -> list[float]:
+async def _publish(plan: BenchPlan, producer: "Producer", progress: _Progress) -> list[float]:
     """Frames, a few at a time; how long each took until it was stored."""
     latencies: list[float] = []
     out: deque[asyncio.Task[None]] = deque()
@@ -178,13 +178,15 @@ async def _deliver(progress: _Progress, subscription: "Subscription") -> None:
                 return
 
 
-async def _show(plan: Plan, progress: _Progress, show: Show) -> None:
+async def _show(plan: BenchPlan, progress: _Progress, show: Show) -> None:
     while True:
         show(progress.delivered, plan.records)
         await asyncio.sleep(BENCH_SHOWN_EVERY_S)
 
 
-async def _one_by_one(plan: Plan, producer: "Producer", subscription: "Subscription") -> list[Part]:
+async def _one_by_one(
+    plan: BenchPlan, producer: "Producer", subscription: "Subscription"
+) -> list[Part]:
     """A record at a time: until it was stored, and until it was here."""
     acks: list[float] = []
     ends: list[float] = []

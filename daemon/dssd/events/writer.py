@@ -58,7 +58,7 @@ class _Taken(NamedTuple):
     drafts: list[int]
 
 
-class Writer:
+class EventWriter:
     """``grown`` is called after each commit of events. ``last_number`` and ``count`` are of what
     the store keeps already.
     """

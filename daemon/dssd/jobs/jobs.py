@@ -25,9 +25,9 @@ from dssd.clock import Clock
 from dssd.events.kinds import JOB_SILENT, JOB_TAKEN
 from dssd.events.model import Event, Note
 from dssd.jobs.held_job import (
-    Chunk,
     Granting,
     HeldJob,
+    JobChunk,
     JobView,
     asked_for,
     check_length,
@@ -38,7 +38,7 @@ from dssd.jobs.held_job import (
 from dssd.jobs.limits import ACQUIRE_TOKEN_BYTES_MAX, TICK_S
 from dssd.jobs.model import ChunkResult, JobKind
 from dssd.jobs.pacing import Pace
-from dssd.jobs.publish_once import Publisher
+from dssd.jobs.publish_once import ChunkPublisher
 from dssd.jobs.staging import Staging
 from dssd.log.port import BulkLog
 from dssd.machines.job import (
@@ -51,8 +51,8 @@ from dssd.machines.job import (
     EpochNotStored,
     EpochStored,
     GiveUp,
-    Granted,
     Input,
+    JobGranted,
     JobState,
     Join,
     Lease,
@@ -112,7 +112,7 @@ class Jobs:
         self._catalogue = catalogue
         self._log = log
         self._staging = staging
-        self._publisher = Publisher(store, catalogue, log, staging, clock)
+        self._publisher = ChunkPublisher(store, catalogue, log, staging, clock)
         self._clock = clock
         self._note = note
         self._jobs: dict[int, HeldJob] = {}
@@ -322,7 +322,7 @@ class Jobs:
 
     # Publishing
 
-    async def commit(self, name: str, chunk: Chunk) -> ChunkResult:
+    async def commit(self, name: str, chunk: JobChunk) -> ChunkResult:
         """Publish a staged chunk, once; repeated, it answers what it answered first.
 
         Raises:
@@ -354,7 +354,7 @@ class Jobs:
                     chunk.chunk,
                 )
 
-    async def _turn_of(self, job: HeldJob, chunk: Chunk) -> None:
+    async def _turn_of(self, job: HeldJob, chunk: JobChunk) -> None:
         """Return when the pace of the job lets the chunk be published, or it is refused anyway."""
         while True:
             _, effects = step(job.state, Commit(chunk.chunk, chunk.epoch))
@@ -369,7 +369,7 @@ class Jobs:
         return ChunkResult.from_json(found.row.result)
 
     async def _publish(
-        self, job: HeldJob, chunk: Chunk, outcome: "asyncio.Future[ChunkResult]"
+        self, job: HeldJob, chunk: JobChunk, outcome: "asyncio.Future[ChunkResult]"
     ) -> ChunkResult:
         try:
             result = await self._published(job, chunk)
@@ -381,7 +381,7 @@ class Jobs:
         outcome.set_result(result)
         return result
 
-    async def _published(self, job: HeldJob, chunk: Chunk) -> ChunkResult:
+    async def _published(self, job: HeldJob, chunk: JobChunk) -> ChunkResult:
         began_ms = self._clock.now_ms()
         async with job.storing:
             rows = await self._publisher.publish(job, chunk)
@@ -426,7 +426,7 @@ class Jobs:
                     pass  # whoever prepares an epoch sweeps those below
                 case (
                     TakeEpoch()
-                    | Granted()
+                    | JobGranted()
                     | Publish()
                     | AnswerFirst()
                     | Join()

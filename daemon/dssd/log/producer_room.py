@@ -50,14 +50,14 @@ Key = tuple[int, bytes]
 class Forgets(Protocol):
     """What remembers the producers of a share."""
 
-    def silent_longest(self, share: "Share") -> deque[tuple[int, Key]]:
+    def silent_longest(self, share: "OwnerShare") -> deque[tuple[int, Key]]:
         """Those of a share that were silent for longest, in order, each with its last append."""
 
     def forget_if_silent(self, key: Key, since_us: int) -> bool:
         """Forget one, if it has not appended since then; returns whether it did."""
 
 
-class Share:
+class OwnerShare:
     """What is known of the producers of one owner in one storage topic."""
 
     __slots__ = ("count", "look_again_us", "owner", "remembers", "silent")
@@ -95,19 +95,19 @@ class ProducerRoom:
     def __init__(self, started_us: int = 0) -> None:
         self.count = 0
         """How many (partition, producer) are known."""
-        self.shares: set[Share] = set()
+        self.shares: set[OwnerShare] = set()
         """Those that have any."""
         self.started_us = started_us
         self._full_until_us = 0
 
-    def add(self, share: Share) -> None:
+    def add(self, share: OwnerShare) -> None:
         """One more of a share."""
         share.count += 1
         self.count += 1
         if share.count == 1:
             self.shares.add(share)
 
-    def take(self, share: Share) -> None:
+    def take(self, share: OwnerShare) -> None:
         """One less of a share."""
         share.count -= 1
         self.count -= 1
@@ -115,7 +115,7 @@ class ProducerRoom:
         if not share.count:
             self.shares.discard(share)
 
-    def make(self, share: Share, now_us: int) -> None:
+    def make(self, share: OwnerShare, now_us: int) -> None:
         """See to it that there is room for one more of a share.
 
         Raises:

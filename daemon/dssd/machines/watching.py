@@ -64,7 +64,7 @@ Value = object
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ScopeLooked:
     """All items of a scope, as they are now."""
 
     scope: Scope
@@ -84,7 +84,7 @@ class Forget:
     """Nobody watches: nothing need be kept."""
 
 
-WatchInput = Looked | OnlyThese | Forget
+WatchInput = ScopeLooked | OnlyThese | Forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
     """Take an input; the board is given away."""
     before = board.revision
     match given:
-        case Looked(scope, items):
+        case ScopeLooked(scope, items):
             _look(board, scope, items)
         case OnlyThese(topic, group_ids):
             for scope in [scope for scope in board.scopes if scope.topic is topic]:

@@ -24,7 +24,7 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
-from dssd.rpc.greediest_peers import Held
+from dssd.rpc.greediest_peers import HeldByPeers
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
@@ -38,7 +38,7 @@ GROUP_STATES = ("idle", "active", "rebalancing", "stalled", "paused")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MeasuredParts:
     """The parts that are looked at."""
 
     store: SqliteStore
@@ -52,13 +52,13 @@ class Watched:
     clock: Clock
     data_dir: Path
     started_at_ms: int
-    held: Callable[[], Held]
+    held: Callable[[], HeldByPeers]
     """What clients hold of the server."""
     errors: Mapping[str, int]
     """How often clients were told of each condition, by code."""
 
 
-async def collected(watched: Watched) -> Readings:
+async def collected(watched: MeasuredParts) -> Readings:
     """All values, as they are now."""
     readings = Readings()
     turn = LoopTurn()
@@ -73,7 +73,7 @@ async def collected(watched: Watched) -> Readings:
     return readings
 
 
-def _put_process(readings: Readings, watched: Watched) -> None:
+def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     held = watched.held()
     errors_since_ms = watched.clock.wall_ms() - ERRORS_SHOWN_MS
     readings.put("dss_info", 1, version())
@@ -95,7 +95,7 @@ def _put_process(readings: Readings, watched: Watched) -> None:
     readings.put("dss_unread_records_gone_total", watched.unread.records)
 
 
-def _put_log(readings: Readings, watched: Watched) -> None:
+def _put_log(readings: Readings, watched: MeasuredParts) -> None:
     measures = watched.log.measures
     readings.put_latencies("dss_append_duration_seconds", measures.appends)
     readings.put_latencies("dss_sync_duration_seconds", measures.syncs)
@@ -110,7 +110,7 @@ def _put_log(readings: Readings, watched: Watched) -> None:
     readings.put("dss_producers_max", PRODUCERS_MAX - PRODUCERS_RESERVE)
 
 
-async def _put_sessions(readings: Readings, watched: Watched) -> None:
+async def _put_sessions(readings: Readings, watched: MeasuredParts) -> None:
     counts = watched.sessions.counts()
     readings.put("dss_sessions", counts.connected, "connected")
     readings.put("dss_sessions", counts.detached, "waiting")

@@ -89,7 +89,7 @@ FIELDS: dict[str, Read] = {
 TYPES: dict[str, FieldType] = {name: kind for kind, fields in _BY_TYPE.items() for name in fields}
 
 
-class Selection:
+class GroupSelection:
     """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:

@@ -24,7 +24,7 @@ from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.answers import Reason
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
 from dssd.store.rows import GroupRow, OperationRow
@@ -88,7 +88,7 @@ class StuckQuestions:
         return found + await self._streams(group, survey, after_ms)
 
     def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
-        asked = Asked(group, "", 0)
+        asked = RecordAsked(group, "", 0)
         if group.paused:
             return Stuck(_name(group), "", reasons.paused(asked), survey.lag, None)
         if survey.lag and all(member.leaving for member in survey.members):
@@ -122,7 +122,7 @@ class StuckQuestions:
         view = stream.view
         floor, end = view.progress.floor, stream.end
         still_ms = self._sampler.movement(group.group_id, view.stream, floor, end).still_ms
-        asked = Asked(group, str(stream.name), floor)
+        asked = RecordAsked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
         if reason is None and still_ms is not None and still_ms >= after_ms:
             (record,) = (await self._why.of_view(group, stream.name, view, floor)).records
@@ -131,7 +131,7 @@ class StuckQuestions:
             return None
         return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms)
 
-    def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
+    def _at_once(self, asked: RecordAsked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""
         view = stream.view
         floor, ranges = view.progress.floor, view.progress.ranges

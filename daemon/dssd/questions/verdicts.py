@@ -27,7 +27,7 @@ from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
 from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
+from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
 
 
@@ -70,7 +70,7 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
     if group.state == "stalled":
         return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
     if group.lag and not group.borrowers:
-        reason = no_members(Asked(group.group, "", 0))
+        reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
     return _moving(group)

@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from dss_core.errors import Overloaded, Stopping, WatchTooOld
 from dssd.events.events import Events
 from dssd.events.limits import EVENTS_LISTED_MAX
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.loop_yield import LoopTurn
 from dssd.machines.watching import (
@@ -59,7 +59,7 @@ INSTANCE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchRequest:
     """What a watcher wants to be told."""
 
     topics: frozenset[WatchTopic]
@@ -106,7 +106,7 @@ class Told(NamedTuple):
 class _Watcher:
     """Where one is."""
 
-    wanted: Wanted
+    wanted: WatchRequest
     revision: int
     """All up to it was told."""
     event_number: int
@@ -125,7 +125,7 @@ class Watches:
         self._events = events
         self._board = Board()
         self._instance = secrets.token_bytes(INSTANCE_BYTES)
-        self._watchers: dict[object, Wanted] = {}
+        self._watchers: dict[object, WatchRequest] = {}
         self._came = asyncio.Event()
         """Somebody came since the last look began."""
         self._begun = self._ended = 0
@@ -152,7 +152,7 @@ class Watches:
             await self._look()
             await self._rest((thread_time() - began_s) * WATCH_REST_OF_LOOK)
 
-    async def watch(self, wanted: Wanted, token: Token | None) -> AsyncGenerator[Told, None]:
+    async def watch(self, wanted: WatchRequest, token: Token | None) -> AsyncGenerator[Told, None]:
         """How things are, or what changed since a token; then each change.
 
         Raises:
@@ -214,7 +214,7 @@ class Watches:
         events, after = self._events, watcher.event_number
         if WatchTopic.EVENTS not in watcher.wanted.topics or events.last_number <= after:
             return []
-        page = await events.first_after(Selection(), after, EVENTS_LISTED_MAX)
+        page = await events.first_after(EventSelection(), after, EVENTS_LISTED_MAX)
         watcher.event_number, watcher.has_more_events = page.last, not page.is_whole
         return [(Key(WatchTopic.EVENTS, "", str(each.number)), each) for each in page.events]
 
@@ -236,7 +236,7 @@ class Watches:
         return token.event_number
 
     @contextmanager
-    def _watching(self, wanted: Wanted) -> Iterator[None]:
+    def _watching(self, wanted: WatchRequest) -> Iterator[None]:
         if len(self._watchers) >= WATCHES_MAX:
             raise Overloaded(what="Watching", limit=f"{WATCHES_MAX} calls")
         watcher = object()

@@ -21,8 +21,8 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
-from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.answers import FoundRecord, Reason, RecordAnswer, StreamLooked, WhyAnswer
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
@@ -86,7 +86,7 @@ class WhyQuestions:
         stream = self._stream_read(group, name)
         end = self._log.bounds(stream).end
         if offset >= end:
-            last = reasons.Asked(group, stream_text, max(end, 1) - 1)
+            last = reasons.RecordAsked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
         return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
@@ -144,7 +144,7 @@ class WhyQuestions:
         offset: int,
         record: FoundRecord | None = None,
     ) -> RecordAnswer:
-        asked = Asked(group, str(name), offset)
+        asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
@@ -169,7 +169,9 @@ class WhyQuestions:
         open_before = complement(view.progress.ranges, max(view.progress.floor, kept_from), offset)
         return sum(self._log.count(view.stream, start, end)[0] for start, end in open_before)
 
-    def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+    def _reason(
+        self, asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int
+    ) -> Reason:
         if view.progress.is_acked(asked.offset):
             moved_by = self._kind_of(view.cursor_generation)
             return reasons.done(asked, view, kind, kept_from, moved_by)
@@ -178,7 +180,7 @@ class WhyQuestions:
         passed_by = reasons.not_wanted(kind, asked)
         return passed_by or self._not_done(asked, view, kept_from)
 
-    def _not_done(self, asked: Asked, view: StreamView, kept_from: int) -> Reason:
+    def _not_done(self, asked: RecordAsked, view: StreamView, kept_from: int) -> Reason:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         held = None
         group_id = asked.group.group_id
@@ -227,7 +229,7 @@ class WhyQuestions:
                 at = look.take(name, view, at, found)
                 if len(look.open) >= KEY_RECORDS_MAX:
                     break
-        look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
+        look.looked.append(StreamLooked(name, min(first, bounds.end), at, bounds.end))
 
     async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """Below the floor, but not to the beginning of all."""
@@ -250,7 +252,7 @@ class _KeyLook:
         self.open: list[tuple[StreamName, KeyFound]] = []
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
-        self.looked: list[Looked] = []
+        self.looked: list[StreamLooked] = []
         self._to_the_beginning = True
 
     def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:

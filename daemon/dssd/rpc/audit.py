@@ -20,7 +20,7 @@ from dssd.events.model import Event, EventKind
 from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import condition_in
 from dssd.rpc import audited_calls
-from dssd.rpc.audited_calls import Asked
+from dssd.rpc.audited_calls import CallAsked
 from dssd.rpc.origin import Context, Origin, origin_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
@@ -59,7 +59,7 @@ class _Called(NamedTuple):
     """A call of an operator."""
 
     method: str
-    asked: Asked
+    asked: CallAsked
     context: Context
 
     def done(self, origin: Origin, outcome: str = "done") -> Event:
@@ -203,9 +203,9 @@ class Audit:
         )
 
 
-def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> Asked:
+def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> CallAsked:
     describe = audited_calls.DESCRIBED[method]
     try:
         return describe(decode(request))
     except DssError:  # it cannot be read, and is refused for that
-        return Asked("call", method)
+        return CallAsked("call", method)

@@ -16,7 +16,7 @@ from dssd.life import End
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.greediest_peers import Held, PeerHeld
+from dssd.rpc.greediest_peers import HeldByPeers, PeerHeld
 from dssd.sessions.limits import SESSIONS_MAX
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -53,7 +53,7 @@ class DaemonFacts:
     """Events of the worst severity, told in the last 24 hours."""
     operators_socket: str
     """Empty where there is none."""
-    held: Held
+    held: HeldByPeers
     peers: tuple[PeerHeld, ...]
     """Who holds most of it."""
     now_us: int

@@ -21,7 +21,7 @@ from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.greediest_peers import Held
+from dssd.rpc.greediest_peers import HeldByPeers
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer
@@ -107,9 +107,9 @@ class Doors:
         self._addresses = (*bound, *own)
         return bound
 
-    def held(self, delivery_bytes: int) -> Held:
+    def held(self, delivery_bytes: int) -> HeldByPeers:
         """What clients hold."""
-        return Held(
+        return HeldByPeers(
             connections=sum(self.connections.held.values()),
             connections_max=self.connections.most,
             calls=sum(self.calls.held.values()),

@@ -12,7 +12,7 @@ from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
 from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.model import KeptEvent, Severity
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 
 EVENT_WATCHES_MAX = 64
 """Calls that follow the events: each reads the store when something happened."""
@@ -105,10 +105,10 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
 
 def _selection(
     request: events_pb2.ListEventsRequest | events_pb2.WatchEventsRequest,
-) -> Selection:
+) -> EventSelection:
     if request.severity_min not in _SEVERITIES:
         raise IllegalArgument(argument="severity_min", rule="it is info, warning or error")
-    return Selection(
+    return EventSelection(
         since_ms=request.since_ms if request.HasField("since_ms") else None,
         severity_min=_SEVERITIES[request.severity_min],
         subject_prefix=request.subject_prefix,

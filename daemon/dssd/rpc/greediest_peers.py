@@ -26,7 +26,7 @@ class PeerHeld:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldByPeers:
     """What all of them hold, and may hold."""
 
     connections: int

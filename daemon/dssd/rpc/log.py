@@ -24,7 +24,7 @@ from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
 from dssd.rpc.principal import principal_of
 from dssd.rpc.produce_call import ProduceCall
-from dssd.rpc.publish import Publisher
+from dssd.rpc.publish import RecordPublisher
 from dssd.rpc.read_call import ReadCall, Reading
 from dssd.rpc.start_points import start_from
 from dssd.topics.catalogue import Catalogue
@@ -53,7 +53,7 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self._tasks = tasks
         self._gates = Gates(catalogue)
         self._budget = AppendBudget(APPEND_BYTES_IN_FLIGHT_MAX)
-        self._publisher = Publisher(log, self._budget, clock)
+        self._publisher = RecordPublisher(log, self._budget, clock)
         self._calls: set[_Call] = set()
         self._stopping = False
 

@@ -43,7 +43,7 @@ class _Share:
     append: Append
 
 
-class Publisher:
+class RecordPublisher:
     """Publishes plain records through the log."""
 
     def __init__(self, log: Log, budget: AppendBudget, clock: Clock) -> None:

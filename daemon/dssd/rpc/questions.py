@@ -8,7 +8,7 @@ from dss_api.values import encoded, shared
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.questions.answers import Looked, RecordAnswer
+from dssd.questions.answers import RecordAnswer, StreamLooked
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
@@ -103,7 +103,7 @@ def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
     )
 
 
-def _looked(looked: Looked) -> groups_pb2.Looked:
+def _looked(looked: StreamLooked) -> groups_pb2.Looked:
     return groups_pb2.Looked(
         stream=str(looked.stream), start=looked.start, end=looked.end, to=looked.to
     )

@@ -68,7 +68,7 @@ Answers = list[tuple[Job, object]]
 """Each job with its result, or with the exception that its caller gets."""
 
 
-class Writer:
+class StoreWriter:
     """Owns the thread. ``answered`` and ``failed`` are called in it.
 
     ``failed`` is called once, with `DiskFailed` where disk or database failed; anything else is a

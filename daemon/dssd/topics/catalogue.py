@@ -20,7 +20,7 @@ from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Sto
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.model import NewTopic, StorageTopic, Topic
-from dssd.watchers import Watchers
+from dssd.watchers import Listeners
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -54,7 +54,7 @@ class Catalogue:
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
-        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
+        self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
 
     @classmethod

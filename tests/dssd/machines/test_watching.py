@@ -10,10 +10,10 @@ from dssd.machines.watching import (
     Changes,
     Forget,
     Key,
-    Looked,
     Moved,
     OnlyThese,
     Scope,
+    ScopeLooked,
     Value,
     WatchInput,
     WatchTopic,
@@ -29,9 +29,9 @@ def item(group: int, name: int) -> Key:
     return Key(LAGS, f"g{group}@#", f"s/{name}")
 
 
-def items_of(group: int, values: dict[int, int]) -> Looked:
+def items_of(group: int, values: dict[int, int]) -> ScopeLooked:
     items: dict[Key, Value] = {item(group, name): value for name, value in values.items()}
-    return Looked(Scope(LAGS, group), items)
+    return ScopeLooked(Scope(LAGS, group), items)
 
 
 looks = st.builds(
@@ -88,13 +88,13 @@ def test_changes_applied_to_what_was_told_give_what_there_is(
 
 
 @given(st.lists(looks | only, max_size=20))
-def test_the_board_has_the_latest_look_at_each_group(steps: list[Looked | OnlyThese]) -> None:
+def test_the_board_has_the_latest_look_at_each_group(steps: list[ScopeLooked | OnlyThese]) -> None:
     board, model = Board(), dict[int, dict[Key, Value]]()
     for given_input in steps:
         before = board.revision
         board, effects = step(board, given_input)
         assert effects == ((Moved(board.revision),) if board.revision > before else ())
-        if isinstance(given_input, Looked):
+        if isinstance(given_input, ScopeLooked):
             model[given_input.scope.group_id] = dict(given_input.items)
         else:
             model = {key: each for key, each in model.items() if key in given_input.group_ids}

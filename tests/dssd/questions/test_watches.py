@@ -21,14 +21,14 @@ from dssd.questions import watches as watches_module
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.questions.watched import Looks, WatchedGrant, WatchedLag, WatchedMember
-from dssd.questions.watches import Token, Told, Wanted, Watches
+from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
 
 GROUP = "$share/g/orders/#"
 NAME = "g@orders/#"
-ALL = Wanted(frozenset(WatchTopic))
-LAGS = Wanted(frozenset({WatchTopic.LAGS}))
+ALL = WatchRequest(frozenset(WatchTopic))
+LAGS = WatchRequest(frozenset({WatchTopic.LAGS}))
 
 
 class Watcher:
@@ -90,7 +90,7 @@ async def watches(
 
 @asynccontextmanager
 async def watching(
-    watches: Watches, wanted: Wanted = ALL, token: Token | None = None
+    watches: Watches, wanted: WatchRequest = ALL, token: Token | None = None
 ) -> AsyncIterator[Watcher]:
     async with aclosing(watches.watch(wanted, token)) as found:
         yield Watcher(found)
@@ -234,7 +234,7 @@ async def test_a_watcher_of_named_groups_is_told_of_no_others(hall: Hall, watche
     await hall.plant.group("$share/other/orders/#", Earliest())
     topics = frozenset({WatchTopic.GROUPS, WatchTopic.LAGS, WatchTopic.GRANTS})
     for name in ("other", "other@orders/#"):
-        async with watching(watches, Wanted(topics, frozenset({name}))) as watcher:
+        async with watching(watches, WatchRequest(topics, frozenset({name}))) as watcher:
             await watcher.take()
             assert {key.group for key in watcher.items} == {"other@orders/#"}
             assert len(watcher.items) == 5

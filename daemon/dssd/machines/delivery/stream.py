@@ -30,7 +30,13 @@ from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
 from dssd.limits import RANGES_ADDED_MAX
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed
-from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.machines.delivery.frame_plan import (
+    CreditLeft,
+    DeliveryPlan,
+    FrameSpans,
+    plan,
+    whole_frames,
+)
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.record_states import RecordStates
@@ -325,7 +331,7 @@ class DeliveredStream:
         else:
             self.forget_chunk()
 
-    def _delivery(self, chunk: ChunkRead, planned: Plan) -> Deliver:
+    def _delivery(self, chunk: ChunkRead, planned: DeliveryPlan) -> Deliver:
         if planned.size == len(chunk.frames):
             frames = chunk.frames
         elif len(planned.pieces) == 1:

@@ -161,7 +161,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ClockLooked:
     """Somebody looked at the clock."""
 
     at: Moment
@@ -199,7 +199,7 @@ class Defined:
     """Due times up to it do not count."""
 
 
-Input = Looked | Triggered | Ended | Defined
+Input = ClockLooked | Triggered | Ended | Defined
 
 
 # Effects
@@ -270,7 +270,7 @@ def step(state: State, given: Input) -> tuple[State, list[Effect]]:
     """What follows from one input."""
     effects: list[Effect] = []
     match given:
-        case Looked():
+        case ClockLooked():
             state = _look(state, given, effects.append)
         case Triggered():
             state = _triggered(state, given, effects.append)
@@ -309,7 +309,7 @@ def with_retrying(state: State, waits: Retrying) -> State:
 _Emit = Callable[[Effect], None]
 
 
-def _look(state: State, given: Looked, emit: _Emit) -> State:
+def _look(state: State, given: ClockLooked, emit: _Emit) -> State:
     state = _time_out(state, given.at, emit)
     state = _retry(state, given.at, emit)
     if state.cursor_ms > given.at.wall_ms + SCHEDULE_CLOCK_BACK_MS:
@@ -339,7 +339,7 @@ def _retry(state: State, at: Moment, emit: _Emit) -> State:
     return state
 
 
-def _decide(state: State, given: Looked, emit: _Emit) -> State:
+def _decide(state: State, given: ClockLooked, emit: _Emit) -> State:
     """Run the latest due time, unless it is too late or the schedule is busy."""
     latest, delay_ms = given.due[-1]
     late_ms = given.at.wall_ms - latest - delay_ms
