@@ -191,7 +191,7 @@ class Daemon:
             note = parts.events.note
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
-                tasks.create_task(parts.watch.run(note), name="data directory"),
+                tasks.create_task(parts.guard.run(note), name="data directory"),
                 *(tasks.create_task(kept(name, run, note), name=name) for name, run in services),
             ]
             await doors.start()

@@ -30,9 +30,9 @@ from dssd.leaders.retention_losses import RetentionLosses
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
-from dssd.ownership.watch import DirectoryWatch
+from dssd.ownership.directory_guard import DirectoryGuard
 from dssd.questions.questions import Questions
-from dssd.questions.watched import Looks
+from dssd.questions.watch_looks import Looks
 from dssd.questions.watches import Watches
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
@@ -57,7 +57,7 @@ Failed = Callable[[BaseException], None]
 class Parts:
     """All that was opened, below the server."""
 
-    watch: DirectoryWatch
+    guard: DirectoryGuard
     store: SqliteStore
     log: SegmentLog
     catalogue: Catalogue
@@ -92,7 +92,7 @@ async def opened(
     Raises:
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
     """
-    watch, store = await _store(directory, stack, failed)
+    guard, store = await _store(directory, stack, failed)
     log = await _log(directory, store, failed)
     stack.push_async_callback(log.close)
     catalogue = await Catalogue.open(store, log, wall_ms=clock.wall_ms)
@@ -125,9 +125,9 @@ async def opened(
 
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
-    stack.callback(watch.look)  # a close would write into what is at its paths by then
+    stack.callback(guard.look)  # a close would write into what is at its paths by then
     return Parts(
-        watch=watch,
+        guard=guard,
         store=store,
         log=log,
         catalogue=catalogue,
@@ -149,15 +149,15 @@ async def opened(
 
 async def _store(
     directory: DataDirectory, stack: AsyncExitStack, failed: Failed
-) -> tuple[DirectoryWatch, SqliteStore]:
+) -> tuple[DirectoryGuard, SqliteStore]:
     """The store, and what looks whether its files stay where they are."""
     directory.refuse_lost_store()
-    watch = stack.enter_context(DirectoryWatch(directory, failed))
+    guard = stack.enter_context(DirectoryGuard(directory, failed))
     store = await SqliteStore.open(directory.store_path, on_failure=failed)
     stack.push_async_callback(store.close)
-    watch.begin()
-    stack.callback(watch.look)  # a close would write into what is at its paths by then
-    return watch, store
+    guard.begin()
+    stack.callback(guard.look)  # a close would write into what is at its paths by then
+    return guard, store
 
 
 async def _log(directory: DataDirectory, store: SqliteStore, failed: Failed) -> SegmentLog:

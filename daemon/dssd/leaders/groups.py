@@ -43,6 +43,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
+from dssd.listeners import Listeners
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import Now, StartPoint, start_text
@@ -71,7 +72,6 @@ from dssd.store.rows import (
 )
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
-from dssd.watchers import Listeners
 
 
 @dataclass(frozen=True, slots=True)

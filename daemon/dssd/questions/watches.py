@@ -1,7 +1,7 @@
 """Those who watch, and the one look that serves all of them.
 
 While somebody watches, a look is taken now and then of all that is watched by anybody; the board
-(`dssd.machines.watching`) says what changed. A watcher takes from the board when it has room: it
+(`dssd.machines.watch_board`) says what changed. A watcher takes from the board when it has room: it
 has no queue here, only the revision that it was told last. Events come from the store by number,
 each once. Invariant: without a watcher nothing is looked at, and after a while nothing is kept.
 """
@@ -20,7 +20,7 @@ from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.selection import EventSelection
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.loop_yield import LoopTurn
-from dssd.machines.watching import (
+from dssd.machines.watch_board import (
     Board,
     Forget,
     Key,
@@ -30,7 +30,7 @@ from dssd.machines.watching import (
     is_known,
     step,
 )
-from dssd.questions.watched import Looks, full_name
+from dssd.questions.watch_looks import Looks, full_name
 from dssd.store.rows import GroupRow
 
 WATCH_EVERY_S = 0.25

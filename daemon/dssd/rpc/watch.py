@@ -12,10 +12,10 @@ from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
 from dssd.jobs.held_job import JobView
-from dssd.machines.watching import Key, Value, WatchTopic
+from dssd.machines.watch_board import Key, Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
-from dssd.questions.watched import WatchedGrant, WatchedLag, WatchedMember
+from dssd.questions.watch_looks import WatchedGrant, WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message

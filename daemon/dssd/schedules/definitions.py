@@ -14,8 +14,7 @@ from dss_core.changes import CreateSchedule, EditSchedule
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dss_core.times import text_of_span
-from dssd.machines.scheduling.limits import SCHEDULE_RETRY_MS_MAX
-from dssd.machines.scheduling.machine import Overlap, Rules
+from dssd.machines.schedule import SCHEDULE_RETRY_MS_MAX, Overlap, Rules
 from dssd.schedules.cron import FireTimes, fire_times
 from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN
 from dssd.schedules.tasks.model import Tasks

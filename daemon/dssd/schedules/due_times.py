@@ -6,7 +6,7 @@ finds what the one before it waited for. The cost is bounded however long nobody
 
 import xxhash
 
-from dssd.machines.scheduling.machine import Due
+from dssd.machines.schedule import Due
 from dssd.schedules.cron import FireTimes
 from dssd.store.schedule_rows import ScheduleRow
 

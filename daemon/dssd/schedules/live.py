@@ -8,9 +8,10 @@ import asyncio
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dssd.machines.scheduling import machine
-from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS, SCHEDULE_RETRY_MS_MAX
-from dssd.machines.scheduling.machine import (
+from dssd.machines import schedule as machine
+from dssd.machines.schedule import (
+    SCHEDULE_CLOCK_BACK_MS,
+    SCHEDULE_RETRY_MS_MAX,
     Cause,
     ClockLooked,
     Defined,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
     Begin,
     Effect,
     Finish,

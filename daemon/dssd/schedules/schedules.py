@@ -1,6 +1,6 @@
 """The schedules of the daemon: looks at the clock, runs what is due, keeps what became of it.
 
-What is to be done is decided by `dssd.machines.scheduling`; here it is stored, then done. Each
+What is to be done is decided by `dssd.machines.schedule`; here it is stored, then done. Each
 attempt is an operation whose principal is the schedule. Invariant: a run that begins was stored
 before, with the due time that it is for, so no due time runs twice; a decision that cannot be
 stored is not made, and is made again later. One decision at a time is made. This module does not
@@ -27,7 +27,7 @@ from dss_core.errors import (
 from dss_core.times import text_of_ms, text_of_span
 from dssd.clock import Clock
 from dssd.events.model import Note
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
     Begin,
     Effect,
     Ended,

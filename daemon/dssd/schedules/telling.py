@@ -10,7 +10,7 @@ from dss_core.times import text_of_ms
 from dssd.clock import Clock
 from dssd.events.kinds import SCHEDULE_FAILED, SCHEDULE_MISSED, SCHEDULE_RECOVERED
 from dssd.events.model import Event, EventKind, Note
-from dssd.machines.scheduling.machine import Effect, Finish, Outcome, Skip, Why
+from dssd.machines.schedule import Effect, Finish, Outcome, Skip, Why
 from dssd.schedules.live import Live
 from dssd.schedules.run_rows import Said
 

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from dss_core.errors import DssError, Stopping
 from dssd.measuring.latencies import Latencies
 from dssd.store.along import going
-from dssd.store.commit_watchers import Watchers
+from dssd.store.commit_listeners import CommitListeners
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
@@ -34,7 +34,7 @@ class SqliteStore:
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._writer = StoreWriter(self._answered_in_thread, self._failed_in_thread)
-        self._watchers = Watchers()
+        self._watchers = CommitListeners()
         self._room = asyncio.Semaphore(STORE_COMMITS_WAITING_MAX)
         self._waiting: dict[asyncio.Future[object], None] = {}
         self._this_turn: list[Job] = []

@@ -14,13 +14,13 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound, TopicExists, TopicNotFound, TopicsOverlap
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dssd.listeners import Listeners
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Store, Write
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.model import NewTopic, StorageTopic, Topic
-from dssd.watchers import Listeners
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 

@@ -14,13 +14,13 @@ from dssd.events.events import Events
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, KeptEvent
 from dssd.machines.start_point import Earliest
-from dssd.machines.watching import Key, Value, WatchTopic
+from dssd.machines.watch_board import Key, Value, WatchTopic
 from dssd.operations.operations import Caller, Operations
-from dssd.questions import watched as watched_module
+from dssd.questions import watch_looks as watched_module
 from dssd.questions import watches as watches_module
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
-from dssd.questions.watched import Looks, WatchedGrant, WatchedLag, WatchedMember
+from dssd.questions.watch_looks import Looks, WatchedGrant, WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow

@@ -7,7 +7,7 @@ import pytest
 
 from dss_api.v1 import watch_pb2
 from dss_core.errors import IllegalArgument
-from dssd.machines.watching import Key, WatchTopic
+from dssd.machines.watch_board import Key, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.watches import Token, Told, WatchRequest
 from dssd.rpc.watch import WatchServicer

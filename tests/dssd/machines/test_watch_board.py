@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines import watching
-from dssd.machines.watching import (
+from dssd.machines import watch_board
+from dssd.machines.watch_board import (
     Board,
     Changes,
     Forget,
@@ -75,8 +75,8 @@ def test_changes_applied_to_what_was_told_give_what_there_is(
     steps: list[tuple[WatchInput, bool]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching, "WATCH_TOMBSTONES_MAX", 3)
-        patch.setattr(watching, "WATCH_STALE_MIN", 4)
+        patch.setattr(watch_board, "WATCH_TOMBSTONES_MAX", 3)
+        patch.setattr(watch_board, "WATCH_STALE_MIN", 4)
         board, known, revision = Board(), dict[Key, Value](), 0
         for given_input, told in steps:
             board, _ = step(board, given_input)
@@ -130,7 +130,7 @@ def test_what_changes_while_it_is_told_in_parts_is_told_later() -> None:
 def test_who_was_told_less_than_the_oldest_tombstone_begins_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watching, "WATCH_TOMBSTONES_MAX", 2)
+    monkeypatch.setattr(watch_board, "WATCH_TOMBSTONES_MAX", 2)
     board, _ = step(Board(), items_of(1, dict.fromkeys(range(5), 0)))
     seen = board.revision
     board, _ = step(board, items_of(1, {0: 0, 1: 0, 2: 0}))

@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
+    SCHEDULE_CLOCK_BACK_MS,
     Begin,
     Cause,
     ClockLooked,

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dssd.machines.scheduling.limits import (
+from dssd.machines.schedule import (
     SCHEDULE_CLOCK_BACK_MS,
     SCHEDULE_LATE_MS,
     SCHEDULE_RETRY_MS_MAX,
-)
-from dssd.machines.scheduling.machine import (
     SCHEDULE_RUNS_AT_ONCE_MAX,
     Begin,
     Cause,

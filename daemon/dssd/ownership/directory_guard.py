@@ -37,7 +37,7 @@ DIRECTORY_LOOK_S = 1.0
 _MADE_ANEW = "Somebody removed or replaced the file LOCK; the daemon made it anew."
 
 
-class DirectoryWatch:
+class DirectoryGuard:
     """Of one directory. Entered before its store is opened, left after that is closed.
 
     ``failed`` is told of what must end the process at once.

@@ -24,11 +24,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from dssd.machines.scheduling.limits import (
-    SCHEDULE_CLOCK_BACK_MS,
-    SCHEDULE_LATE_MS,
-    SCHEDULE_RETRY_MS_MAX,
-)
+SCHEDULE_LATE_MS = 60_000
+"""A run that begins so late is no catch-up: a busy loop, or a machine that slept for a moment. Cron
+has no times nearer to each other."""
+
+SCHEDULE_CLOCK_BACK_MS = 3 * 3_600 * 1_000
+"""A clock that is set back by less repeats nothing, and the schedule waits until it has come to
+where it was; by more it had been wrong, and the schedule goes on from now. Cron does the same."""
+
+SCHEDULE_RETRY_MS_MAX = 3_600 * 1_000
+"""However often it failed, a run waits no longer for its next attempt."""
+
 
 SCHEDULE_RUNS_AT_ONCE_MAX = 4
 """Of one schedule that allows runs beside each other: more are a task that never ends."""

@@ -24,7 +24,15 @@ from dssd.leaders.registry import Registry
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.messages import Stall
-from dssd.machines.watching import Key, OnlyThese, Scope, ScopeLooked, Value, WatchInput, WatchTopic
+from dssd.machines.watch_board import (
+    Key,
+    OnlyThese,
+    Scope,
+    ScopeLooked,
+    Value,
+    WatchInput,
+    WatchTopic,
+)
 from dssd.operations.operations import Operations
 from dssd.questions.limits import SAMPLE_EVERY_S
 from dssd.questions.overviews import Overview, Overviews, StreamLag

@@ -1,6 +1,6 @@
 """Watchers: who is told, and until when."""
 
-from dssd.watchers import Listeners
+from dssd.listeners import Listeners
 
 
 def test_each_is_told_in_turn_until_it_stops() -> None:
