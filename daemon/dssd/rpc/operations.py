@@ -12,8 +12,8 @@ import grpc.aio
 from dss_api.v1 import operations_pb2, operations_pb2_grpc
 from dss_core.errors import Overloaded
 from dssd.operations.operations import Caller, Operations
-from dssd.rpc.changes import asked_change
 from dssd.rpc.operation_messages import (
+    asked_change,
     asked_moves,
     listed_message,
     operation_message,
