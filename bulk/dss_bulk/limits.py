@@ -1,4 +1,4 @@
-"""Every bound of the drivers of bulk jobs, with its unit last and its reason."""
+"""Bounds of the drivers of bulk jobs that several modules take, with units last and reasons."""
 
 STAGED_BATCH_BYTES = 32 << 20
 """Records gathered before they are routed and written: each partition gets frames of the usual

@@ -1,4 +1,4 @@
-"""Every bound of what runs on Spark, with its unit last and its reason."""
+"""Bounds of what runs on Spark that several modules take, with units last and reasons."""
 
 STAGED_BATCH_BYTES = 8 << 20
 """Records of one partition gathered before they are cut into frames: flat memory, usual frames."""

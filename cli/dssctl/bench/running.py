@@ -12,20 +12,31 @@ from typing import TYPE_CHECKING
 from dss_core.errors import DssError, IllegalArgument, TimedOut
 from dssctl.bench.figures import Part
 from dssctl.connection import connected, in_time, require_daemon
-from dssctl.limits import (
-    BENCH_BYTES_MAX,
-    BENCH_CLEAN_UP_S,
-    BENCH_DISK_PART,
-    BENCH_DRAIN_S,
-    BENCH_FRAMES_OUT,
-    BENCH_KEPT_MS,
-    BENCH_LATENCY_S,
-    BENCH_SHOWN_EVERY_S,
-)
+from dssctl.limits import BENCH_LATENCY_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
     from dss_client import Client, Producer, Subscription
+
+BENCH_FRAMES_OUT = 4
+"""Such hand-overs that wait for their answers at a time: what keeps a disk busy."""
+
+BENCH_BYTES_MAX = 4 << 30
+BENCH_DISK_PART = 0.1
+"""What a bench may publish: no more than that, nor than this part of what is free."""
+
+BENCH_KEPT_MS = 3_600_000
+"""The retention of its topic, in case that nobody is left to remove it."""
+
+BENCH_DRAIN_S = 30.0
+"""For what was published to come back; longer means that delivery stands still."""
+
+BENCH_CLEAN_UP_S = 15.0
+"""For removing topic and group at the end; a daemon that is gone cannot."""
+
+BENCH_SHOWN_EVERY_S = 0.2
+"""Between two looks at how far it is."""
+
 
 Show = Callable[[int, int], None]
 

@@ -1,4 +1,4 @@
-"""Every bound of the kept events, with its unit last and its reason."""
+"""Bounds of the kept events that several modules take, with units last and reasons."""
 
 EVENTS_MAX = 10_000
 """Events that are kept: weeks of a daemon that is well, some 4 MB of the store at most."""

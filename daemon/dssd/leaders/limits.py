@@ -1,4 +1,4 @@
-"""Every bound of leaders that is not one of their machine, with its unit last and its reason."""
+"""Bounds of leaders, not of their machine, that several modules take."""
 
 BAN_MS_MAX = 366 * 24 * 3_600_000
 """The longest that a client may be kept out of a group. A wall clock that was wrong over a restart

@@ -1,4 +1,4 @@
-"""Every bound of metrics, with its unit last and its reason."""
+"""Bounds of metrics that several modules take, with units last and reasons."""
 
 GROUPS_LABELLED_MAX = 50
 """Groups with series of their own, those with the most lag; all others are summed in one. Each

@@ -1,4 +1,4 @@
-"""Every bound of operations, with its unit last and its reason."""
+"""Bounds of operations that several modules take, with units last and reasons."""
 
 DETAIL_LISTED_BYTES_MAX = 2_000
 """Of a change, and of what was before and after it, in a listing: so a page of 500 stays below the

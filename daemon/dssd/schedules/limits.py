@@ -1,4 +1,4 @@
-"""Every bound of schedules and tasks, with its unit last and its reason."""
+"""Bounds of schedules and tasks that several modules take, with units last and reasons."""
 
 PREVIEWED_MAX = 100
 """Due times in one answer."""
