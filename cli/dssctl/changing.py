@@ -17,7 +17,7 @@ from dss_core.errors import DssError, ExitCode, OperationIdReused, RevisionMoved
 from dssctl.confirm import confirm, require_somebody
 from dssctl.connection import ask
 from dssctl.impact import Impact, require_reason
-from dssctl.operation_items import (
+from dssctl.nouns.operations import (
     APPLIED_KIND,
     AS_PLANNED_KIND,
     PLAN_KIND,

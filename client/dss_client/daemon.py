@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded
+from dss_core.answers import Held, UnreadLoss
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -18,33 +19,6 @@ class Quarantined:
 
     file: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadLoss:
-    """Records of a topic that retention took although a group had not acknowledged them."""
-
-    topic: str
-    group: str
-    filter: str
-    records: int
-    """Since the daemon's start."""
-    exact: bool
-    """Else at most so many were for the group."""
-    last_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What all clients together hold of what they share, and may hold."""
-
-    connections: int
-    connections_max: int
-    calls: int
-    calls_max: int
-    delivery_bytes: int
-    """Read for clients, and not yet taken by them."""
-    delivery_bytes_max: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,12 @@ from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
-from dssctl.grant_items import GROUP_GRANT_KIND, grant_item
-from dssctl.group_items import BORROWER_KIND, GROUP_KIND, borrower_item, group_item
-from dssctl.group_questions import (
-    STANDING_KIND,
-    STUCK_KIND,
-    VERIFIED_KIND,
-    stuck,
-    verify,
-    why,
-)
+from dssctl.group_questions import stuck, verify, why
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
+from dssctl.nouns.answers import STANDING_KIND, STUCK_KIND, VERIFIED_KIND
+from dssctl.nouns.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.nouns.groups import BORROWER_KIND, GROUP_KIND
 from dssctl.output import Item, Section
 from dssctl.page import page
 from dssctl.quantities import moment_ms
@@ -50,7 +45,7 @@ def list_groups(
 
     async def groups(client: "Client", wanted: Wanted) -> list[Item]:
         found = await client.groups.list(all=every, filter=wanted.filter, sort=wanted.sort)
-        return [group_item(group) for group in found]
+        return [item_of("Group", group) for group in found]
 
     list_items(context, groups)
 
@@ -105,7 +100,7 @@ def create(
             on_damage=on_damage,
         )
 
-    item = group_item(ask(settings, look_and_create))
+    item = item_of("Group", ask(settings, look_and_create))
     if if_not_exists:
         asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
         has = text_of_span(int(str(item["ack_wait_ms"])))
@@ -121,12 +116,12 @@ def describe(context: typer.Context, group: GroupName) -> None:
     settings = settings_of(context)
     look = ask(settings, lambda client: group_look(client, group))
     grants = sorted(look.description.grants, key=lambda grant: -grant.lag)
-    members = [borrower_item(borrower) for borrower in look.description.borrowers]
+    members = [item_of("Borrower", borrower) for borrower in look.description.borrowers]
     lists = [
         (Section("members", BORROWER_KIND), members),
         (Section("grants", GROUP_GRANT_KIND), [grant_item(grant) for grant in grants]),
     ]
-    show_group(settings, GROUP_KIND, group_item(look.description.group), lists, look)
+    show_group(settings, GROUP_KIND, item_of("Group", look.description.group), lists, look)
 
 
 app.command(cls=showing(STANDING_KIND))(why)

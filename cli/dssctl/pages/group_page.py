@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from dss_core.counted import counted
 from dss_core.times import text_of_span
 from dssctl.cells import is_unmeasured
-from dssctl.group_items import drained
-from dssctl.group_questions import STUCK_KIND, stuck_item
+from dssctl.items import item_of
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
+from dssctl.nouns.answers import STUCK_KIND
+from dssctl.nouns.groups import drained
 from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.pages.verdict import (
     EVENT_LINES,
@@ -144,7 +145,7 @@ def show_group(
 ) -> None:
     """Print the page; `kind`, `facts` and `lists` are those of the group's own command."""
     verdict = group_verdict(look, settings.clock_us())
-    stuck = [stuck_item(each) for each in look.description.stuck]
+    stuck = [item_of("Stuck", each) for each in look.description.stuck]
     item = {
         **verdict.fields,
         **facts,

@@ -1,15 +1,16 @@
 """The page of a session."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.errors import SessionNotFound
+from dssctl.items import item_of
 from dssctl.limits import PAGE_OPERATIONS
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.nouns.sessions import HELD_KIND, MEMBERSHIP_KIND
+from dssctl.output import Instant, Item, Kind, Section
 from dssctl.pages.verdict import (
     HEALTH,
     OPERATION_LINES,
@@ -103,37 +104,16 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
     )
 
 
-MEMBERSHIP_KIND = Kind(
-    "Membership",
-    (
-        Column("group", "GROUP"),
-        Column("streams", "STREAMS", right=True),
-        Column("connected_at", "MEMBER-FOR", right=True),
-        Column("borrower_id", "BORROWER", wide=True),
-    ),
-    lambda item: str(item["group"]),
-)
-HELD_KIND = Kind(
-    "HeldStream",
-    (
-        Column("stream", "STREAM"),
-        Column("group", "GROUP"),
-        Column("state", "STATE", styles={"granted": "green", "revoking": "yellow"}),
-        Column("grant_epoch", "EPOCH", right=True),
-        Column("lag", "LAG", right=True),
-        Column("stall", "STALLED"),
-    ),
-    lambda item: str(item["stream"]),
-)
-
-
 def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook) -> None:
     """Print the page; `kind` and `facts` are those of the sessions' own command."""
     item = {
         **session_verdict(look, settings.clock_us()).fields,
         **facts,
-        "memberships": [_membership(member) for member in look.members],
-        "grants": _held(look.grants),
+        "memberships": [item_of("Membership", member) for member in look.members],
+        "grants": [
+            item_of("HeldStream", grant, group=f"{grant.group}@{grant.filter}")
+            for grant in sorted(look.grants, key=lambda grant: -grant.lag)
+        ],
         "operations": operation_lines(look.operations),
     }
     sections = [
@@ -144,26 +124,3 @@ def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook)
     ]
     page = Kind(kind.name, (HEALTH, VERDICT, *kind.columns), kind.identity)
     show_page(settings, kind, page, item, sections)
-
-
-def _membership(member: "WatchedMember") -> Item:
-    return {
-        "group": member.group,
-        "borrower_id": member.borrower_id,
-        "streams": member.streams,
-        "connected_at": Instant.of_ms(member.connected_at_ms),
-    }
-
-
-def _held(grants: "Sequence[Grant]") -> list[Item]:
-    return [
-        {
-            "stream": grant.stream,
-            "group": f"{grant.group}@{grant.filter}",
-            "state": grant.state,
-            "grant_epoch": grant.grant_epoch,
-            "lag": grant.lag,
-            "stall": grant.stall or None,
-        }
-        for grant in sorted(grants, key=lambda grant: -grant.lag)
-    ]

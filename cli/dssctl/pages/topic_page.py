@@ -9,8 +9,9 @@ from dss_core.counted import counted
 from dss_core.filters import TopicFilter
 from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
+from dssctl.items import item_of
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.output import Column, Item, Kind, Section
 from dssctl.output.model import size
 from dssctl.pages.group_page import name_of
 from dssctl.pages.verdict import (
@@ -184,11 +185,4 @@ def show_topic(
 
 
 def _reader(group: "Group") -> Item:
-    oldest_us = group.oldest_unacked_us
-    return {
-        "group": name_of(group),
-        "state": group.state,
-        "members": group.borrowers,
-        "lag": group.lag,
-        "oldest_unacked_at": Instant(oldest_us) if oldest_us is not None else None,
-    }
+    return item_of("Reader", group, group=name_of(group), members=group.borrowers)

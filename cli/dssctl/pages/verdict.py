@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dssctl.cells import HEALTH_STYLES
+from dssctl.items import item_of
 from dssctl.limits import PAGE_ROWS, RECENT_ERROR_MS
-from dssctl.output import Column, Instant, Item, Kind, Section, Value, note, show_one
+from dssctl.output import Column, Item, Kind, Section, Value, note, show_one
 from dssctl.settings import Format, Settings
 
 if TYPE_CHECKING:
@@ -63,30 +64,12 @@ OPERATION_LINES = Kind(
 
 def event_lines(events: "Sequence[Event]") -> list[Item]:
     """Events, the newest last."""
-    return [
-        {
-            "number": event.number,
-            "at": Instant.of_ms(event.at_ms),
-            "severity": event.severity,
-            "code": event.code,
-            "sentence": event.sentence,
-        }
-        for event in events
-    ]
+    return [item_of("EventLine", event) for event in events]
 
 
 def operation_lines(operations: "Sequence[Operation]") -> list[Item]:
     """Operations, the newest first."""
-    return [
-        {
-            "number": operation.number,
-            "applied_at": Instant.of_ms(operation.applied_at_ms),
-            "state": operation.state,
-            "summary": operation.summary,
-            "principal": operation.principal,
-        }
-        for operation in operations
-    ]
+    return [item_of("OperationLine", operation) for operation in operations]
 
 
 def last_error(events: "Sequence[Event]", now_us: int) -> "Event | None":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
 
+from dss_core.answers import Held
 from dssd.clock import Clock
 from dssd.events.events import Events
 from dssd.events.limits import ERRORS_SHOWN_MS
@@ -24,7 +25,6 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
-from dssd.rpc.greediest_peers import HeldByPeers
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
@@ -52,7 +52,7 @@ class MeasuredParts:
     clock: Clock
     data_dir: Path
     started_at_ms: int
-    held: Callable[[], HeldByPeers]
+    held: Callable[[], Held]
     """What clients hold of the server."""
     errors: Mapping[str, int]
     """How often clients were told of each condition, by code."""
@@ -149,7 +149,7 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     for overview in overviews:
         await turn.give_way()
         states[overview.state] += 1
-        done = [so_far + more for so_far, more in zip(done, overview.counts, strict=True)]
+        done = [so_far + more for so_far, more in zip(done, overview.fates, strict=True)]
     for state, count in states.items():
         readings.put("dss_groups", count, state)
     for fate, records in zip(Counts._fields, done, strict=True):

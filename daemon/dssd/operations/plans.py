@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from dss_core.answers import StreamPlan
 from dss_core.changes import Change, StreamMove
 from dss_core.ids import StreamId
 from dss_core.progress import Ranges
@@ -28,26 +29,6 @@ EVERYTHING: Container[str] = _Everything()
 
 Cancellation = Instruction | Callable[[], None]
 """What stops the rest of an operation: the leader of its group is told, or it is called."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPlan:
-    """What becomes of a stream."""
-
-    stream: str
-    floor: int
-    """As it stands now."""
-    target: int
-    again: int
-    """Records that come again."""
-    passed: int
-    """Records that are passed over."""
-    exact: bool
-    """Else both are upper bounds."""
-    clamped: bool
-    """Retention took what lies before the target."""
-    client_id: str
-    """Of the holder; empty where it is free."""
 
 
 @dataclass(frozen=True, slots=True)

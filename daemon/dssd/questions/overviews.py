@@ -46,7 +46,7 @@ class Overview:
 
     group: GroupRow
     state: str
-    reason: str
+    state_reason: str
     leader_epoch: int
     borrowers: int
     standby: int
@@ -54,7 +54,7 @@ class Overview:
     lag: int
     lag_exact: bool
     oldest_unacked_us: int | None
-    counts: Counts
+    fates: Counts
     arrivals: Rates
     """Of the topics that it reads, other subjects included that its filter leaves out."""
     acks: Rates
@@ -97,6 +97,12 @@ class Overview:
         )
 
     @property
+    def oldest_ms(self) -> float | None:
+        """For how long its oldest record has waited."""
+        at_us = self.oldest_unacked_us
+        return None if at_us is None else max(0, self.seen_us - at_us) / 1_000
+
+    @property
     def drain_ms(self) -> int | None:
         """How long until it has all, as the last minute went; None: it does not catch up."""
         if not self.lag:
@@ -137,8 +143,8 @@ class StreamLag(NamedTuple):
     floor: int
     end: int
     lag: int
-    exact: bool
-    oldest_us: int | None
+    lag_exact: bool
+    oldest_unacked_us: int | None
 
 
 class _Totals(NamedTuple):

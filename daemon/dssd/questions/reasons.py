@@ -7,13 +7,13 @@ is known and asks nothing.
 import shlex
 from dataclasses import dataclass
 
+from dss_core.answers import Reason
 from dss_core.progress import covers
 from dss_core.times import text_of_ms, text_of_span
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.delivery.standing import Hindrance, Place, Standing
 from dssd.machines.leader.events import LeaderView, StreamView
 from dssd.machines.messages import Stall
-from dssd.questions.answers import Reason
 from dssd.sessions.listing import HeldRecord
 from dssd.store.rows import GroupRow
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from dss_core.answers import Reason
 from dss_core.errors import StreamNotFound
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.times import text_of_span
@@ -22,7 +23,6 @@ from dssd.machines.messages import Stall
 from dssd.operations.history import UNENDED
 from dssd.operations.operations import Operations
 from dssd.questions import reasons
-from dssd.questions.answers import Reason
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
 from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.samples import Sampler

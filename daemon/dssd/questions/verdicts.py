@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
+from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
-from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
@@ -68,7 +68,9 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
         told = "A record of it fails again and again."
         return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
     if group.state == "stalled":
-        return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
+        return Verdict(
+            Level.PROBLEM, "stalled", f"It is stalled: {group.state_reason}.", (stuck_of,)
+        )
     if group.lag and not group.borrowers:
         reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
@@ -103,7 +105,7 @@ def _moving(group: Overview) -> Verdict:
         idle = "" if group.borrowers else " Nobody is a member."
         told = f"It has acknowledged all that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
-    drained_ms = forecast_ms(group, group.seen_us)
+    drained_ms = forecast_ms(group)
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
@@ -112,11 +114,9 @@ def _moving(group: Overview) -> Verdict:
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
 
 
-def forecast_ms(group: Overview, now_us: int) -> float | None:
+def forecast_ms(group: Overview) -> float | None:
     """Until its lag is gone; infinite where it grows or stands, None where nobody can say."""
-    at_us = group.oldest_unacked_us
-    age_ms = None if at_us is None else max(0, now_us - at_us) / 1_000
-    return drained_in_ms(group.lag, group.drain_ms, age_ms, group.arrivals, group.acks)
+    return drained_in_ms(group.lag, group.drain_ms, group.oldest_ms, group.arrivals, group.acks)
 
 
 def _waiting(group: Overview) -> str:
@@ -125,8 +125,7 @@ def _waiting(group: Overview) -> str:
 
 
 def _oldest(group: Overview) -> str:
-    at_us = group.oldest_unacked_us
-    return "" if at_us is None else f", the oldest for {_seconds((group.seen_us - at_us) / 1_000)}"
+    return "" if group.oldest_ms is None else f", the oldest for {_seconds(group.oldest_ms)}"
 
 
 def _seconds(span_ms: float) -> str:

@@ -13,6 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
+from dss_core.answers import WatchedGrant
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.clock import Clock
@@ -62,21 +63,6 @@ class WatchedMember:
     client_id: str
     streams: int
     connected_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedGrant:
-    """Who has a stream of a group."""
-
-    group: str
-    stream: str
-    state: str
-    client_id: str
-    grant_epoch: int
-    since_ms: int | None
-    """In this state; None: nobody leads the group."""
-    stall: str
-    pinned_to: str
 
 
 @dataclass(frozen=True, slots=True)

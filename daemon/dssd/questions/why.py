@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dss_core.answers import Reason
 from dss_core.errors import KeyNotFound, LogUnreadable, OffsetNotWritten, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
@@ -21,7 +22,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
-from dssd.questions.answers import FoundRecord, Reason, RecordAnswer, StreamLooked, WhyAnswer
+from dssd.questions.answers import FoundRecord, RecordAnswer, StreamLooked, WhyAnswer
 from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.sessions.sessions import Sessions

@@ -2,21 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc
+from dss_api.values import message_of
+from dss_core.answers import Held, UnreadLoss
 from dss_core.errors import StreamNotFound
 from dss_core.ids import StreamId
 from dssd.descriptors import open_files, open_files_max
-from dssd.leaders.retention_losses import UnreadLoss
 from dssd.life import End
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.greediest_peers import HeldByPeers, PeerHeld
+from dssd.rpc.greediest_peers import PeerHeld
 from dssd.sessions.limits import SESSIONS_MAX
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -53,7 +54,7 @@ class DaemonFacts:
     """Events of the worst severity, told in the last 24 hours."""
     operators_socket: str
     """Empty where there is none."""
-    held: HeldByPeers
+    held: Held
     peers: tuple[PeerHeld, ...]
     """Who holds most of it."""
     now_us: int
@@ -75,49 +76,16 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
     ) -> daemon_pb2.DaemonStatus:
         """How the daemon stands now."""
         facts = await self._facts()
-        return daemon_pb2.DaemonStatus(
-            version=facts.version,
-            pid=facts.pid,
-            started_at_ms=facts.started_at_ms,
-            data_dir=facts.data_dir,
-            listening=facts.listening,
-            state=facts.state,
-            state_reason=facts.state_reason,
-            topics=facts.topics,
-            streams=facts.streams,
-            groups=facts.groups,
-            sessions=facts.sessions,
-            sessions_waiting=facts.sessions_waiting,
-            log_bytes=facts.log_bytes,
-            disk_free_bytes=facts.disk_free_bytes,
-            sqlite_version=facts.sqlite_version,
-            boot_id=facts.boot_id,
+        return message_of(
+            daemon_pb2.DaemonStatus,
+            facts,
             quarantined=[
                 daemon_pb2.Quarantined(file=file, reason=reason)
                 for file, reason in facts.quarantined
             ],
-            unread_records_gone=facts.unread_records_gone,
-            unread_losses=[
-                daemon_pb2.UnreadLoss(
-                    topic=loss.topic,
-                    group=loss.group,
-                    filter=loss.filter,
-                    records=loss.records,
-                    exact=loss.exact,
-                    last_at_ms=loss.last_at_ms,
-                )
-                for loss in facts.unread_losses
-            ],
-            errors_in_a_day=facts.errors_in_a_day,
-            operators_socket=facts.operators_socket,
-            held=daemon_pb2.Held(**asdict(facts.held)),
-            peers=[daemon_pb2.PeerHeld(**asdict(peer)) for peer in facts.peers],
-            now_us=facts.now_us,
-            disk_size_bytes=facts.disk_size_bytes,
             open_files=open_files(),
             open_files_max=open_files_max(),
             sessions_max=SESSIONS_MAX,
-            producers=facts.producers,
             producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
             before=facts.before.how,
             before_ended_at_ms=facts.before.at_ms,

@@ -25,18 +25,6 @@ class PeerHeld:
     delivery_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HeldByPeers:
-    """What all of them hold, and may hold."""
-
-    connections: int
-    connections_max: int
-    calls: int
-    calls_max: int
-    delivery_bytes: int
-    delivery_bytes_max: int
-
-
 async def greediest(
     connections: Connections, calls: Calls, sessions: SessionsServicer
 ) -> tuple[PeerHeld, ...]:

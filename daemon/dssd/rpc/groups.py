@@ -8,7 +8,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_api.values import encoded, shared, word_of
+from dss_api.values import encoded, message_of, word_of
 from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
 from dssd.leaders.filtered_lag import CountBudget
@@ -154,13 +154,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets:
         name = stream.name
         part = self._catalogue.get(name.topic).storage_topics[name.ordinal]
-        return groups_pb2.StreamOffsets(
-            topic=name.topic,
-            ordinal=name.ordinal,
-            partition=name.partition,
-            partitions=part.partitions,
-            progress=encoded(stream.view.progress, types_pb2.Progress),
-            end=stream.end,
+        return message_of(
+            groups_pb2.StreamOffsets, name, stream, stream.view, partitions=part.partitions
         )
 
 
@@ -199,16 +194,14 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
 
 def group_message(overview: Overview) -> groups_pb2.Group:
     """A group on the wire."""
-    fields = {
-        **shared(overview.group, groups_pb2.Group),
-        **shared(overview, groups_pb2.Group),
-        "start": shown_start(overview.group.start),
-        "state_reason": overview.reason,
-        "fates": encoded(overview.counts, groups_pb2.Fates),
-        "drain_ms": overview.drain_ms,
-        "health": verdict_of(overview).level,
-    }
-    return groups_pb2.Group(**fields)
+    return message_of(
+        groups_pb2.Group,
+        overview,
+        overview.group,
+        start=shown_start(overview.group.start),
+        drain_ms=overview.drain_ms,
+        health=verdict_of(overview).level,
+    )
 
 
 async def _grants(
@@ -228,25 +221,17 @@ def _movement(group: GroupRow, stream: StreamSurvey, sampler: Sampler) -> Moveme
 
 def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_pb2.Grant:
     view = stream.view
-    return groups_pb2.Grant(
+    return message_of(
+        groups_pb2.Grant,
+        stream,
+        view,
+        movement,
         group=group.name,
         filter=group.filter,
         stream=str(stream.name),
-        state=view.state,
-        client_id=view.client_id,
-        grant_epoch=view.grant_epoch,
-        progress=encoded(view.progress, types_pb2.Progress),
-        end=stream.end,
-        lag=stream.lag,
-        lag_exact=stream.exact,
-        oldest_unacked_us=stream.oldest_us,
-        state_age_ms=view.state_age_ms,
         stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
         fates=encoded(view.fate.counts, groups_pb2.Fates),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
-        pinned_to=view.pinned_to,
-        arrivals=encoded(movement.arrivals, groups_pb2.Rates),
-        acks=encoded(movement.acks, groups_pb2.Rates),
     )
 
 
@@ -260,10 +245,9 @@ def _borrowers(group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> list[g
             own = _movement(group, stream, sampler).acks
             acks[owner] = acks.get(owner, NO_RATES).plus(own)
     return [
-        groups_pb2.Borrower(
-            borrower_id=member.borrower_id,
-            client_id=member.client_id,
-            streams=member.streams,
+        message_of(
+            groups_pb2.Borrower,
+            member,
             standby=member.streams == 0,
             connected_at_ms=survey.taken_at_ms - member.connected_for_ms,
             lag=lags[member.borrower_id],

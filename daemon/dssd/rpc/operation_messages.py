@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from dss_api.changes import change_from, change_message
 from dss_api.v1 import operations_pb2, types_pb2
-from dss_api.values import encoded, shared
+from dss_api.values import encoded, message_of
 from dss_core.changes import Change
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId
@@ -51,20 +51,12 @@ def _check_numbers(message: Message) -> None:
 def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:
     """A plan, made at a time by the wall clock."""
     undoable = not plan.not_undoable_because
-    return operations_pb2.OperationPlan(
+    return message_of(
+        operations_pb2.OperationPlan,
+        plan,
         change=change_message(plan.change),
-        kind=plan.kind,
-        subject=plan.subject,
-        revision=plan.revision,
-        summary=plan.summary,
-        streams=[encoded(each, operations_pb2.StreamPlan) for each in plan.streams],
-        moves=[encoded(each, operations_pb2.StreamMove) for each in plan.moves],
-        effects=plan.effects,
-        members=plan.members,
         undoable=undoable,
-        not_undoable_because=plan.not_undoable_because,
         undoable_until_ms=undo_ends_ms(now_ms) if undoable else None,
-        nothing_to_do=plan.nothing_to_do,
         planned_at_ms=now_ms,
     )
 
@@ -80,7 +72,7 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
         failure=masked(row.failure),
     )
     undoable = not row.not_undoable_because and not row.undone_by
-    return operations_pb2.Operation(**shared(shown, operations_pb2.Operation), undoable=undoable)
+    return message_of(operations_pb2.Operation, shown, undoable=undoable)
 
 
 def listed_message(row: OperationRow) -> operations_pb2.Operation:

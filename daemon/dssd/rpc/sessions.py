@@ -15,6 +15,7 @@ import grpc
 import grpc.aio
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
+from dss_api.values import message_of
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
@@ -137,15 +138,11 @@ async def _has_left(reading: asyncio.Task[None], line: _Line) -> bool:
 
 def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
     """A session on the wire."""
-    return sessions_pb2.SessionSummary(
-        client_id=view.client_id,
-        connected=view.connected,
-        since_ms=view.since_ms,
+    return message_of(
+        sessions_pb2.SessionSummary,
+        view,
         expiry_s=view.expiry_ms // 1_000,
-        subscriptions=view.subscriptions,
         private_subscriptions=view.private,
-        principal=view.principal,
-        peer=view.peer,
     )
 
 

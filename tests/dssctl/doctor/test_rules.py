@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_api.v1 import daemon_pb2
 from dss_client import (
     DaemonStatus,
     Event,
@@ -23,34 +24,28 @@ from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, Level
 from dssctl.doctor.rules import findings_of
 from dssctl.limits import ENDED_BADLY_TOLD_MS
+from support.blank_values import blank
 from support.looked_at_job import JOB
 
 NOW_US = 1_800_000_000_000_000
 NOW_MS = NOW_US // 1_000
-STATUS = DaemonStatus(
+STATUS = blank(
+    DaemonStatus,
+    daemon_pb2.DaemonStatus,
     version=VERSION,
     pid=7,
     started_at_ms=NOW_MS - 3_600_000,
     data_dir="/d",
     listening=("unix:/d/s",),
     state="serving",
-    state_reason="",
     topics=1,
     streams=1,
     groups=1,
     sessions=1,
-    sessions_waiting=0,
-    log_bytes=0,
     disk_free_bytes=50 << 30,
     sqlite_version="3",
     boot_id="b",
-    quarantined=(),
-    unread_records_gone=0,
-    unread_losses=(),
-    errors_in_a_day=0,
-    operators_socket="",
     held=Held(7, 4_096, 5, 4_096, 3 << 20, 256 << 20),
-    peers=(),
     now_us=NOW_US,
     disk_size_bytes=100 << 30,
     open_files=30,

@@ -1,40 +1,11 @@
 """The verdict of a group's page: the worst that is known of it, and what helps."""
 
-from dss_client import Event, Group, GroupDescription, Rates, Verdict
-from dss_client.group_values import Fates
+from dss_client import Event, GroupDescription, Verdict
 from dssctl.pages.group_page import GroupLook, group_verdict
+from support.dashboard_items import group
 
 NOW_US = 1_800_000_000_000_000
-STILL = Rates(0.0, 0.0)
-GROUP = Group(
-    group_id=1,
-    name="billing",
-    filter="orders/#",
-    kind="shared",
-    start="now",
-    created_at_ms=0,
-    state="active",
-    state_reason="",
-    borrowers=2,
-    standby=0,
-    streams=4,
-    lag=0,
-    lag_exact=True,
-    oldest_unacked_us=None,
-    leader_epoch=3,
-    ack_wait_ms=30_000,
-    protocol="borrow",
-    on_damage="pass",
-    fates=Fates(10, 0, 0, 0, 0),
-    revision=1,
-    paused=False,
-    paused_until_ms=None,
-    arrivals=STILL,
-    acks=STILL,
-    drain_ms=0,
-    leader_since_ms=0,
-    health="healthy",
-)
+GROUP = group("billing", created_at_ms=0)
 HEALTHY = Verdict("healthy", "done", "It has acknowledged all.", ())
 STUCK = Verdict("problem", "failing", "The record at 0 failed.", ("dssctl records skip x",))
 

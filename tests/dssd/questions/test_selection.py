@@ -29,7 +29,7 @@ def overview(name: str = "g", *, lag: int = 0, **more: object) -> Overview:
     made = Overview(
         group, "active", "", 1, 2, 0, 4, lag, True, None, Counts(), NO_RATES, NO_RATES, None
     )
-    return replace(made, **more)  # type: ignore[arg-type] # of Overview
+    return replace(made, **{"seen_us": NOW_US, **more})  # type: ignore[arg-type] # of Overview
 
 
 def chosen(text: str, *overviews: Overview) -> list[str]:
@@ -61,6 +61,12 @@ def test_all_conditions_of_a_filter_hold(text: str, names: list[str]) -> None:
     far = overview("far", lag=5_000, oldest_unacked_us=NOW_US - 600_000_000)
     near = overview("near", lag=1_000, oldest_unacked_us=NOW_US - 60_000_000, acks=Rates(2.5, 1.0))
     assert chosen(text, far, near, overview("none")) == names
+
+
+def test_a_start_is_compared_as_it_is_shown() -> None:
+    made = overview("dated")
+    dated = replace(made, group=replace(made.group, start="@0"))
+    assert chosen("start=1970-*", dated, overview("now")) == ["dated"]
 
 
 def test_the_greatest_number_comes_first_and_equal_ones_by_name() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.answers import Reason
 from dssd.machines.fate import Counts
-from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.stuck import Stuck
@@ -45,7 +45,12 @@ PAUSED = replace(GROUP, paused=True)
         (replace(BEHIND, lag_exact=False), "attention", "behind", "at most 7 records wait"),
         (replace(BEHIND, borrowers=0), "problem", "no-members", "a member, and 7 records wait."),
         (replace(DONE, state="rebalancing"), "attention", "rebalancing", "change hands"),
-        (replace(DONE, state="stalled", reason="o/0/1: x"), "problem", "stalled", "o/0/1: x."),
+        (
+            replace(DONE, state="stalled", state_reason="o/0/1: x"),
+            "problem",
+            "stalled",
+            "o/0/1: x.",
+        ),
         (replace(CATCHES_UP, failing=True), "problem", "failing", "fails again and again"),
         (replace(BEHIND, failing=True, group=PAUSED), "attention", "paused", "; 7 records wait."),
     ],

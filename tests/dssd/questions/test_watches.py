@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
+from dss_core.answers import WatchedGrant
 from dss_core.changes import PauseGroup
 from dss_core.errors import Overloaded, Stopping, WatchTooOld
 from dss_sim.played_groups import PATIENCE_S
@@ -20,7 +21,7 @@ from dssd.questions import watch_looks as watched_module
 from dssd.questions import watches as watches_module
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
-from dssd.questions.watch_looks import Looks, WatchedGrant, WatchedLag, WatchedMember
+from dssd.questions.watch_looks import Looks, WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow

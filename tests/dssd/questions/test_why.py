@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.answers import Reason
 from dss_core.errors import (
     GroupNotFound,
     KeyNotFound,
@@ -19,7 +20,7 @@ from dss_core.routing import key_hash, partition_of
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.start_point import Earliest
-from dssd.questions.answers import Reason, WhyAnswer
+from dssd.questions.answers import WhyAnswer
 from dssd.questions.questions import Questions
 from dssd.questions.reasons import RecordAsked, done
 from dssd.questions.why import KEY_RECORDS_MAX, KeyAsked

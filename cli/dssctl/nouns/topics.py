@@ -1,5 +1,6 @@
-"""Fields of topics, streams and records."""
+"""Topics, streams and records: what each field means, and how a table shows it."""
 
+from dss_core.times import text_of_span
 from dssctl.fields.describing import PAGE
 from dssctl.fields.model import (
     Field,
@@ -15,6 +16,8 @@ from dssctl.fields.model import (
     texts,
     truth,
 )
+from dssctl.output import Column, Item, Kind
+from dssctl.output.model import size as size_cell
 
 TOPIC: Fields = (
     number("topic_id", "Its number, never given again."),
@@ -54,14 +57,61 @@ STREAM: Fields = (
     truth("sealed", "Whether it takes no more."),
 )
 
-RECORD: Fields = (
+
+def _retention(item: Item, _now_us: int) -> str:
+    age_ms = item["retention_ms"]
+    return text_of_span(age_ms) if isinstance(age_ms, int) else "-"
+
+
+_DEFINITION = (
+    Column("name", "NAME"),
+    Column("partitions", "PARTITIONS", right=True),
+)
+_SETTINGS = (
+    Column("durability", "DURABILITY"),
+    Column("retention_ms", "RETENTION", cell=_retention),
+    Column("created_at", "AGE"),
+    Column("patterns", "PATTERNS", wide=True),
+    Column("router", "ROUTER", wide=True),
+    Column("storage", "STORAGE-TOPICS", right=True, wide=True),
+    Column("topic_epoch", "EPOCH", right=True, wide=True),
+    Column("retention_bytes", "RETENTION-BYTES", cell=size_cell("retention_bytes"), wide=True),
+    Column("revision", "REVISION", right=True, wide=True),
+)
+_KEPT = (
+    Column("records", "RECORDS", right=True),
+    Column("bytes", "SIZE", right=True, cell=size_cell("bytes")),
+)
+
+TOPIC_KIND = Kind("Topic", (*_DEFINITION, *_KEPT, *_SETTINGS), lambda item: str(item["name"]))
+CREATED_KIND = Kind("Topic", (*_DEFINITION, *_SETTINGS), lambda item: str(item["name"]))
+STREAM_KIND = Kind(
+    "Stream",
+    (
+        Column("stream", "STREAM"),
+        Column("start", "START", right=True),
+        Column("end", "END", right=True),
+        Column("records", "RECORDS", right=True),
+        Column("bytes", "SIZE", right=True, cell=size_cell("bytes")),
+        Column("sealed", "SEALED"),
+    ),
+    lambda item: str(item["stream"]),
+)
+
+
+_PLACE: Fields = (
     text("stream", "Where it is."),
     number("offset", "Its offset there."),
     text("subject", "What it is about."),
     text("key", "Its ordering key, where it is text.", optional=True),
     text("key_base64", "Its ordering key, where it is no text.", absent=True),
     moment("timestamp", "When its producer made it."),
-    Field("headers", Type.ITEMS, "Its headers, in their order.", "Header"),
+)
+_HEADERS = Field("headers", Type.ITEMS, "Its headers, in their order.", "Header")
+
+RECORD: Fields = (
+    *_PLACE,
+    _HEADERS,
     text("payload", "Its content, where it is text.", optional=True),
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("attempt", "How often it was handed out; in a group.", absent=True),
@@ -69,14 +119,9 @@ RECORD: Fields = (
 )
 
 STORED_RECORD: Fields = (
-    text("stream", "Where it is."),
-    number("offset", "Its offset there."),
-    text("subject", "What it is about."),
-    text("key", "Its ordering key, where it is text.", optional=True),
-    text("key_base64", "Its ordering key, where it is no text.", absent=True),
-    moment("timestamp", "When its producer made it."),
+    *_PLACE,
     moment("appended_at", "When the daemon appended it."),
-    Field("headers", Type.ITEMS, "Its headers, in their order.", "Header"),
+    _HEADERS,
     anything("payload", "Its content: text, hexadecimal digits, or JSON itself.", optional=True),
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("payload_bytes", "How long its content is."),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssctl.operation_items import PLAN_KIND, SHOWN_KIND
+from dssctl.nouns.operations import PLAN_KIND, SHOWN_KIND
 from dssctl.output import Instant, Item, Value
 
 

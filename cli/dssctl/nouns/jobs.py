@@ -1,16 +1,77 @@
-"""Bulk jobs as items: what is printed of one, for people and programs. No wire, no daemon."""
+"""Bulk jobs and their chunks: what each field means, and how it is shown. No wire, no daemon."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dssctl.fields.model import Fields, items, moment, number, size, text, texts, truth
 from dssctl.items import item_of
 from dssctl.limits import OUTPUT_SHOWN_MAX
-from dssctl.output import Column, Instant, Item, Kind
-from dssctl.output.model import bytes_text, size
+from dssctl.output import Column, Item, Kind
+from dssctl.output.model import bytes_text
+from dssctl.output.model import size as size_cell
 
 if TYPE_CHECKING:
     from dss_client.job_values import Job, JobChunk
+
+JOB: Fields = (
+    text("name", "Its name."),
+    number("job_id", "Its number, which no other job gets."),
+    text("kind", "replay, export, backfill, audit or transform."),
+    text("engine", "What is to drive it."),
+    text("state", "active, paused, done, failed or cancelled."),
+    text("source", "The topic that it reads.", optional=True),
+    text("target", "The topic that it writes to.", optional=True),
+    text("filter", "What its driver takes of the source.", optional=True),
+    number("published", "Chunks that are published."),
+    number("chunks", "Chunks of its manifest."),
+    number("records", "Records in the chunks that are published."),
+    size("bytes", "Bytes in the chunks that are published."),
+    size("rate_bytes_s", "Published a second at most; none where it is not paced.", optional=True),
+    text("driver", "Who drives it, or drove it last.", optional=True),
+    truth("driver_lives", "Whether its driver holds the lease now."),
+    number("epoch", "How many drivers have taken it."),
+    text("said", "What its driver said last of itself.", optional=True),
+    moment("said_at", "When it said so.", optional=True),
+    moment("created_at", "When it was made."),
+    moment("ended_at", "When it ended.", optional=True),
+    text("failure", "Why it failed or was cancelled.", optional=True),
+    number("revision", "Rises with each change."),
+    texts("next", "What can be done about it now; of describe only.", absent=True),
+    items("manifest", "JobChunk", "Its chunks; of describe --chunks only.", absent=True),
+)
+
+JOB_CHUNK: Fields = (
+    number("chunk", "Its number, from 0 on; chunks are published in this order."),
+    text("state", "published or open."),
+    items("reads", "JobRange", "What it reads of the source."),
+    text("input", "What it reads elsewhere, in the words of its driver.", optional=True),
+    number("records_planned", "Records that it reads, at most."),
+    size("bytes_planned", "Bytes that it reads, about."),
+    number("records", "Records that were published.", optional=True),
+    size("bytes", "Bytes that were published.", optional=True),
+    items("wrote", "JobOffsets", "Where its records are in the target."),
+    text("output", "What is kept of a chunk that was written elsewhere.", optional=True),
+    moment("published_at", "When it was published.", optional=True),
+)
+
+JOB_LOG_LINE: Fields = (
+    moment("at", "When; a line without a time of its own has that of the line before."),
+    text("by", "driver or daemon."),
+    text("text", "What was said."),
+)
+
+JOB_RANGE: Fields = (
+    text("stream", "The stream."),
+    number("start", "The first offset."),
+    number("end", "The offset behind the last."),
+)
+
+JOB_OFFSETS: Fields = (
+    number("partition", "Of the target."),
+    number("start", "The first offset."),
+    number("end", "The offset behind the last."),
+)
 
 _STATE_STYLES = {
     "active": "yellow",
@@ -52,7 +113,7 @@ JOB_KIND = Kind(
         Column("published", "PROGRESS", right=True, cell=_progress),
         Column("chunks", "CHUNKS", only_csv=True),
         Column("records", "RECORDS", right=True),
-        Column("bytes", "BYTES", right=True, cell=size("bytes")),
+        Column("bytes", "BYTES", right=True, cell=size_cell("bytes")),
         Column("rate_bytes_s", "RATE", right=True, cell=_rate),
         Column("created_at", "AGE", right=True),
         Column("driver", "DRIVER", cell=_driver),
@@ -98,9 +159,9 @@ CHUNK_KIND = Kind(
         Column("chunk", "CHUNK", right=True),
         Column("state", "STATE", styles={"published": "green"}),
         Column("records_planned", "PLANNED", right=True),
-        Column("bytes_planned", "PLANNED-BYTES", right=True, cell=size("bytes_planned")),
+        Column("bytes_planned", "PLANNED-BYTES", right=True, cell=size_cell("bytes_planned")),
         Column("records", "RECORDS", right=True),
-        Column("bytes", "BYTES", right=True, cell=size("bytes")),
+        Column("bytes", "BYTES", right=True, cell=size_cell("bytes")),
         Column("published_at", "AGE", right=True),
         Column("reads", "READS", cell=_reads),
         Column("wrote", "WROTE", cell=_wrote),
@@ -120,26 +181,21 @@ def job_item(job: "Job") -> Item:
 def chunk_item(chunk: "JobChunk") -> Item:
     """A chunk of a manifest, and what became of it."""
     result = chunk.result
-    return {
-        "chunk": chunk.number,
-        "state": "open" if result is None else "published",
-        "reads": [
-            {"stream": each.stream, "start": each.start, "end": each.end} for each in chunk.ranges
-        ],
-        "input": chunk.input or None,
-        "records_planned": chunk.records_planned,
-        "bytes_planned": chunk.bytes_planned,
-        "records": None if result is None else result.records,
-        "bytes": None if result is None else result.bytes,
-        "wrote": []
-        if result is None
-        else [
+    ranges = {} if result is None else result.ranges
+    return item_of(
+        "JobChunk",
+        chunk,
+        chunk=chunk.number,
+        state="open" if result is None else "published",
+        reads=[item_of("JobRange", each) for each in chunk.ranges],
+        records=None if result is None else result.records,
+        bytes=None if result is None else result.bytes,
+        wrote=[
             {"partition": partition, "start": start, "end": end}
-            for partition, (start, end) in sorted(result.ranges.items())
+            for partition, (start, end) in sorted(ranges.items())
         ],
-        "output": None if result is None else result.output or None,
-        "published_at": _instant(chunk.published_at_ms),
-    }
+        output=None if result is None else result.output or None,
+    )
 
 
 def what_next(job: "Job") -> list[str]:
@@ -177,7 +233,3 @@ def what_next(job: "Job") -> list[str]:
         case _:
             steps = [f"No driver has taken it yet. Start one here: {drive}"]
     return steps
-
-
-def _instant(ms: int | None) -> Instant | None:
-    return None if ms is None else Instant.of_ms(ms)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dss_client.job_values import ChunkResult, Job, JobChunk
-from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
+from dssctl.nouns.jobs import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from support.looked_at_job import JOB
 
 NOW_US = 10_000_000

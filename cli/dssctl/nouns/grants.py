@@ -1,14 +1,46 @@
-"""Grants as items: what is printed of one, for people and programs. No wire, no daemon."""
+"""Streams of groups, and who holds them: what each field means, and how a table shows it."""
 
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
 from dssctl.cells import rate, shown_lag
+from dssctl.fields.model import Fields, moment, number, ranges, span, text, truth
 from dssctl.items import item_of
+from dssctl.nouns.groups import FATES, RATES
 from dssctl.output import Column, Item, Kind
 
 if TYPE_CHECKING:
     from dss_client import Grant
+
+GRANT: Fields = (
+    text("group", "NAME of its group."),
+    text("filter", "The filter of its group."),
+    text("stream", "TOPIC/STORAGE/PARTITION, orders/0/3 for one."),
+    text("state", "free, granting, granted or revoking."),
+    text("client_id", "Who holds it.", optional=True),
+    number("grant_epoch", "Rises with each holder; an ack of an older one does not count."),
+    number("floor", "The first offset that is not acknowledged."),
+    ranges("acked_ranges", "Acknowledged above the floor."),
+    number("acked_above_floor", "So many are acknowledged above the floor."),
+    number("end", "The offset after the last record."),
+    number("lag", "Records that are not acknowledged yet."),
+    truth("lag_exact", "Whether the lag is counted; else it is an upper bound, shown as <=."),
+    moment("oldest_unacked_at", "When the oldest unacknowledged record came.", optional=True),
+    span("state_age_ms", "For so long it has been in its state.", fades=True),
+    text("stall", "Why it does not move, though it should.", optional=True),
+    *FATES,
+    text("pinned_to", "The member that an operator gave it to.", optional=True),
+    *RATES,
+    ranges("damaged_ranges", "Damaged and passed over."),
+)
+
+LED_STREAM: Fields = (
+    text("stream", "Which."),
+    text("state", "free, granting, granted or revoking."),
+    number("grant_epoch", "Rises with each holder."),
+    moment("since", "Since when it is in that state.", optional=True),
+    text("client_id", "Who holds it.", optional=True),
+)
 
 STREAM_STATE_STYLES = {"granted": "green", "granting": "yellow", "revoking": "yellow"}
 
@@ -75,3 +107,18 @@ def grant_item(grant: "Grant") -> Item:
         acked_ranges=[list(each) for each in grant.progress.ranges],
         acked_above_floor=grant.progress.acked_above_floor(),
     )
+
+
+LED_STREAM_KIND = Kind(
+    "LedStream",
+    (
+        Column("stream", "STREAM"),
+        Column(
+            "state", "STATE", styles={"granted": "green", "granting": "yellow", "free": "yellow"}
+        ),
+        Column("grant_epoch", "EPOCH", right=True),
+        Column("since", "SINCE", right=True),
+        Column("client_id", "CLIENT"),
+    ),
+    lambda item: str(item["stream"]),
+)
