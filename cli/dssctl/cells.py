@@ -1,7 +1,11 @@
 """Cells of columns that several nouns have: lags and rates, as a person reads them."""
 
-from dssctl.limits import RATES_AFTER_S
 from dssctl.output import Cell, Instant, Item
+
+RATES_AFTER_S = 6.0
+"""How old a group is until its rates are shown: the daemon looks at it every 5 s, and before it has
+looked, a rate of 0 would stand beside thousands of records."""
+
 
 HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
 

@@ -22,8 +22,8 @@ from dssd.events.folding import Entry, Folds
 from dssd.events.kinds import KINDS
 from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_MAX, EVENTS_PAGE_ROWS
 from dssd.events.model import Event, KeptEvent, Repeats, Severity, once_identity
-from dssd.events.selection import Page, Selection, first_after, last_of
-from dssd.events.writer import Writer
+from dssd.events.selection import EventSelection, Page, first_after, last_of
+from dssd.events.writer import EventWriter
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import EventRow
@@ -51,7 +51,7 @@ class Events:
         for kept in (kept_in(row) for row in rows if row.code in _ONCE):
             identity = once_identity(kept.code, kept.subject, kept.fields)
             self._folds.remember(identity, kept.number)
-        self._writer = Writer(
+        self._writer = EventWriter(
             store,
             clock,
             self._folds,
@@ -172,7 +172,7 @@ class Events:
         entry.noted, entry.drafts = True, [draft.number]
         self._writer.put(entry)
 
-    async def first_after(self, selection: Selection, after: int, limit: int) -> Page:
+    async def first_after(self, selection: EventSelection, after: int, limit: int) -> Page:
         """The first wanted events after a number, at most so many.
 
         Raises:
@@ -181,7 +181,9 @@ class Events:
         await self._writer.settle()
         return await first_after(self._store, selection, after, limit)
 
-    async def last_of(self, selection: Selection, up_to: int, limit: int) -> tuple[KeptEvent, ...]:
+    async def last_of(
+        self, selection: EventSelection, up_to: int, limit: int
+    ) -> tuple[KeptEvent, ...]:
         """The last wanted events up to a number, at most so many, the oldest of them first.
 
         Raises:
@@ -190,7 +192,7 @@ class Events:
         await self._writer.settle()
         return await last_of(self._store, selection, min(up_to, self.last_number), limit)
 
-    async def watch(self, selection: Selection, after: int) -> AsyncGenerator[KeptEvent, None]:
+    async def watch(self, selection: EventSelection, after: int) -> AsyncGenerator[KeptEvent, None]:
         """The wanted events after a number, and those that come, until the daemon stops.
 
         An event that repeats comes once, as it stands when it is read.

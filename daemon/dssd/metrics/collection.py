@@ -39,7 +39,7 @@ GROUP_STATES = ("idle", "active", "rebalancing", "stalled", "paused")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MeasuredParts:
     """The parts that are looked at."""
 
     store: SqliteStore
@@ -59,7 +59,7 @@ class Watched:
     """How often clients were told of each condition, by code."""
 
 
-async def collected(watched: Watched) -> Readings:
+async def collected(watched: MeasuredParts) -> Readings:
     """All values, as they are now."""
     readings = Readings()
     turn = LoopTurn()
@@ -74,7 +74,7 @@ async def collected(watched: Watched) -> Readings:
     return readings
 
 
-def _put_process(readings: Readings, watched: Watched) -> None:
+def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     held = watched.held()
     errors_since_ms = watched.clock.wall_ms() - ERRORS_SHOWN_MS
     readings.put("dss_info", 1, version())
@@ -96,7 +96,7 @@ def _put_process(readings: Readings, watched: Watched) -> None:
     readings.put("dss_unread_records_gone_total", watched.unread.records)
 
 
-def _put_log(readings: Readings, watched: Watched) -> None:
+def _put_log(readings: Readings, watched: MeasuredParts) -> None:
     measures = watched.log.measures
     readings.put_latencies("dss_append_duration_seconds", measures.appends)
     readings.put_latencies("dss_sync_duration_seconds", measures.syncs)
@@ -111,7 +111,7 @@ def _put_log(readings: Readings, watched: Watched) -> None:
     readings.put("dss_producers_max", PRODUCERS_MAX - PRODUCERS_RESERVE)
 
 
-async def _put_sessions(readings: Readings, watched: Watched) -> None:
+async def _put_sessions(readings: Readings, watched: MeasuredParts) -> None:
     counts = watched.sessions.counts()
     readings.put("dss_sessions", counts.connected, "connected")
     readings.put("dss_sessions", counts.detached, "waiting")

@@ -41,7 +41,7 @@ from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
-from dssd.operations.plans import Kind, KindTable
+from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
@@ -62,7 +62,7 @@ def operation_kinds(
     clock: Clock,
 ) -> KindTable:
     """The table, over the daemon's parts: who plans which changes, and which operations are its."""
-    rows: tuple[tuple[Kind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
+    rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
             (MoveCursors, ImportOffsets, SkipRecords),

@@ -17,7 +17,6 @@ from dss_core.times import text_of_span
 from dssd.events import kinds
 from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
-from dssd.questions import limits
 from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import quoted
@@ -27,6 +26,36 @@ from dssd.schedules.views import BROKEN, IDLE, ScheduleView
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
 from dssd.topics.model import Topic
+
+NEAR_BOUND_PART = 0.8
+"""Of a bound of the daemon: time to look who holds it."""
+
+OPEN_FILES_MIN = 4_096
+"""With fewer, clients get fewer than half of the connections that the daemon would serve."""
+
+DISK_FREE_PART_FEW = 0.1
+DISK_FREE_PART_LEAST = 0.03
+"""Of the disk: a tenth is the bound of the alert DssDiskFillsUp; below the other it is a matter of
+minutes under load."""
+
+STUCK_TOLD = 5
+"""Groups that findings name; groups stuck has all."""
+
+SESSION_STALE_MS = 3_600_000
+"""A client that restarts is back sooner."""
+
+ENDED_BADLY_TOLD_MS = 24 * 3_600 * 1_000
+"""For so long after a start it is told how the daemon before ended: no shift misses it."""
+
+OPERATION_RUNS_MS = 10 * 60_000
+"""Leases end in seconds, so an operation that runs for longer waits for something odd."""
+
+SCHEDULE_OVERDUE_MS = 10 * 60_000
+"""A run that is due begins within its jitter, minutes at most."""
+
+JOB_UNDRIVEN_MS = 5 * 60_000
+"""A driver that is replaced is there again within its lease, seconds."""
+
 
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
 _ENDED_BADLY = frozenset({"crashed", "killed", "power-lost"})
@@ -125,7 +154,7 @@ def _before(facts: Facts) -> Found:
     reason = f": {daemon.before_reason}" if daemon.before_reason else ""
     told = f"the daemon before: {daemon.before}{reason}"
     up_ms = facts.age_ms(daemon.started_at_ms)
-    if daemon.before in _ENDED_BADLY and up_ms < limits.ENDED_BADLY_TOLD_MS:
+    if daemon.before in _ENDED_BADLY and up_ms < ENDED_BADLY_TOLD_MS:
         helps = "See when and why: dssctl events --severity warning, journalctl -u dssd"
         yield _attention("daemon.before", f"{told[0].upper()}{told[1:]}.", helps)
     else:
@@ -146,7 +175,7 @@ def _bounds(facts: Facts) -> Found:
         ("producers", daemon.producers, daemon.producers_max, opened),
         ("open files", daemon.open_files, daemon.open_files_max, "Raise LimitNOFILE of its unit."),
     )
-    near = [each for each in bounds if each[2] and each[1] > limits.NEAR_BOUND_PART * each[2]]
+    near = [each for each in bounds if each[2] and each[1] > NEAR_BOUND_PART * each[2]]
     for what, number, most, helps in near:
         yield _attention("daemon.bounds", f"{number:,} of {most:,} {what}.", helps)
     if not near:
@@ -155,7 +184,7 @@ def _bounds(facts: Facts) -> Found:
 
 def _open_files(facts: Facts) -> Found:
     most = facts.daemon.open_files_max
-    if 0 < most < limits.OPEN_FILES_MIN:
+    if 0 < most < OPEN_FILES_MIN:
         told = f"It may open {most:,} files; clients get half of them as connections."
         yield _attention("daemon.open-files", told, "Raise LimitNOFILE of its unit, or ulimit -n.")
     else:
@@ -166,9 +195,9 @@ def _disk(facts: Facts) -> Found:
     free, whole = facts.daemon.disk_free_bytes, facts.daemon.disk_size_bytes
     told = f"{bytes_text(free)} of {bytes_text(whole)} are free for {facts.daemon.data_dir}"
     helps = "Make room, or shorten a retention: dssctl topics ls, dssctl topics edit"
-    if free < limits.DISK_FREE_PART_LEAST * whole:
+    if free < DISK_FREE_PART_LEAST * whole:
         yield _problem("disk.free", f"Only {told}.", helps)
-    elif free < limits.DISK_FREE_PART_FEW * whole:
+    elif free < DISK_FREE_PART_FEW * whole:
         yield _attention("disk.free", f"Only {told}.", helps)
     else:
         yield _fine("disk.free", told)
@@ -187,7 +216,7 @@ def _retention(facts: Facts) -> Found:
         told = f"Retention lets topics grow by {bytes_text(growth)}, and {bytes_text(free)} are"
         helps = "Lower it: dssctl topics edit TOPIC --retention-size"
         yield _attention("disk.retention", f"{told} free.", helps)
-    elif endless and free < 2 * limits.DISK_FREE_PART_FEW * whole:
+    elif endless and free < 2 * DISK_FREE_PART_FEW * whole:
         worst = max(endless, key=lambda each: each.bytes).topic.name
         told = f"{counted(len(endless), 'topic keeps', 'topics keep')} all; {worst} is the largest."
         yield _attention("disk.retention", told, f"dssctl topics edit {worst} --retention 7d")
@@ -244,12 +273,12 @@ def _losses(facts: Facts) -> Found:
 def _stuck(facts: Facts) -> Found:
     parted = groupby(facts.stuck, lambda each: each.group)
     by_group = [(name, list(of_it)) for name, of_it in parted]
-    for name, of_it in by_group[: limits.STUCK_TOLD]:
+    for name, of_it in by_group[:STUCK_TOLD]:
         found = verdict_of_stuck(of_it)
         told = f"{name}: {found.sentence} ({counted(sum(each.lag for each in of_it), 'record')})"
         helps = found.commands or (f"dssctl groups stuck {shlex.quote(name)}",)
         yield Verdict(found.level, "groups.stuck", told, helps)
-    more = len(by_group) - limits.STUCK_TOLD
+    more = len(by_group) - STUCK_TOLD
     if more > 0:
         told = f"{counted(more, 'more group does', 'more groups do')} not move."
         yield _problem("groups.stuck", told, "dssctl groups stuck")
@@ -271,7 +300,7 @@ def _behind(facts: Facts) -> Found:
 
 def _sessions(facts: Facts) -> Found:
     left = [each for each in facts.sessions if not each.connected]
-    stale = [each for each in left if facts.age_ms(each.since_ms) > limits.SESSION_STALE_MS]
+    stale = [each for each in left if facts.age_ms(each.since_ms) > SESSION_STALE_MS]
     if stale:
         oldest = min(stale, key=lambda each: each.since_ms)
         told = f"{counted(len(stale), 'session')} left for long, {oldest.client_id} for"
@@ -285,7 +314,7 @@ def _sessions(facts: Facts) -> Found:
 
 def _operations(facts: Facts) -> Found:
     ages = [(each, facts.age_ms(each.applied_at_ms)) for each in facts.operations]
-    long = [(each, age_ms) for each, age_ms in ages if age_ms > limits.OPERATION_RUNS_MS]
+    long = [(each, age_ms) for each, age_ms in ages if age_ms > OPERATION_RUNS_MS]
     for each, age_ms in long:
         told = f"Operation {each.number}, {each.kind} of {each.subject}, runs for"
         helps = f"dssctl ops show {each.number}"
@@ -313,7 +342,7 @@ def _schedule(view: ScheduleView, now_ms: int) -> Found:
         helps = f"Install its tzdata, or dssctl schedules edit {name} --tz ZONE"
         yield _problem("schedules.broken", f"{name} is not run: {zone}", helps)
     late_ms = 0 if view.next_ms is None else now_ms - view.next_ms
-    if view.state == IDLE and late_ms > limits.SCHEDULE_OVERDUE_MS:
+    if view.state == IDLE and late_ms > SCHEDULE_OVERDUE_MS:
         told = f"{name} is due since {text_of_span(late_ms)} and does not run."
         yield _attention("schedules.late", told, f"dssctl schedules trigger {name}", runs)
 
@@ -326,7 +355,7 @@ def _jobs(facts: Facts) -> Found:
         known_ms = (job.row.created_at_ms, job.said_at_ms or 0, facts.daemon.started_at_ms)
         silent_ms = facts.age_ms(max(known_ms))
         alone = job.row.state == "active" and not job.driver_lives
-        if alone and silent_ms > limits.JOB_UNDRIVEN_MS:
+        if alone and silent_ms > JOB_UNDRIVEN_MS:
             bad = True
             chunks = f"{job.progress.published} of {job.row.chunks} chunks are published"
             told = f"Nobody drives {job.row.name} for {text_of_span(silent_ms)}; {chunks}."

@@ -14,20 +14,23 @@ from dss_core.ids import StreamId
 from dssd.events.events import Events
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.events.model import KeptEvent, Severity
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 from dssd.jobs.held_job import JobView
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.operations.operations import Operations
 from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.finding_rules import OF_SESSION, OF_TOPIC, Facts, KeptTopic, findings_of
-from dssd.questions.limits import FINDING_EVENTS_MAX
 from dssd.questions.questions import Questions
 from dssd.questions.verdicts import Verdict
 from dssd.schedules.views import ScheduleView
 from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.topics.catalogue import Catalogue
+
+FINDING_EVENTS_MAX = 200
+"""Warnings and errors of a day that findings are made of, the newest."""
+
 
 Answer = TypeVar("Answer")
 
@@ -109,7 +112,7 @@ class FindingQuestions:
 
     async def _bad_events(self, daemon: DaemonFacts, about: str = "") -> Sequence[KeptEvent]:
         since_ms = daemon.now_us // 1_000 - ERRORS_SHOWN_MS
-        wanted = Selection(since_ms, Severity.WARNING, about)
+        wanted = EventSelection(since_ms, Severity.WARNING, about)
         return await self.events.last_of(wanted, self.events.last_number, FINDING_EVENTS_MAX)
 
     async def _kept(self) -> list[KeptTopic]:

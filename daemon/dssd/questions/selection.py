@@ -66,7 +66,7 @@ _FIELDS |= {short: _FIELDS[name] for short, name in _SHORT.items()}
 TYPES = {name: kind for name, (kind, _) in _FIELDS.items()}
 
 
-class Selection:
+class GroupSelection:
     """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:

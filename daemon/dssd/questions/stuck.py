@@ -26,7 +26,7 @@ from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
 from dssd.store.rows import GroupRow, OperationRow
@@ -119,7 +119,7 @@ class StuckQuestions:
         return found + await self._streams(group, survey, after_ms)
 
     def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
-        asked = Asked(group, "", 0)
+        asked = RecordAsked(group, "", 0)
         if group.paused:
             return Stuck(group.full_name, "", reasons.paused(asked), survey.lag, None)
         if survey.lag and all(member.leaving for member in survey.members):
@@ -153,7 +153,7 @@ class StuckQuestions:
         view = stream.view
         floor = view.progress.floor
         still_ms = self._sampler.still_ms(group.group_id, view.stream)
-        asked = Asked(group, str(stream.name), floor)
+        asked = RecordAsked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
         if reason is None and still_ms is not None and still_ms >= after_ms:
             reason = await self._why.at_floor(group, stream.name, view)
@@ -163,7 +163,7 @@ class StuckQuestions:
             group.full_name, str(stream.name), reason, stream.lag, still_ms, view.client_id
         )
 
-    def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
+    def _at_once(self, asked: RecordAsked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""
         view = stream.view
         floor, ranges = view.progress.floor, view.progress.ranges

@@ -29,7 +29,7 @@ from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
+from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
 
 BEHIND = "behind"
@@ -80,7 +80,7 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
             Level.PROBLEM, "stalled", f"It is stalled: {group.state_reason}.", (stuck_of,)
         )
     if group.lag and not group.borrowers:
-        reason = no_members(Asked(group.group, "", 0))
+        reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
     moving = _moving(group)

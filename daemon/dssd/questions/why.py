@@ -22,13 +22,22 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
-from dssd.questions.answers import FoundRecord, Looked, RecordAnswer, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.answers import FoundRecord, RecordAnswer, StreamLooked, WhyAnswer
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LOOK_BACK_RECORDS_MAX = 65_536
+"""How far below the floor the newest done record of a key is looked for, where none is open: older
+ones interest nobody who waits for one."""
+
+KEY_RECORDS_MAX = 10
+"""Open records of a key in one answer, the oldest: they come one after the other."""
+
+KEY_STREAMS_MAX = 64
+"""Streams in one look for a key: one for each storage topic that may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class WhyQuestions:
         stream = self._stream_read(group, name)
         end = self._log.bounds(stream).end
         if offset >= end:
-            last = reasons.Asked(group, stream_text, max(end, 1) - 1)
+            last = reasons.RecordAsked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
         view = await self._registry.stream(group, stream)
@@ -90,7 +99,7 @@ class WhyQuestions:
         if view.client_id:
             held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
             now = Now(self._clock.wall_ms(), self._clock.now_ms())
-            asked = Asked(group, str(name), floor)
+            asked = RecordAsked(group, str(name), floor)
             reason = held and reasons.out(asked, view.client_id, held.standing, now)
             if reason:
                 return reason
@@ -143,7 +152,7 @@ class WhyQuestions:
         offset: int,
         record: FoundRecord | None = None,
     ) -> RecordAnswer:
-        asked = Asked(group, str(name), offset)
+        asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
@@ -168,7 +177,9 @@ class WhyQuestions:
         open_before = complement(view.progress.ranges, max(view.progress.floor, kept_from), offset)
         return sum(self._log.count(view.stream, start, end)[0] for start, end in open_before)
 
-    def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+    def _reason(
+        self, asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int
+    ) -> Reason:
         if view.progress.is_acked(asked.offset):
             moved_by = self._kind_of(view.cursor_generation)
             return reasons.done(asked, view, kind, kept_from, moved_by)
@@ -177,7 +188,7 @@ class WhyQuestions:
         passed_by = reasons.not_wanted(kind, asked)
         return passed_by or self._not_done(asked, view, kept_from)
 
-    def _not_done(self, asked: Asked, view: StreamView, kept_from: int) -> Reason:
+    def _not_done(self, asked: RecordAsked, view: StreamView, kept_from: int) -> Reason:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         held = None
         group_id = asked.group.group_id
@@ -226,7 +237,7 @@ class WhyQuestions:
                 at = look.take(name, view, at, found)
                 if len(look.open) >= KEY_RECORDS_MAX:
                     break
-        look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
+        look.looked.append(StreamLooked(name, min(first, bounds.end), at, bounds.end))
 
     async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """Below the floor, but not to the beginning of all."""
@@ -249,7 +260,7 @@ class _KeyLook:
         self.open: list[tuple[StreamName, KeyFound]] = []
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
-        self.looked: list[Looked] = []
+        self.looked: list[StreamLooked] = []
         self._to_the_beginning = True
 
     def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:

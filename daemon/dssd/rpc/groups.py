@@ -23,7 +23,7 @@ from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
-from dssd.questions.selection import Selection
+from dssd.questions.selection import GroupSelection
 from dssd.questions.verdicts import Verdict, verdict_of
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.limits import GROUPS_LISTED_MAX
@@ -69,7 +69,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         self, request: groups_pb2.ListGroupsRequest, context: Context
     ) -> groups_pb2.ListGroupsReply:
         """The groups that are wanted, in the order that is; private ones only where asked for."""
-        selection = Selection(request.filter, request.sort, self._questions.clock.wall_us())
+        selection = GroupSelection(request.filter, request.sort, self._questions.clock.wall_us())
         every = await self._questions.overviews.all(private=request.all, budget=CountBudget())
         found = _behind(selection.of(every), request.page_token)
         size = min(request.page_size or GROUPS_LISTED_MAX, GROUPS_LISTED_MAX)

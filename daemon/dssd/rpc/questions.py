@@ -8,7 +8,7 @@ from dss_api.values import encoded, message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.questions.answers import Looked, RecordAnswer
+from dssd.questions.answers import RecordAnswer, StreamLooked
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
@@ -81,5 +81,5 @@ def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
     return message_of(groups_pb2.RecordStanding, answer, *found, stream=str(answer.stream))
 
 
-def _looked(looked: Looked) -> groups_pb2.Looked:
+def _looked(looked: StreamLooked) -> groups_pb2.Looked:
     return message_of(groups_pb2.Looked, looked, stream=str(looked.stream))

@@ -14,13 +14,13 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound, TopicExists, TopicNotFound, TopicsOverlap
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dssd.listeners import Listeners
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Store, Write
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.model import NewTopic, StorageTopic, Topic
-from dssd.watchers import Watchers
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -54,7 +54,7 @@ class Catalogue:
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
-        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
+        self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
 
     @classmethod

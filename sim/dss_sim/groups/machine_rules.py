@@ -209,7 +209,7 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
         raise Violation("S12", f"{credit.out_records} records are out")
     if credit.out_bytes >= OUT_BYTES_MAX + FRAME_BYTES_MAX:
         raise Violation("S12", f"{credit.out_bytes} bytes are out")
-    out = sum(lent.out.records for lent in window.streams())
+    out = sum(lent.records.out.records for lent in window.streams())
     if out != window.credit.out_records:
         raise Violation("S12", f"{window.credit.out_records} records are charged, {out} are out")
 

@@ -191,7 +191,9 @@ class SessionRules:
     def consumed(self, stream: StreamId) -> int:
         """Below it all records of the stream are acknowledged under every grant that is held."""
         lents = self._session.window.streams()
-        return min((lent.progress.floor for lent in lents if lent.stream == stream), default=0)
+        return min(
+            (lent.records.progress.floor for lent in lents if lent.stream == stream), default=0
+        )
 
     def held_besides(self, borrower_id: BorrowerId, message: ToBorrower) -> set[int]:
         """The grants of a borrower that a message about another one must leave alone."""
@@ -273,7 +275,7 @@ class SessionRules:
             Violation: the window believes that it has read all.
         """
         for lent in self._session.window.streams():
-            rests = lent.at_tail and not lent.ending and lent.grant not in growing
+            rests = lent.at_tail and not lent.records.ending and lent.grant not in growing
             if rests and lent.stream in log and lent.cursor < log.bounds(lent.stream).end:
                 raise Violation("L2", f"{lent.stream} has more than {lent.cursor} and rests")
 

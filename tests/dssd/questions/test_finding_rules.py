@@ -15,8 +15,7 @@ from dssd.events.kinds import (
 from dssd.events.model import EventKind, KeptEvent
 from dssd.jobs.held_job import JobView
 from dssd.questions.daemon_facts import Quarantined
-from dssd.questions.finding_rules import Facts, findings_of
-from dssd.questions.limits import ENDED_BADLY_TOLD_MS
+from dssd.questions.finding_rules import ENDED_BADLY_TOLD_MS, Facts, findings_of
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import Level, Verdict
 from dssd.schedules.views import ScheduleView

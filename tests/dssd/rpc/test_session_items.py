@@ -4,8 +4,7 @@ import pytest
 
 from dss_api.v1 import sessions_pb2, types_pb2
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.limits import ITEM_JOINED_BYTES_MIN
-from dssd.rpc.session_items import encoded
+from dssd.rpc.session_items import ITEM_JOINED_BYTES_MIN, encoded
 from dssd.sessions.client_items import Bundle
 
 SIZES = [0, 1, 127, 128, ITEM_JOINED_BYTES_MIN - 1, ITEM_JOINED_BYTES_MIN, 300_000, 1 << 21]

@@ -22,9 +22,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dssd.limits import READ_AHEAD_CHUNKS
 from dssd.machines.delivery.credit import Account
 from dssd.machines.delivery.stream import DeliveredStream
+
+READ_AHEAD_CHUNKS = 4
+"""Chunks per session that are being read or wait for credit. With frames of the largest size this
+and what is out stay below the 32 MiB that a client which stops reading may cost."""
+
 
 MaySend = Callable[[Account, bool], bool]
 """Whether a subscription may send: new records, or, where it is true, what comes again."""

@@ -115,7 +115,7 @@ class DeliveryWindow:
     def not_done(self, grant: int, ranges: Ranges) -> Ranges:
         """What of these disjoint ranges the group of a grant is not done with."""
         stream = self._streams.get(grant)
-        return () if stream is None else stream.not_done(ranges)
+        return () if stream is None else stream.records.not_done(ranges)
 
     def standing(self, grant: int, offset: int) -> Standing | None:
         """Where an offset of a grant's stream stands; None where it is not delivered here."""
@@ -123,9 +123,8 @@ class DeliveryWindow:
         if stream is None:
             return None
         share = self._share(stream)
-        room = self.credit.left(
-            share.account, again=bool(stream.resting.due_in(offset, offset + 1))
-        )
+        again = bool(stream.records.resting.due_in(offset, offset + 1))
+        room = self.credit.left(share.account, again=again)
         return standing_of(stream, offset, share, room)
 
     def taken(self) -> dict[int, int]:
@@ -170,7 +169,7 @@ class DeliveryWindow:
         if chunk is None:
             self._pause(stream, Stall.DAMAGED, now_ms)
             return
-        before = stream.progress
+        before = stream.records.progress
         if stream.take_chunk(chunk) and not self._share(stream).silent:
             self._turns.hold(stream)
         else:
@@ -197,7 +196,7 @@ class DeliveryWindow:
 
     def _revoke_begun(self, given: RevokeBegun, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
-        if stream is None or stream.ending:
+        if stream is None or stream.records.ending:
             return
         self._turns.withdraw(stream)
         stream.end(now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
@@ -209,7 +208,7 @@ class DeliveryWindow:
         if stream is None or stream.finished:
             self._effects.append(RefuseGrant(given.grant))
             return
-        asked = stream.ending
+        asked = stream.records.ending
         # The client has dropped what it did not hand out: nothing beyond the frontier is known.
         self._finish(stream, None)
         if not asked:
@@ -221,7 +220,7 @@ class DeliveryWindow:
         left = self._left_at_end(stream, answered=sent is None)
         self._credit_back(stream, left)
         self._reports.discard(stream.grant)
-        stream.sent = stream.handed_out() if sent is None else sent
+        stream.records.sent = stream.records.handed_out() if sent is None else sent
         if self._draining:
             # The stream is not given back: it is reported when the connection closes.
             return
@@ -230,9 +229,10 @@ class DeliveryWindow:
     def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
         """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
         if answered or self._spares or self._share(stream).paused:
-            return stream.out.take_all()
-        now_ms, vanished = self._now_ms, self._draining
-        return stream.end_vanished(now_ms, alone=False) if vanished else stream.end_unanswered()
+            return stream.records.out.take_all()
+        if self._draining:
+            return stream.records.end_vanished(self._now_ms, alone=False)
+        return stream.records.end_unanswered()
 
     def _dropped(self, given: Dropped, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -252,7 +252,7 @@ class DeliveryWindow:
     def _closing(self, given: Closing, now_ms: int) -> None:
         streams = list(self._streams.values())
         self._leave_in_doubt(streams)
-        reports = tuple((stream.grant, stream.report(sent=stream.sent)) for stream in streams)
+        reports = tuple((each.grant, each.report(sent=each.records.sent)) for each in streams)
         if reports:
             self._last_effects.append(Report(reports))
         for stream in streams:
@@ -262,11 +262,10 @@ class DeliveryWindow:
         """The client is gone without a word; who is ended, or is paused, is not charged for it."""
         if self._spares:
             return
-        alone = sum(stream.out.records for stream in streams) == 1
+        alone = sum(stream.records.out.records for stream in streams) == 1
         for stream in streams:
-            if self._share(stream).paused:
-                continue
-            self._credit_back(stream, stream.end_vanished(self._now_ms, alone=alone))
+            if not self._share(stream).paused:
+                self._credit_back(stream, stream.records.end_vanished(self._now_ms, alone=alone))
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -299,7 +298,7 @@ class DeliveryWindow:
     def _edited(self, given: Edited, now_ms: int) -> None:
         for grant in self._turns.share(given.subscription).grants:
             stream = self._streams[grant]
-            stream.waits.last(given.ack_wait_ms)
+            stream.records.waits.last(given.ack_wait_ms)
             stream.stall_at_damage = given.stall_at_damage
             if stream.trouble.stall is Stall.DAMAGED:
                 stream.trouble.again_now(now_ms)
@@ -320,23 +319,24 @@ class DeliveryWindow:
             # Without acks, the token may be that of pieces of which some were taken.
             self._effects.append(RefuseGrant(given.grant, given.token if given.acked else 0))
             return
-        before = stream.progress
+        records = stream.records
+        before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
         if acked:
-            self._credit_back(stream, stream.ack(acked))
-        frontier = stream.frontier
+            self._credit_back(stream, records.ack(acked))
+        frontier = records.frontier
         if given.frontier > frontier:
-            stream.raise_frontier(given.frontier, now_ms)
+            records.raise_frontier(given.frontier, now_ms)
         for start, end in self._checked(stream, given.in_progress) if given.in_progress else ():
-            stream.renew(start, end, now_ms)
+            records.renew(start, end, now_ms)
         for start, end in self._checked(stream, given.handed_out) if given.handed_out else ():
-            stream.hand_out(start, end, now_ms)
+            records.hand_out(start, end, now_ms)
         if given.naks:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
-            self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
-        moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
+            self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
+        moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
         if given.token and self._durable.awaits(given.grant):
             self._reports.hurry(given.grant, now_ms)
@@ -345,10 +345,10 @@ class DeliveryWindow:
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
-        self._credit_back(stream, stream.refuse(good, now_ms))
+        self._credit_back(stream, stream.records.refuse(good, now_ms))
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
-        good, bad = checked(ranges, stream.first, stream.sent)
+        good, bad = checked(ranges, stream.records.first, stream.records.sent)
         if bad is not None:
             self._effects.append(RefuseRange(stream.grant, *bad))
         return good
@@ -375,14 +375,14 @@ class DeliveryWindow:
             self._due_by(at_ms)
 
     def _act_due(self, stream: DeliveredStream, now_ms: int) -> None:
-        if stream.ending:
-            self._finish(stream, stream.sent)
+        if stream.records.ending:
+            self._finish(stream, stream.records.sent)
             return
         # In a pause nobody is to blame: the user may wait for what the pause is about.
-        expired = stream.expire(now_ms, blamed=not self._share(stream).paused)
+        expired = stream.records.expire(now_ms, blamed=not self._share(stream).paused)
         if expired:
             self._credit_back(stream, expired)
-            self._note_moved(stream, stream.progress, now_ms, moved=True)
+            self._note_moved(stream, stream.records.progress, now_ms, moved=True)
         stream.wake(now_ms)
         self._offer(stream)
 
@@ -393,7 +393,7 @@ class DeliveryWindow:
     def _note_moved(
         self, stream: DeliveredStream, before: Progress, now_ms: int, *, moved: bool = False
     ) -> None:
-        if moved or stream.progress is not before:
+        if moved or stream.records.progress is not before:
             self._reports.note(stream.grant, now_ms)
 
     def _report(self) -> None:
@@ -412,7 +412,7 @@ class DeliveryWindow:
         stuck = 0
         while stuck < len(holding):
             stream = holding[0]
-            before = stream.progress
+            before = stream.records.progress
             sent = self._send_from(stream, now_ms)
             self._note_moved(stream, before, now_ms)
             if stream.chunk is None:
@@ -433,15 +433,16 @@ class DeliveryWindow:
         again = stream.resending
         room = self.credit.left(account, again=again)
         if room.records <= 0 or room.bytes <= 0:
-            if not again and stream.resting.due_ranges:
+            if not again and stream.records.resting.due_ranges:
                 # What comes again does not wait behind new records that may not go.
                 stream.forget_chunk()
             return False
-        records, size = stream.out.records, stream.out.bytes
+        out = stream.records.out
+        records, size = out.records, out.bytes
         delivery = self._next_delivery(stream, chunk, room)
         if delivery is None:
             return False
-        records, size = stream.out.records - records, stream.out.bytes - size
+        records, size = out.records - records, out.bytes - size
         self.credit.take(account, records, size, again=again)
         self._effects.append(delivery)
         return True
@@ -491,9 +492,9 @@ class DeliveryWindow:
         self._turns.offer(stream)
 
     def _forget(self, stream: DeliveredStream) -> None:
-        self._credit_back(stream, stream.out.take_all())
+        self._credit_back(stream, stream.records.out.take_all())
         account = self._share(stream).account
-        stream.resting.clear()
+        stream.records.resting.clear()
         if self._turns.forget(stream):
             self.credit.close(account)
         if self._durable.end(stream.grant):
@@ -502,15 +503,14 @@ class DeliveryWindow:
         del self._streams[stream.grant]
 
     def _show_stalled(self, stream: DeliveredStream) -> None:
-        if stream.ending:
+        if stream.records.ending:
             return
         stall = stream.stalled_by()
         if stall is not stream.stall:
             stream.stall = stall
-            self._note_moved(stream, stream.progress, self._now_ms, moved=True)
-            self._effects.append(
-                ShowStalled(stream.grant, stream.subscription, stall, stream.progress.floor)
-            )
+            self._note_moved(stream, stream.records.progress, self._now_ms, moved=True)
+            oldest = stream.records.progress.floor
+            self._effects.append(ShowStalled(stream.grant, stream.subscription, stall, oldest))
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {

@@ -36,7 +36,7 @@ def format_of(path: str) -> InputFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class InputRecord:
     """A record about to be published."""
 
     payload: bytes
@@ -55,23 +55,23 @@ class Fields:
     subject: str | None = None
 
 
-Parser = Callable[[int, bytes], Outgoing]
+Parser = Callable[[int, bytes], InputRecord]
 
 
 def line_parser(key: bytes | None, subject: str | None) -> Parser:
     """Every line is a payload; key and subject are the same for all."""
-    return lambda _number, line: Outgoing(payload=line, key=key, subject=subject)
+    return lambda _number, line: InputRecord(payload=line, key=key, subject=subject)
 
 
 def json_parser(fields: Fields, key: bytes | None, subject: str | None) -> Parser:
     """Every line is a JSON object; key and subject are for lines that have none of their own."""
 
-    def parse(number: int, line: bytes) -> Outgoing:
+    def parse(number: int, line: bytes) -> InputRecord:
         try:
             document = _object(line)
             own_key = _bytes_field(document, fields.key, "key")
             own_subject = _subject(document, fields.subject)
-            return Outgoing(
+            return InputRecord(
                 payload=_payload(document, fields.payload, line),
                 key=key if own_key is None else own_key,
                 subject=subject if own_subject is None else own_subject,

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines import watching
-from dssd.machines.watching import (
+from dssd.machines import watch_board
+from dssd.machines.watch_board import (
     Board,
     Changes,
     Forget,
     Key,
-    Looked,
     Moved,
     OnlyThese,
     Scope,
+    ScopeLooked,
     Value,
     WatchInput,
     WatchTopic,
@@ -29,9 +29,9 @@ def item(group: int, name: int) -> Key:
     return Key(LAGS, f"g{group}@#", f"s/{name}")
 
 
-def items_of(group: int, values: dict[int, int]) -> Looked:
+def items_of(group: int, values: dict[int, int]) -> ScopeLooked:
     items: dict[Key, Value] = {item(group, name): value for name, value in values.items()}
-    return Looked(Scope(LAGS, group), items)
+    return ScopeLooked(Scope(LAGS, group), items)
 
 
 looks = st.builds(
@@ -75,8 +75,8 @@ def test_changes_applied_to_what_was_told_give_what_there_is(
     steps: list[tuple[WatchInput, bool]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching, "WATCH_TOMBSTONES_MAX", 3)
-        patch.setattr(watching, "WATCH_STALE_MIN", 4)
+        patch.setattr(watch_board, "WATCH_TOMBSTONES_MAX", 3)
+        patch.setattr(watch_board, "WATCH_STALE_MIN", 4)
         board, known, revision = Board(), dict[Key, Value](), 0
         for given_input, told in steps:
             board, _ = step(board, given_input)
@@ -88,13 +88,13 @@ def test_changes_applied_to_what_was_told_give_what_there_is(
 
 
 @given(st.lists(looks | only, max_size=20))
-def test_the_board_has_the_latest_look_at_each_group(steps: list[Looked | OnlyThese]) -> None:
+def test_the_board_has_the_latest_look_at_each_group(steps: list[ScopeLooked | OnlyThese]) -> None:
     board, model = Board(), dict[int, dict[Key, Value]]()
     for given_input in steps:
         before = board.revision
         board, effects = step(board, given_input)
         assert effects == ((Moved(board.revision),) if board.revision > before else ())
-        if isinstance(given_input, Looked):
+        if isinstance(given_input, ScopeLooked):
             model[given_input.scope.group_id] = dict(given_input.items)
         else:
             model = {key: each for key, each in model.items() if key in given_input.group_ids}
@@ -130,7 +130,7 @@ def test_what_changes_while_it_is_told_in_parts_is_told_later() -> None:
 def test_who_was_told_less_than_the_oldest_tombstone_begins_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watching, "WATCH_TOMBSTONES_MAX", 2)
+    monkeypatch.setattr(watch_board, "WATCH_TOMBSTONES_MAX", 2)
     board, _ = step(Board(), items_of(1, dict.fromkeys(range(5), 0)))
     seen = board.revision
     board, _ = step(board, items_of(1, {0: 0, 1: 0, 2: 0}))

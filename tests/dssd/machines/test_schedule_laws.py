@@ -6,17 +6,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
+    SCHEDULE_CLOCK_BACK_MS,
     Begin,
     Cause,
+    ClockLooked,
     Defined,
     Due,
     Effect,
     Ended,
     Finish,
     Input,
-    Looked,
     Moment,
     Outcome,
     Overlap,
@@ -73,7 +73,7 @@ class Played:
         first = self.state.cursor_ms // EVERY_MS + 1
         last = self.at.wall_ms // EVERY_MS
         due = tuple(Due(at * EVERY_MS) for at in range(max(first, last - 63), last + 1))
-        self.give(Looked(self.at, due, earlier=max(0, last - 63 - first)))
+        self.give(ClockLooked(self.at, due, earlier=max(0, last - 63 - first)))
 
     def play(self, what: str, value: object) -> None:
         match what, value:

@@ -1,7 +1,7 @@
 """Those who want to be told of something, by whoever tells it.
 
 Invariant: each is told once for each telling, at once, in the order in which they came, until it
-stops. A watcher must not fail.
+stops. A listener must not fail.
 """
 
 from collections.abc import Callable
@@ -10,25 +10,25 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Watchers(Generic[T]):
-    """Bounded by the parts of a daemon: each watches once."""
+class Listeners(Generic[T]):
+    """Bounded by the parts of a daemon: each listens once."""
 
     def __init__(self) -> None:
-        self._watching: dict[int, Callable[[T], None]] = {}
+        self._listening: dict[int, Callable[[T], None]] = {}
         self._made = 0
 
-    def add(self, watcher: Callable[[T], None]) -> Callable[[], None]:
+    def add(self, listener: Callable[[T], None]) -> Callable[[], None]:
         """Tell it from now on; returns how to stop."""
         self._made += 1
         number = self._made
-        self._watching[number] = watcher
+        self._listening[number] = listener
 
         def stop() -> None:
-            self._watching.pop(number, None)
+            self._listening.pop(number, None)
 
         return stop
 
     def tell(self, what: T) -> None:
-        """Tell all that watch now."""
-        for watcher in tuple(self._watching.values()):
-            watcher(what)
+        """Tell all that listen now."""
+        for listener in tuple(self._listening.values()):
+            listener(what)

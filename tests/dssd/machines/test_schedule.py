@@ -4,22 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from dssd.machines.scheduling.limits import (
+from dssd.machines.schedule import (
     SCHEDULE_CLOCK_BACK_MS,
     SCHEDULE_LATE_MS,
     SCHEDULE_RETRY_MS_MAX,
     SCHEDULE_RUNS_AT_ONCE_MAX,
-)
-from dssd.machines.scheduling.machine import (
     Begin,
     Cause,
+    ClockLooked,
     Defined,
     Due,
     Effect,
     Ended,
     Finish,
     Input,
-    Looked,
     Moment,
     Outcome,
     Overlap,
@@ -74,13 +72,13 @@ STATES = {
     "paused, busy": replace(BUSY, paused=True),
 }
 
-ON_TIME = Looked(AT, (Due(NOON_MS - 1_000),))
-LATE = Looked(AT, (Due(NOON_MS - 5 * MINUTE_MS),))
-TOO_LATE = Looked(AT, (Due(NOON_MS - 11 * MINUTE_MS),))
-THREE = Looked(AT, tuple(Due(NOON_MS - at * MINUTE_MS) for at in (30, 20, 0)))
+ON_TIME = ClockLooked(AT, (Due(NOON_MS - 1_000),))
+LATE = ClockLooked(AT, (Due(NOON_MS - 5 * MINUTE_MS),))
+TOO_LATE = ClockLooked(AT, (Due(NOON_MS - 11 * MINUTE_MS),))
+THREE = ClockLooked(AT, tuple(Due(NOON_MS - at * MINUTE_MS) for at in (30, 20, 0)))
 PAUSED = Defined(AT, RULES, paused=True, since_ms=0)
 INPUTS: dict[str, Input] = {
-    "looked": Looked(AT),
+    "looked": ClockLooked(AT),
     "due": ON_TIME,
     "due late": LATE,
     "due too late": TOO_LATE,
@@ -285,17 +283,17 @@ def test_a_due_time_is_decided_once() -> None:
 
 
 def test_a_run_that_outlives_the_next_due_times_is_counted_in_one_line() -> None:
-    due = [Looked(moment(at), (Due(moment(at).wall_ms),)) for at in (1, 2, 3)]
+    due = [ClockLooked(moment(at), (Due(moment(at).wall_ms),)) for at in (1, 2, 3)]
     busy = replace(BUSY, running=(Running(FIVE, 10**9),))
     _, told = after(busy, *due)
     assert told == "skip 1 as 6 busy; skip 2 as 6 busy; skip 3 as 6 busy"
 
 
 def test_skips_for_another_reason_or_behind_a_run_are_counted_anew() -> None:
-    late = Looked(moment(60), (Due(NOON_MS),))
+    late = ClockLooked(moment(60), (Due(NOON_MS),))
     at = moment(61)
     done = Ended(at, 5, Outcome.DONE)
-    due, busy = Looked(at, (Due(at.wall_ms),)), replace(BUSY, running=(Running(FIVE, 10**9),))
+    due, busy = ClockLooked(at, (Due(at.wall_ms),)), replace(BUSY, running=(Running(FIVE, 10**9),))
     _, told = after(busy, ON_TIME, late, done, due, due)
     assert told == (
         "skip 1 as 6 busy; skip 1 as 7 late; finish 5 done; begin 8 cron; skip 1 as 9 busy"
@@ -303,14 +301,14 @@ def test_skips_for_another_reason_or_behind_a_run_are_counted_anew() -> None:
 
 
 def test_an_attempt_that_takes_too_long_is_stopped_once_and_tried_again() -> None:
-    state, told = after(BUSY, Looked(moment(1)), Looked(moment(2)))
+    state, told = after(BUSY, ClockLooked(moment(1)), ClockLooked(moment(2)))
     assert told == "stop 5"
     state, told = after(state, Ended(moment(2), 5, Outcome.TIMED_OUT))
     assert told == "retry 5 in 5000 timed-out"
-    state, told = after(state, Looked(moment(3)))
+    state, told = after(state, ClockLooked(moment(3)))
     assert told == "begin 5 cron try 2"
     assert next_ms(state) == moment(4).now_ms
-    _, told = after(state, Looked(moment(4)), Ended(moment(4), 5, Outcome.TIMED_OUT))
+    _, told = after(state, ClockLooked(moment(4)), Ended(moment(4), 5, Outcome.TIMED_OUT))
     assert told == "stop 5; finish 5 timed-out"
 
 
@@ -323,45 +321,45 @@ def test_the_pause_between_attempts_doubles_up_to_an_hour() -> None:
         assert isinstance(retry, RetryLater)
         pauses_ms.append(retry.in_ms)
         at = replace(at, now_ms=at.now_ms + retry.in_ms)
-        state, _ = step(state, Looked(at))
+        state, _ = step(state, ClockLooked(at))
     assert pauses_ms[:4] == [5_000, 10_000, 20_000, 40_000]
     assert pauses_ms[-1] == SCHEDULE_RETRY_MS_MAX
 
 
 def test_a_clock_that_is_set_moves_neither_a_timeout_nor_a_retry() -> None:
     for shift_ms in (-(10**12), 10**12):
-        state, told = after(BUSY, Looked(Moment(0, NOON_MS + shift_ms)))
+        state, told = after(BUSY, ClockLooked(Moment(0, NOON_MS + shift_ms)))
         assert told == "-"
         assert next_ms(state) == MINUTE_MS
         state = replace(STATES["retrying"], cursor_ms=NOON_MS + shift_ms)
-        assert after(state, Looked(Moment(8, NOON_MS + shift_ms)))[1] == "-"
+        assert after(state, ClockLooked(Moment(8, NOON_MS + shift_ms)))[1] == "-"
 
 
 def test_a_clock_that_is_set_back_a_little_repeats_nothing() -> None:
     back = Moment(9, IDLE.cursor_ms - SCHEDULE_CLOCK_BACK_MS)
-    assert after(IDLE, Looked(back)) == (IDLE, "-")
+    assert after(IDLE, ClockLooked(back)) == (IDLE, "-")
 
 
 def test_a_clock_that_was_far_ahead_does_not_stop_the_schedule_until_then() -> None:
     back = Moment(9, IDLE.cursor_ms - SCHEDULE_CLOCK_BACK_MS - 1)
-    state, told = after(IDLE, Looked(back))
+    state, told = after(IDLE, ClockLooked(back))
     assert (state.cursor_ms, told) == (back.wall_ms, "-")
 
 
 def test_a_delay_by_the_jitter_is_not_late() -> None:
-    delayed = Looked(AT, (Due(NOON_MS - 30 * MINUTE_MS, 30 * MINUTE_MS),))
+    delayed = ClockLooked(AT, (Due(NOON_MS - 30 * MINUTE_MS, 30 * MINUTE_MS),))
     assert after(IDLE, delayed)[1] == "begin 6 cron"
 
 
 def test_a_run_may_begin_a_minute_late_without_any_catch_up() -> None:
     strict = replace(IDLE, rules=replace(RULES, catch_up_ms=0))
-    late = [Looked(AT, (Due(NOON_MS - SCHEDULE_LATE_MS - more),)) for more in (0, 1)]
+    late = [ClockLooked(AT, (Due(NOON_MS - SCHEDULE_LATE_MS - more),)) for more in (0, 1)]
     assert [after(strict, each)[1] for each in late] == ["begin 6 cron", "skip 1 as 6 late"]
 
 
 def test_due_times_during_a_pause_are_not_caught_up() -> None:
     resume = Defined(moment(5), RULES, paused=False, since_ms=moment(5).wall_ms)
-    state, told = after(IDLE, PAUSED, Looked(moment(4), (Due(moment(3).wall_ms),)), resume)
+    state, told = after(IDLE, PAUSED, ClockLooked(moment(4), (Due(moment(3).wall_ms),)), resume)
     assert (state.cursor_ms, state.paused, told) == (moment(5).wall_ms, False, "-")
     # And if nobody looked between the two.
     state, _ = after(IDLE, PAUSED, resume)
@@ -375,7 +373,7 @@ def test_other_rules_count_from_the_next_decision_on() -> None:
 
 def test_a_run_that_waited_in_a_daemon_that_ended_begins_in_the_next() -> None:
     state = resumed(IDLE, AT, Run(8, NOON_MS, Cause.CRON), waits=True)
-    state, told = after(state, Looked(AT))
+    state, told = after(state, ClockLooked(AT))
     assert (told, state.last_run) == ("begin 8 cron", 8)
 
 

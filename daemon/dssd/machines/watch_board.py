@@ -17,7 +17,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple, assert_never
 
-from dssd.limits import WATCH_STALE_MIN, WATCH_TOMBSTONES_MAX
+WATCH_TOMBSTONES_MAX = 20_000
+"""Items that are gone and still told to those who watch, some 200 bytes each. Who was told less
+than the oldest of them begins anew."""
+
+WATCH_STALE_MIN = 4_000
+"""Turns of watched items that no longer count are dropped when there are more of them than of those
+that do, and than this: at most a few dropped for each that is made."""
 
 
 class WatchTopic(StrEnum):
@@ -58,7 +64,7 @@ Value = object
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ScopeLooked:
     """All items of a scope, as they are now."""
 
     scope: Scope
@@ -78,7 +84,7 @@ class Forget:
     """Nobody watches: nothing need be kept."""
 
 
-WatchInput = Looked | OnlyThese | Forget
+WatchInput = ScopeLooked | OnlyThese | Forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,7 @@ def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
     """Take an input; the board is given away."""
     before = board.revision
     match given:
-        case Looked(scope, items):
+        case ScopeLooked(scope, items):
             _look(board, scope, items)
         case OnlyThese(topic, group_ids):
             for scope in [scope for scope in board.scopes if scope.topic is topic]:

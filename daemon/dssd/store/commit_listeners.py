@@ -1,6 +1,6 @@
-"""Tells watchers what was committed.
+"""Tells listeners what was committed.
 
-Invariant: a watcher sees every change of its kind from its creation on, in commit order, or an
+Invariant: a listener sees every change of its kind from its creation on, in commit order, or an
 exception; it never sees a gap. This module must not know what rows mean or where they are kept.
 """
 
@@ -9,23 +9,25 @@ from collections import deque
 from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from dssd.limits import STORE_CHANGES_WAITING_MAX
 from dssd.store.port import Change
 from dssd.store.rows import Row
 
+STORE_CHANGES_WAITING_MAX = 65_536
+"""Changes that one listener has not taken yet; twice the largest commit of progress."""
 
-class WatcherFellBehind(AssertionError):
-    """A watcher left too many changes waiting: its loop takes too long per change."""
+
+class ListenerFellBehind(AssertionError):
+    """A listener left too many changes waiting: its loop takes too long per change."""
 
     def __init__(self, kind: type[Row]) -> None:
         super().__init__(
-            f"a watcher of {kind.__name__} left {STORE_CHANGES_WAITING_MAX} changes waiting"
+            f"a listener of {kind.__name__} left {STORE_CHANGES_WAITING_MAX} changes waiting"
         )
         self.kind = kind
 
 
-class Watch:
-    """The changes of one kind, for one consumer. Dropping it ends the watch."""
+class CommitListener:
+    """The changes of one kind, for one consumer. Dropping it ends it."""
 
     def __init__(self, kind: type[Row]) -> None:
         self.kind = kind
@@ -33,8 +35,8 @@ class Watch:
         self._arrived: asyncio.Future[None] | None = None
         self._end: BaseException | None = None
 
-    def __aiter__(self) -> "Watch":
-        """Itself: a watch is consumed once."""
+    def __aiter__(self) -> "CommitListener":
+        """Itself: it is consumed once."""
         return self
 
     async def __anext__(self) -> Change:
@@ -42,13 +44,13 @@ class Watch:
 
         Raises:
             StopAsyncIteration: the store was closed.
-            WatcherFellBehind: changes were lost to this watcher.
+            ListenerFellBehind: changes were lost to this listener.
             DssError: the store failed.
         """
         while not self._changes:
             if self._end is not None:
                 raise self._end
-            assert self._arrived is None, "a watch has one consumer"
+            assert self._arrived is None, "it has one consumer"
             self._arrived = asyncio.get_running_loop().create_future()
             try:
                 await self._arrived
@@ -62,13 +64,13 @@ class Watch:
             return
         if len(self._changes) >= STORE_CHANGES_WAITING_MAX:
             self._changes.clear()
-            self.end(WatcherFellBehind(self.kind))
+            self.end(ListenerFellBehind(self.kind))
             return
         self._changes.append(change)
         self._wake()
 
     def end(self, reason: BaseException) -> None:
-        """End the watch: ``reason`` is raised after the waiting changes were taken."""
+        """End it: ``reason`` is raised after the waiting changes were taken."""
         self._end = self._end or reason
         self._wake()
 
@@ -77,37 +79,37 @@ class Watch:
             self._arrived.set_result(None)
 
 
-class Watchers:
-    """All watches of a store. Held weakly, so a watch ends when its consumer drops it."""
+class CommitListeners:
+    """All of a store. Held weakly, so one ends when its consumer drops it."""
 
     def __init__(self) -> None:
-        # By number, not a set: watchers are told in the order in which they came.
-        self._watches: dict[type[Row], WeakValueDictionary[int, Watch]] = {}
+        # By number, not a set: listeners are told in the order in which they came.
+        self._listeners: dict[type[Row], WeakValueDictionary[int, CommitListener]] = {}
         self._made = 0
         self._end: BaseException | None = None
 
-    def watch(self, kind: type[Row]) -> Watch:
-        """A watch of the kind, from now on."""
-        watch = Watch(kind)
+    def watch(self, kind: type[Row]) -> CommitListener:
+        """A listener to the kind, from now on."""
+        listener = CommitListener(kind)
         self._made += 1
-        self._watches.setdefault(kind, WeakValueDictionary())[self._made] = watch
+        self._listeners.setdefault(kind, WeakValueDictionary())[self._made] = listener
         if self._end is not None:
-            watch.end(self._end)
-        return watch
+            listener.end(self._end)
+        return listener
 
     def wanted(self, kind: type[Row]) -> bool:
-        """Whether anybody watches the kind."""
-        return bool(self._watches.get(kind))
+        """Whether anybody listens to the kind."""
+        return bool(self._listeners.get(kind))
 
     def publish(self, changes: Sequence[Change]) -> None:
-        """Tell the watchers of each change's kind."""
+        """Tell the listeners of each change's kind."""
         for change in changes:
-            for watch in list(self._watches.get(change.kind, {}).values()):
-                watch.offer(change)
+            for listener in list(self._listeners.get(change.kind, {}).values()):
+                listener.offer(change)
 
     def close(self, failure: Exception | None = None) -> None:
-        """End all watches: normally, or with the failure of the store."""
+        """End all: normally, or with the failure of the store."""
         self._end = self._end or failure or StopAsyncIteration()
-        for watches in self._watches.values():
-            for watch in list(watches.values()):
-                watch.end(self._end)
+        for listeners in self._listeners.values():
+            for listener in list(listeners.values()):
+                listener.end(self._end)

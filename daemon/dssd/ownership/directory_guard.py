@@ -27,13 +27,17 @@ from dssd.data_directory import DataDirectory
 from dssd.events.kinds import LOCK_REMOVED
 from dssd.events.model import Event, Note, unheard
 from dssd.lock import leads_to
-from dssd.ownership.limits import DIRECTORY_LOOK_S
 from dssd.store.lock_holder import lock_holder
+
+DIRECTORY_LOOK_S = 1.0
+"""How often the daemon looks whether its files are still at their paths; a look is a few calls of
+`stat`. What it acknowledges until the next one may go to files that were removed."""
+
 
 _MADE_ANEW = "Somebody removed or replaced the file LOCK; the daemon made it anew."
 
 
-class DirectoryWatch:
+class DirectoryGuard:
     """Of one directory. Entered before its store is opened, left after that is closed.
 
     ``failed`` is told of what must end the process at once.

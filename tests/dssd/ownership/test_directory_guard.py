@@ -14,7 +14,7 @@ from dssd.data_directory import LOG_NAME, STORE_NAME, DataDirectory
 from dssd.events.kinds import LOCK_REMOVED
 from dssd.events.model import Event
 from dssd.lock import LOCK_NAME
-from dssd.ownership.watch import DirectoryWatch
+from dssd.ownership.directory_guard import DirectoryGuard
 from dssd.store.sqlite import SqliteStore
 
 WAL_NAME = f"{STORE_NAME}-wal"
@@ -24,7 +24,7 @@ WAL_NAME = f"{STORE_NAME}-wal"
 class Opened:
     path: Path
     store: SqliteStore
-    watch: DirectoryWatch
+    watch: DirectoryGuard
     failed: list[BaseException]
     """What ends the process at once."""
 
@@ -35,7 +35,7 @@ async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
     path = tmp_path / "data"
     async with AsyncExitStack() as stack:
         directory = stack.enter_context(DataDirectory(path))
-        watch = stack.enter_context(DirectoryWatch(directory, failed.append))
+        watch = stack.enter_context(DirectoryGuard(directory, failed.append))
         store = await SqliteStore.open(directory.store_path)
         stack.push_async_callback(store.close)
         watch.begin()
@@ -126,7 +126,7 @@ async def test_a_log_that_another_process_took_over_is_not_written_back(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed(opened.path / WAL_NAME)
-    monkeypatch.setattr("dssd.ownership.watch.lock_holder", lambda _: os.getpid() + 1)
+    monkeypatch.setattr("dssd.ownership.directory_guard.lock_holder", lambda _: os.getpid() + 1)
     with pytest.raises(StoreUnguarded) as found:
         opened.watch.look()
     assert opened.failed == [found.value]
@@ -139,6 +139,6 @@ async def test_a_disk_that_cannot_be_asked_is_asked_again(
         raise OSError
 
     with monkeypatch.context() as broken:
-        broken.setattr("dssd.ownership.watch.lock_holder", failing)
+        broken.setattr("dssd.ownership.directory_guard.lock_holder", failing)
         opened.watch.look()
     opened.watch.look()

@@ -25,13 +25,17 @@ from dssd.leaders.registry import Registry
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
 from dssd.machines.messages import Stall
-from dssd.machines.watching import Key, Looked, OnlyThese, Scope, Value, WatchInput, WatchTopic
-from dssd.operations.operations import Operations
-from dssd.questions.limits import (
-    SAMPLE_EVERY_S,
-    WATCH_SESSIONS_EVERY_S,
-    WATCHED_OPERATIONS_MAX,
+from dssd.machines.watch_board import (
+    Key,
+    OnlyThese,
+    Scope,
+    ScopeLooked,
+    Value,
+    WatchInput,
+    WatchTopic,
 )
+from dssd.operations.operations import Operations
+from dssd.questions.limits import SAMPLE_EVERY_S
 from dssd.questions.overviews import Overview, Overviews, StreamLag
 from dssd.questions.rates import Rates
 from dssd.schedules.views import ScheduleView
@@ -39,6 +43,13 @@ from dssd.sessions.limits import SESSIONS_MAX
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+WATCHED_OPERATIONS_MAX = 100
+"""The newest, beside those that have not ended: two screens."""
+
+WATCH_SESSIONS_EVERY_S = 1.0
+"""A look at sessions reads all subscriptions from the store."""
+
 
 Wants = Callable[[GroupRow], bool]
 
@@ -158,7 +169,7 @@ class Looks:
             group_id: (_Mark(None, -1), items) for group_id, (_, items) in self._lent.items()
         }
 
-    async def _look_at_groups(self) -> Looked:
+    async def _look_at_groups(self) -> ScopeLooked:
         every = await self._overviews.all(private=True)
         due = self._is_due(self._averaged_ms, SAMPLE_EVERY_S)
         if due:
@@ -172,36 +183,36 @@ class Looks:
         items: dict[Key, Value] = {
             _key(WatchTopic.GROUPS, overview.group): overview for overview in told.values()
         }
-        return Looked(Scope(WatchTopic.GROUPS), items)
+        return ScopeLooked(Scope(WatchTopic.GROUPS), items)
 
     def _is_due(self, last_ms: int | None, every_s: float) -> bool:
         return last_ms is None or self._clock.now_ms() - last_ms >= every_s * 1_000
 
-    def _look_at_operations(self) -> Looked:
+    def _look_at_operations(self) -> ScopeLooked:
         rows = [*islice(self._operations.newest(), WATCHED_OPERATIONS_MAX)]
         rows += self._operations.unended()
         items = {Key(WatchTopic.OPERATIONS, "", str(row.number)): row for row in rows}
-        return Looked(Scope(WatchTopic.OPERATIONS), items)
+        return ScopeLooked(Scope(WatchTopic.OPERATIONS), items)
 
-    def _look_at_jobs(self) -> Looked:
+    def _look_at_jobs(self) -> ScopeLooked:
         items: dict[Key, Value] = {
             Key(WatchTopic.JOBS, "", view.row.name): view for view in self._jobs()
         }
-        return Looked(Scope(WatchTopic.JOBS), items)
+        return ScopeLooked(Scope(WatchTopic.JOBS), items)
 
-    def _look_at_schedules(self) -> Looked:
+    def _look_at_schedules(self) -> ScopeLooked:
         views = self._schedules()
         items: dict[Key, Value] = {
             Key(WatchTopic.SCHEDULES, "", view.row.name): view for view in views
         }
-        return Looked(Scope(WatchTopic.SCHEDULES), items)
+        return ScopeLooked(Scope(WatchTopic.SCHEDULES), items)
 
-    async def _look_at_sessions(self) -> Looked:
+    async def _look_at_sessions(self) -> ScopeLooked:
         views = await self._sessions.listed("", SESSIONS_MAX)
         items = {Key(WatchTopic.SESSIONS, "", view.client_id): view for view in views}
-        return Looked(Scope(WatchTopic.SESSIONS), items)
+        return ScopeLooked(Scope(WatchTopic.SESSIONS), items)
 
-    def _look_at_lags(self, group: GroupRow) -> Iterator[Looked]:
+    def _look_at_lags(self, group: GroupRow) -> Iterator[ScopeLooked]:
         mark = self._overviews.mark(group.group_id)
         if self._lags.get(group.group_id) is mark:
             return
@@ -212,9 +223,9 @@ class Looks:
             if stream:
                 key = _key(WatchTopic.LAGS, group, stream)
                 items[key] = WatchedLag(key.group, stream, lag)
-        yield Looked(Scope(WatchTopic.LAGS, group.group_id), items)
+        yield ScopeLooked(Scope(WatchTopic.LAGS, group.group_id), items)
 
-    async def _look_at_lent(self, group: GroupRow, turn: LoopTurn) -> list[Looked]:
+    async def _look_at_lent(self, group: GroupRow, turn: LoopTurn) -> list[ScopeLooked]:
         group_id = group.group_id
         glance = self._registry.glance(group_id)
         mark = _Mark(glance, self._registry.leader_changes(group_id))
@@ -230,8 +241,8 @@ class Looks:
         items.update(members)
         items.update(grants)
         return [
-            Looked(Scope(WatchTopic.MEMBERS, group_id), members),
-            Looked(Scope(WatchTopic.GRANTS, group_id), grants),
+            ScopeLooked(Scope(WatchTopic.MEMBERS, group_id), members),
+            ScopeLooked(Scope(WatchTopic.GRANTS, group_id), grants),
         ]
 
     def _members(

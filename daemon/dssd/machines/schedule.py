@@ -24,13 +24,23 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from dssd.machines.scheduling.limits import (
-    RETRY_DOUBLINGS_MAX,
-    SCHEDULE_CLOCK_BACK_MS,
-    SCHEDULE_LATE_MS,
-    SCHEDULE_RETRY_MS_MAX,
-    SCHEDULE_RUNS_AT_ONCE_MAX,
-)
+SCHEDULE_LATE_MS = 60_000
+"""A run that begins so late is no catch-up: a busy loop, or a machine that slept for a moment. Cron
+has no times nearer to each other."""
+
+SCHEDULE_CLOCK_BACK_MS = 3 * 3_600 * 1_000
+"""A clock that is set back by less repeats nothing, and the schedule waits until it has come to
+where it was; by more it had been wrong, and the schedule goes on from now. Cron does the same."""
+
+SCHEDULE_RETRY_MS_MAX = 3_600 * 1_000
+"""However often it failed, a run waits no longer for its next attempt."""
+
+
+SCHEDULE_RUNS_AT_ONCE_MAX = 4
+"""Of one schedule that allows runs beside each other: more are a task that never ends."""
+
+RETRY_DOUBLINGS_MAX = 30
+"""The pause between attempts doubles so often at most; by then it is at its bound long ago."""
 
 
 class Overlap(StrEnum):
@@ -157,7 +167,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ClockLooked:
     """Somebody looked at the clock."""
 
     at: Moment
@@ -195,7 +205,7 @@ class Defined:
     """Due times up to it do not count."""
 
 
-Input = Looked | Triggered | Ended | Defined
+Input = ClockLooked | Triggered | Ended | Defined
 
 
 # Effects
@@ -266,7 +276,7 @@ def step(state: State, given: Input) -> tuple[State, list[Effect]]:
     """What follows from one input."""
     effects: list[Effect] = []
     match given:
-        case Looked():
+        case ClockLooked():
             state = _look(state, given, effects.append)
         case Triggered():
             state = _triggered(state, given, effects.append)
@@ -305,7 +315,7 @@ def with_retrying(state: State, waits: Retrying) -> State:
 _Emit = Callable[[Effect], None]
 
 
-def _look(state: State, given: Looked, emit: _Emit) -> State:
+def _look(state: State, given: ClockLooked, emit: _Emit) -> State:
     state = _time_out(state, given.at, emit)
     state = _retry(state, given.at, emit)
     if state.cursor_ms > given.at.wall_ms + SCHEDULE_CLOCK_BACK_MS:
@@ -335,7 +345,7 @@ def _retry(state: State, at: Moment, emit: _Emit) -> State:
     return state
 
 
-def _decide(state: State, given: Looked, emit: _Emit) -> State:
+def _decide(state: State, given: ClockLooked, emit: _Emit) -> State:
     """Run the latest due time, unless it is too late or the schedule is busy."""
     latest, delay_ms = given.due[-1]
     late_ms = given.at.wall_ms - latest - delay_ms

@@ -5,20 +5,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.errors import BrokenInputLine
-from dssctl.outgoing import Fields, InputFormat, Outgoing, format_of, json_parser, line_parser
+from dssctl.input_records import (
+    Fields,
+    InputFormat,
+    InputRecord,
+    format_of,
+    json_parser,
+    line_parser,
+)
 from dssctl.records.items import bytes_fields
 
 parse = json_parser(Fields(), None, None)
 
 
 def test_a_line_is_a_payload_whatever_its_bytes() -> None:
-    assert line_parser(b"k", "s")(1, b"\xff\x00") == Outgoing(b"\xff\x00", b"k", "s")
+    assert line_parser(b"k", "s")(1, b"\xff\x00") == InputRecord(b"\xff\x00", b"k", "s")
 
 
 def test_the_usual_fields_are_taken_where_they_are_there() -> None:
     line = b'{"payload": "p", "key": "k", "subject": "a/b", "offset": 7}'
-    assert parse(1, line) == Outgoing(b"p", b"k", "a/b")
-    assert parse(1, b'{"payload": "p"}') == Outgoing(b"p", None, None)
+    assert parse(1, line) == InputRecord(b"p", b"k", "a/b")
+    assert parse(1, b'{"payload": "p"}') == InputRecord(b"p", None, None)
 
 
 def test_an_absent_key_is_not_an_empty_key() -> None:
@@ -28,19 +35,21 @@ def test_an_absent_key_is_not_an_empty_key() -> None:
 
 def test_a_key_and_a_subject_of_the_command_line_fill_gaps() -> None:
     fill = json_parser(Fields(), b"k", "s")
-    assert fill(1, b'{"payload": "p"}') == Outgoing(b"p", b"k", "s")
-    assert fill(1, b'{"payload": "p", "key": "own", "subject": "o"}') == Outgoing(b"p", b"own", "o")
+    assert fill(1, b'{"payload": "p"}') == InputRecord(b"p", b"k", "s")
+    assert fill(1, b'{"payload": "p", "key": "own", "subject": "o"}') == InputRecord(
+        b"p", b"own", "o"
+    )
 
 
 def test_named_fields_may_hold_numbers_and_objects() -> None:
     named = json_parser(Fields(payload="data", key="id", subject="about"), None, None)
     line = b'{"data": {"a": [1, null]}, "id": 42, "about": "x"}'
-    assert named(1, line) == Outgoing(b'{"a":[1,null]}', b"42", "x")
+    assert named(1, line) == InputRecord(b'{"a":[1,null]}', b"42", "x")
 
 
 def test_the_whole_line_can_be_the_payload() -> None:
     line = b'{"id": "7", "rest":   true}'
-    assert json_parser(Fields(payload=".", key="id"), None, None)(1, line) == Outgoing(
+    assert json_parser(Fields(payload=".", key="id"), None, None)(1, line) == InputRecord(
         line, b"7", None
     )
 
@@ -87,7 +96,7 @@ def test_a_named_field_that_is_missing_breaks_the_line(fields: Fields) -> None:
 @given(st.binary(), st.none() | st.binary())
 def test_what_consume_prints_is_what_produce_takes(payload: bytes, key: bytes | None) -> None:
     printed = json.dumps({**bytes_fields("payload", payload), **bytes_fields("key", key)})
-    assert parse(1, printed.encode()) == Outgoing(payload, key, None)
+    assert parse(1, printed.encode()) == InputRecord(payload, key, None)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Watchers: who is told, and until when."""
 
-from dssd.watchers import Watchers
+from dssd.listeners import Listeners
 
 
 def test_each_is_told_in_turn_until_it_stops() -> None:
-    watchers: Watchers[int] = Watchers()
+    watchers: Listeners[int] = Listeners()
     told: list[tuple[str, int]] = []
     stop = watchers.add(lambda what: told.append(("a", what)))
     watchers.add(lambda what: told.append(("b", what)))
@@ -16,7 +16,7 @@ def test_each_is_told_in_turn_until_it_stops() -> None:
 
 
 def test_one_that_stops_while_all_are_told_harms_nobody() -> None:
-    watchers: Watchers[int] = Watchers()
+    watchers: Listeners[int] = Listeners()
     told: list[int] = []
     stop = watchers.add(lambda _: stop())
     watchers.add(told.append)
