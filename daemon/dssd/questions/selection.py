@@ -19,14 +19,16 @@ from dssd.store.rows import GroupRow
 
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
-_TIMES, _INTERNAL = ("_us", "_ms"), "cursor_generation"
+_TIMES = ("_us", "_ms")
+_INTERNAL = {"cursor_generation", "failing", "stuck", "error"}
+"""What no list shows; the last three are told by `health`."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
     for name, hint in get_type_hints(kind).items():
         if hint in (GroupRow, Counts):
             yield from _plain(hint, f"{path}{name}.")
-        elif hint in _COMPARED and not name.endswith(_TIMES) and name != _INTERNAL:
+        elif hint in _COMPARED and not name.endswith(_TIMES) and name not in _INTERNAL:
             yield name, (_COMPARED[hint], attrgetter(path + name))
 
 

@@ -93,6 +93,10 @@ def test_a_field_that_is_not_there_is_refused_with_those_that_are(
     assert all(field in refused.value.hint_text for field in TYPES)
 
 
+def test_what_no_list_shows_is_no_field() -> None:
+    assert not {"failing", "stuck", "error", "cursor_generation", "session_id"} & set(TYPES)
+
+
 def test_a_group_that_does_not_catch_up_drains_never() -> None:
     assert overview(lag=0).drain_ms == 0
     assert overview(lag=600, acks=Rates(30, 0), arrivals=Rates(20, 0)).drain_ms == 60_000
