@@ -18,7 +18,6 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
@@ -138,10 +137,7 @@ class DeliveryWindow:
 
     def taken(self) -> dict[int, int]:
         """How many records each subscription has out."""
-        out: Counter[int] = Counter()
-        for stream in self._streams.values():
-            out[stream.subscription] += stream.records.out.records
-        return dict(out)
+        return self._turns.out()
 
     @property
     def held_bytes(self) -> int:

@@ -22,6 +22,7 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
+from support.proof_share import share
 
 
 def test_a_refused_record_waits_in_the_retry_queue_and_is_done_in_its_stream() -> None:
@@ -374,4 +375,4 @@ class AnyLane(RuleBasedStateMachine):
 
 
 TestAnyLane = AnyLane.TestCase
-TestAnyLane.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestAnyLane.settings = settings(max_examples=share(30, 1_000), stateful_step_count=30)
