@@ -388,7 +388,7 @@ class DeliveryWindow:
         before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
         if acked and (lane := self._lanes.of(stream)) is not None:
-            acked = lane.acks_of(stream.level, acked)
+            acked = self._counted(lane, stream, acked, given.token, now_ms)
         if acked:
             self._dispatch.credit_back(stream, records.ack(acked))
         frontier = records.frontier
@@ -405,10 +405,23 @@ class DeliveryWindow:
             self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
-        if given.token and self._durable.awaits(given.grant):
+        if given.token and self._awaits(stream):
             self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
+
+    def _counted(
+        self, lane: Lane, stream: DeliveredStream, acked: Ranges, token: int, now_ms: int
+    ) -> Ranges:
+        """What of these counts where it was acknowledged; what is late, in the retry queue."""
+        retry = lane.retry
+        before = retry.records.progress
+        counted = lane.acks_of(stream.level, acked)
+        if retry.records.progress is not before:
+            self._note_moved(retry, before, now_ms)
+            if token:
+                self._answer(self._durable.wait(retry.grant, token, retry.records.consumed.done()))
+        return counted
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))

@@ -96,6 +96,20 @@ def test_a_late_ack_settles_the_entry_that_was_not_sent_since() -> None:
     assert (RETRY, 0) not in lane.out
 
 
+def test_a_late_ack_is_reported_and_answered_once_that_is_durable() -> None:
+    lane = PlayedLane(1)
+    lane.settle(MAIN, handed_out=[0])
+    lane.tick(ACK_WAIT_MS + 100)
+    lane.feed(Saved(GRANT, lane.states()[0]))
+    lane.reports.clear()
+    lane.feed(Settle(GRANT, acked=((0, 1),), frontier=1, token=9))
+    lane.tick(1)
+    assert not lane.others
+    assert lane.reports[-1].queues[0].progress == Progress(1)
+    lane.feed(Saved(GRANT + RETRY, Progress(1)))
+    assert lane.others == [AnswerSettled(9)]
+
+
 def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> None:
     lane = PlayedLane(1)
     lane.holds = True
