@@ -183,6 +183,7 @@ class Lane:
         self.is_open = True
         for part in self.parts:
             part.is_shut = False
+            part.begins()
         self._bury_killers()
         if self._to_redrive():
             self._redrive_ms = now_ms

@@ -174,23 +174,23 @@ class DeliveryWindow:
         self._lanes.take_entries(given)
 
     def _lane_opened(self, given: LaneOpened, now_ms: int) -> None:
-        self._go_on_with(self._lanes.opened(given, now_ms), now_ms)
+        self._go_on_with(self._lanes.opened(given, now_ms), now_ms, moved=True)
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        self._go_on_with(lane, now_ms)
+        self._go_on_with(lane, now_ms, moved=bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.is_moving:
             self._finish(lane.main, None)
 
-    def _go_on_with(self, lane: Lane | None, now_ms: int) -> None:
-        """A lane has taken in entries."""
+    def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:
+        """A lane has taken in an answer, which moved something on or did not."""
         if lane is None or lane.main.finished:
             return
         self._due_by(self._lanes.next_ms())
         for part in lane.parts:
             self._tell_gone(part)
             self._due_by(part.next_ms())
-            self._note_moved(part, part.records.progress, now_ms, moved=True)
+            self._note_moved(part, part.records.progress, now_ms, moved=moved)
             self._offer(part)
 
     def _grown(self, given: Grown, now_ms: int) -> None:

@@ -318,6 +318,29 @@ def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
     assert lane.places() == [[DEAD]]
 
 
+def test_a_lane_that_is_lent_with_many_moves_that_were_not_reported_is_read_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 2)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 1)
+    lane = PlayedLane(8)
+    for at in (1, 3, 5):
+        lane.nak(MAIN, at, reject=True)
+    lane.lend()
+    assert {(MAIN, at) for at in (0, 2, 4)} <= set(lane.out)
+
+
+def test_a_move_that_fails_again_and_again_is_no_news_to_the_leader() -> None:
+    lane = PlayedLane(1)
+    lane.refuses = True
+    lane.nak(MAIN, 0)
+    lane.tick(10)
+    lane.reports.clear()
+    lane.tick(10_000)
+    assert len(lane.moves) > 5
+    assert not lane.reports
+
+
 class AnyLane(RuleBasedStateMachine):
     """Whatever happens, each record is in one place, or done."""
 
