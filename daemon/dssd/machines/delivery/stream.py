@@ -112,7 +112,7 @@ class DeliveredStream:
         return (self,) if self.lane is None else self.lane.parts
 
     def begins(self) -> None:
-        """It is read from now on: what its progress has of ranges by then, nobody else can close."""
+        """It is read from now on: the ranges that it has by then, nobody else can close."""
         ranges = len(self.records.progress.ranges)
         self._ranges_max = max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)
 
