@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
-from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, has_queues
+from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, SLOW_READ_US, has_queues
 from dss_sim.groups.schedule import PARTS
 from dssd.limits import (
     READ_AGAIN_MS_MAX,
@@ -92,7 +92,12 @@ def _come_again_ms(plan: "Plan") -> int:
     if has_queues(plan):
         # An append is held back, another is refused and tried again; then entries wait for their
         # time, and those that a redrive brings back come one after the other.
-        queued_ms = HELD_BACK_US[1] // 1_000 + REFUSED_MOVE_MS + BACKOFF_MS_MAX + REDRIVE_MS
+        queued_ms = (
+            (HELD_BACK_US[1] + SLOW_READ_US[1]) // 1_000
+            + REFUSED_MOVE_MS
+            + BACKOFF_MS_MAX
+            + REDRIVE_MS
+        )
     return queued_ms + _rests_ms(plan, sits=sits)
 
 

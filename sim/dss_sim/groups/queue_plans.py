@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 from dssd.machines.queues import RetryPolicy
 
 if TYPE_CHECKING:
-    from dss_sim.groups.plan import Plan, Timed
+    from dss_sim.groups.plan import GroupPlan, Plan, Timed
 
 QUEUES_SHARE = 1 / 4
 """The share of runs in which groups have queues."""
 BACKOFFS_MS = ((100,), (300, 1_500), (1_000, 2_500))
 BACKOFF_MS_MAX = 2_500
+SLOW_READ_US = (50_000, 2_000_000)
+"""How long a read for a move takes: longer than short deadlines of revokes."""
+ACK_WAIT_MS = 200
+"""Shorter than what users who acknowledge later take, in some runs."""
 HELD_BACK_US = (50_000, 4_000_000)
 """How long an append is held back: longer than a short lease and all that follows its end."""
 RATES: Mapping[str, tuple[float, ...]] = {
     "hold_back_entries": (0.05, 0.3),
     "refuse_entries": (0.05, 0.3),
+    "slow_queue_reads": (0.05, 0.3),
 }
 RECORDS_A_RUN = 1_000
 """More than any run has."""
@@ -47,11 +52,12 @@ def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -
     chance = Random(f"{plan.seed}/queues")
     if chance.random() >= QUEUES_SHARE:
         return plan
-    groups = tuple(
-        group if group.private else replace(group, queues=_policy(chance)) for group in plan.groups
-    )
+    groups = tuple(group if group.private else _queued(group, chance) for group in plan.groups)
     if all(group.private for group in groups):
         return plan
+    # Where nothing may come twice, no ack wait runs out.
+    if not strict and chance.random() < 0.3:
+        groups = tuple(replace(each, ack_wait_ms=ACK_WAIT_MS) for each in groups)
     refuse, reject = chance.choice(REFUSE), chance.choice(REJECT)
     habits = tuple(
         replace(each, refuse=max(each.refuse, refuse), reject=reject) for each in plan.habits
@@ -70,6 +76,10 @@ def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -
         rates=plan.rates if strict else {**plan.rates, **rates},
         timed=tuple(timed),
     )
+
+
+def _queued(group: "GroupPlan", chance: Random) -> "GroupPlan":
+    return replace(group, queues=_policy(chance))
 
 
 def _policy(chance: Random) -> RetryPolicy:

@@ -17,6 +17,7 @@ from dss_core.lane import MAIN
 from dss_core.progress import Ranges
 from dss_sim.groups.history import LaneTaken, Passed
 from dss_sim.groups.queue_log import QueueLog
+from dss_sim.groups.queue_plans import SLOW_READ_US
 from dss_sim.groups.reads import READ_US
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.leaders.declarations import STALL
@@ -76,6 +77,8 @@ class QueueWork(Timeline):
     async def rest(self) -> None:
         """What a read takes."""
         low, high = READ_US
+        if self._world.chance.strike("slow_queue_reads") is not None:
+            low, high = SLOW_READ_US
         await asyncio.sleep((low + self._delays.random() * (high - low)) / 1e6)
 
     def start(self, job: Any, name: str) -> "asyncio.Task[None]":  # noqa: ANN401 - any coroutine

@@ -46,7 +46,7 @@ from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.queue_log import Queue
-from dss_sim.groups.queue_plans import RECORDS_A_RUN
+from dss_sim.groups.queue_plans import RECORDS_A_RUN, has_queues
 from dss_sim.groups.queue_work import QueueWork
 from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
@@ -188,7 +188,9 @@ class World:
         if self.healed_us is not None:
             healed_ms = host.now_ms() - host.elapsed_ms(self.schedule.now_us - self.healed_us)
             revoke_ms = ANSWERED_WITHIN_MS
-            if "late_final" in self.plan.rates or any(each.hang for each in self.plan.habits):
+            hangs = any(each.hang for each in self.plan.habits)
+            # What a client refused is moved before its lane is given back.
+            if "late_final" in self.plan.rates or hangs or has_queues(self.plan):
                 revoke_ms += self.plan.timing.revoke_deadline_ms
             check_answered(acting.leader, host.now_ms(), healed_ms, self.is_borrower, revoke_ms)
         return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)

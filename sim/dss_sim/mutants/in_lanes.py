@@ -63,7 +63,7 @@ IN_LANES = (
         "given back before it is moved",
         "what a client refused as it gave a lane back comes again, without its error",
         "DeliveryWindow._revoke_finished",
-        "lane is not None and lane.is_moving and asked",
+        "lane is not None and lane.is_moving",
         "False",
     ),
     Mutant(

@@ -74,6 +74,22 @@ class _Line:
         """What is left of a range that was taken waits on."""
         heappush(self._passed, left)
 
+    def drop(self, start: int, end: int) -> None:
+        """These wait no longer."""
+        gone = ((start, end),)
+        self._passed = [
+            (due_ms, *left)
+            for due_ms, low, high in self._passed
+            for left in complement(gone, low, high)
+        ]
+        self._ahead = [
+            (*left, due_ms)
+            for low, high, due_ms in self._ahead
+            for left in complement(gone, low, high)
+        ]
+        heapify(self._passed)
+        heapify(self._ahead)
+
     def _pass(self, cursor: int) -> None:
         ahead = self._ahead
         while ahead and ahead[0][0] < cursor:
@@ -144,6 +160,11 @@ class HeldBack:
                 self._alone = start
                 released.append((start, start + 1))
         return released
+
+    def drop(self, start: int, end: int) -> None:
+        """The records do not come any more."""
+        self._rests.drop(start, end)
+        self._suspects.drop(start, end)
 
     def settled(self, start: int, end: int) -> None:
         """The records are acknowledged, refused or gone."""

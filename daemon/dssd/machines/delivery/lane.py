@@ -183,6 +183,7 @@ class Lane:
         self.is_open = True
         for part in self.parts:
             part.is_shut = False
+            part.begins()
         self._bury_killers()
         if self._to_redrive():
             self._redrive_ms = now_ms
@@ -198,6 +199,7 @@ class Lane:
     def _bury(self, level: int, start: int, end: int, failures: int) -> None:
         records = self.parts[level].records
         records.held_back = normalised((*records.held_back, (start, end)))
+        records.waiting.drop(start, end)
         self._add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
 
     # What fails

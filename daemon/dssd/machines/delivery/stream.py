@@ -113,8 +113,8 @@ class DeliveredStream:
         """Was due and is lost; the client is not told yet."""
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
-        ranges = granted.progress.ranges
-        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+        self._ranges_max = ACKED_RANGES_MAX
+        self.begins()
 
     @property
     def lent(self) -> int:
@@ -124,6 +124,11 @@ class DeliveredStream:
     def parts(self) -> "tuple[DeliveredStream, ...]":
         """Of the grant, by level."""
         return (self,) if self.lane is None else self.lane.parts
+
+    def begins(self) -> None:
+        """It is read from now on: the ranges that it has by then, nobody else can close."""
+        ranges = len(self.records.progress.ranges)
+        self._ranges_max = max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)
 
     # Reading
 

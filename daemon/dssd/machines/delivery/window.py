@@ -170,23 +170,23 @@ class DeliveryWindow:
         self._lanes.take_entries(given)
 
     def _lane_opened(self, given: LaneOpened, now_ms: int) -> None:
-        self._go_on_with(self._lanes.opened(given, now_ms), now_ms)
+        self._go_on_with(self._lanes.opened(given, now_ms), now_ms, moved=True)
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        self._go_on_with(lane, now_ms)
+        self._go_on_with(lane, now_ms, moved=bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.is_moving:
             self._finish(lane.main, None)
 
-    def _go_on_with(self, lane: Lane | None, now_ms: int) -> None:
-        """A lane has taken in entries."""
+    def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:
+        """A lane has taken in an answer, which moved something on or did not."""
         if lane is None or lane.main.finished:
             return
         self._due_by(self._lanes.next_ms())
         for part in lane.parts:
             self._tell_gone(part)
             self._due_by(part.next_ms())
-            self._note_moved(part, part.records.progress, now_ms, moved=True)
+            self._note_moved(part, part.records.progress, now_ms, moved=moved)
             self._offer(part)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
@@ -384,7 +384,7 @@ class DeliveryWindow:
         before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
         if acked and (lane := self._lanes.of(stream)) is not None:
-            acked = lane.acks_of(stream.level, acked)
+            acked = self._counted(lane, stream, acked, given.token, now_ms)
         if acked:
             self._dispatch.credit_back(stream, records.ack(acked))
         frontier = records.frontier
@@ -401,10 +401,23 @@ class DeliveryWindow:
             self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
-        if given.token and self._durable.awaits(given.grant):
+        if given.token and self._awaits(stream):
             self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
+
+    def _counted(
+        self, lane: Lane, stream: DeliveredStream, acked: Ranges, token: int, now_ms: int
+    ) -> Ranges:
+        """What of these counts where it was acknowledged; what is late, in the retry queue."""
+        retry = lane.retry
+        before = retry.records.progress
+        counted = lane.acks_of(stream.level, acked)
+        if retry.records.progress is not before:
+            self._note_moved(retry, before, now_ms)
+            if token:
+                self._answer(self._durable.wait(retry.grant, token, retry.records.consumed.done()))
+        return counted
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))

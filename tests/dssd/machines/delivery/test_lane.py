@@ -97,6 +97,20 @@ def test_a_late_ack_settles_the_entry_that_was_not_sent_since() -> None:
     assert (RETRY, 0) not in lane.out
 
 
+def test_a_late_ack_is_reported_and_answered_once_that_is_durable() -> None:
+    lane = PlayedLane(1)
+    lane.settle(MAIN, handed_out=[0])
+    lane.tick(ACK_WAIT_MS + 100)
+    lane.feed(Saved(GRANT, lane.states()[0]))
+    lane.reports.clear()
+    lane.feed(Settle(GRANT, acked=((0, 1),), frontier=1, token=9))
+    lane.tick(1)
+    assert not lane.others
+    assert lane.reports[-1].queues[0].progress == Progress(1)
+    lane.feed(Saved(GRANT + RETRY, Progress(1)))
+    assert lane.others == [AnswerSettled(9)]
+
+
 def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> None:
     lane = PlayedLane(1)
     lane.holds = True
@@ -302,6 +316,41 @@ def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
     lane.tick(10)
     lane.feed(*told)
     assert not lane.out
+    assert lane.places() == [[DEAD]]
+
+
+def test_a_lane_that_is_lent_with_many_moves_that_were_not_reported_is_read_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 2)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 1)
+    lane = PlayedLane(8)
+    for at in (1, 3, 5):
+        lane.nak(MAIN, at, reject=True)
+    lane.lend()
+    assert lane.out
+
+
+def test_a_move_that_fails_again_and_again_is_no_news_to_the_leader() -> None:
+    lane = PlayedLane(1)
+    lane.refuses = True
+    lane.nak(MAIN, 0)
+    lane.tick(10)
+    lane.reports.clear()
+    lane.tick(10_000)
+    assert len(lane.moves) > 5
+    assert not lane.reports
+
+
+def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_moved() -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=1, queue_records=0))
+    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane.refuses = True
+    lane.die()
+    lane.tick(120_000)
+    assert not lane.out
+    lane.refuses = False
+    lane.tick(1_000)
     assert lane.places() == [[DEAD]]
 
 
