@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 from dssd.limits import READ_AHEAD_CHUNKS
 from dssd.machines.delivery.credit import Account
+from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.stream import DeliveredStream
 
 MaySend = Callable[[Account, bool], bool]
@@ -50,6 +51,8 @@ class Share:
     paused: bool = False
     """Its group is paused; neither lifts the other."""
     left: bool = False
+    suspects: SuspectTurn = field(default_factory=SuspectTurn)
+    """Of its lanes."""
     grants: set[int] = field(default_factory=set)
 
     @property

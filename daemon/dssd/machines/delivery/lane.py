@@ -196,6 +196,7 @@ class Lane:
     def _bury(self, level: int, start: int, end: int, failures: int) -> None:
         records = self.parts[level].records
         records.held_back = normalised((*records.held_back, (start, end)))
+        records.waiting.drop(start, end)
         self._add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
 
     # What fails
