@@ -96,6 +96,7 @@ STEPS: Sequence[Step] = (
         4,
         f"{SCENARIOS}/test_audited_flights.py",
         f"{SCENARIOS}/test_demo.py",
+        f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
     ),

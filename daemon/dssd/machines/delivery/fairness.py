@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dssd.machines.delivery.credit import Account
+from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.stream import DeliveredStream
 
 READ_AHEAD_CHUNKS = 4
@@ -54,6 +55,8 @@ class Share:
     paused: bool = False
     """Its group is paused; neither lifts the other."""
     left: bool = False
+    suspects: SuspectTurn = field(default_factory=SuspectTurn)
+    """Of its lanes."""
     grants: set[int] = field(default_factory=set)
 
     @property

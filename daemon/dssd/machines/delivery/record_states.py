@@ -275,11 +275,21 @@ class RecordStates:
                 self.marking.note_in_doubt(sent.start, sent.end, self.frontier)
         return left
 
-    def end_vanished(self, now_ms: int, *, alone: bool) -> list[SentRange]:
+    @property
+    def suspect_out(self) -> bool:
+        """Whether a suspect of a lane is with the client."""
+        at = self.waiting.alone
+        return at is not None and self.failed is not None and bool(self.out.within(at, at + 1))
+
+    def end_vanished(self, now_ms: int, *, alone: bool, blamed: bool = False) -> list[SentRange]:
         """The client vanished: it may have died of what was out; returns it.
 
-        Alone: nothing else was out with the client, so it vanished because of this.
+        Alone: nothing else was out with the client, so it vanished because of this. Blamed: of the
+        suspects that of this alone was.
         """
+        suspect = self.waiting.alone
+        if blamed and not alone and suspect is not None:
+            self.marking.note_failed(suspect, suspect + 1)
         left = self.end_unanswered()
         self.rests.wake(now_ms)
         for sent in left:
