@@ -158,7 +158,7 @@ IN_DELIVERY = (
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
-        "DeliveryWindow._stop_sending",
+        "DeliveryWindow._silenced",
         "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),
