@@ -61,6 +61,7 @@ QUEUES_ONCE_FAILED = {
     1052: "a move that failed again and again was told to the leader each time",
     1355: "what was to be a dead letter came again while it was moved",
     200181: "a lane that was lent with many moves that were not reported stood still for ever",
+    1727: "what waited to be moved and was acknowledged held up its stream",
     100761: "a late ack that settled an entry was not reported",
 }
 """The same of groups that have queues."""
