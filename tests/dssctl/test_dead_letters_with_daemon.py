@@ -88,11 +88,23 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
 
     ok(failed.dssctl("dlq", "discard", "billing", "orders/0/0@1", "--yes"))
     redrive = ("dlq", "redrive", "billing", "--error", error["fingerprint"][:6], "--yes")
-    number = one(failed, *redrive, "--no-wait")["number"]
+    done = failed.dssctl(*redrive, "-o", "json")
+    number = json.loads(ok(done))["item"]["number"]
+    assert b"nobody is a member of billing@orders/#: it goes on once somebody is" in done.stderr
+    assert f"wait for it: dssctl ops wait {number}".encode() in done.stderr
     again = asyncio.run(consumed(failed, 2, fails=False))
     assert sorted(again) == [(2, "no customer 2"), (3, "no customer 3")]
     ok(failed.dssctl("ops", "wait", str(number)))
     assert not items(failed, "dlq", "ls", "billing")
+
+
+def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) -> None:
+    ok(daemon.dssctl("groups", "create", "$share/plain/orders/#"))
+    for command in ("dlq ls", "dlq ls --key ann", "rq ls", "dlq errors"):
+        said = daemon.dssctl(*command.split(), "plain")
+        assert said.returncode == 0
+        assert b"plain has no queues: a record that fails comes again for ever" in said.stderr
+        assert b"dssctl groups create '$share/NAME/orders/#' --max-deliver 5" in said.stderr
 
 
 def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:

@@ -26,6 +26,7 @@ class Role(StrEnum):
 
 METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Daemon/Status": Role.READ,
+    "/dss_api.v1.Daemon/Findings": Role.READ,
     "/dss_api.v1.Events/List": Role.READ,
     "/dss_api.v1.Events/Watch": Role.READ,
     "/dss_api.v1.Topics/Create": Role.OPERATE,

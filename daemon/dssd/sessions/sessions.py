@@ -42,7 +42,7 @@ from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
+from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.queues.writers import QueueWriters
@@ -67,6 +67,9 @@ from dssd.store.port import Store, VersionIs
 from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+
+SESSION_DRAIN_S = 2.0
+"""When the daemon stops, clients have this long to say how far they handed out."""
 
 GRACE_MS = SESSION_GRACE_S * 1_000
 

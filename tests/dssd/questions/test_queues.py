@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.answers import Reason
 from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId, StreamName
@@ -20,11 +21,8 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import MemberView
 from dssd.questions import queues
 from dssd.questions import why as why_module
-from dssd.questions.answers import Reason
 from dssd.questions.queues import EntriesAsked, QueueQuestions
-from dssd.questions.rates import NO_RATES
 from dssd.questions.record_look import Budget
-from dssd.questions.samples import Movement
 from dssd.questions.stuck import Stuck, StuckQuestions
 from dssd.questions.why import KeyAsked, WhyQuestions
 from dssd.queues import looking
@@ -320,5 +318,5 @@ class NoOperations:
 class NotSampled:
     """Nobody has looked."""
 
-    def movement(self, *asked: object) -> Movement:
-        return Movement(None, NO_RATES, NO_RATES, None)
+    def still_ms(self, *asked: object) -> int | None:
+        return None

@@ -11,6 +11,7 @@ from dssd.machines.delivery.events import (
     Move,
     Moved,
 )
+from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.lane import Lane
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import DeliveredStream
@@ -25,10 +26,17 @@ class Lanes:
         """Those that may have something to move."""
 
     def install(
-        self, given: Installed, main: DeliveredStream, resting: Resting, now_ms: int
+        self,
+        given: Installed,
+        main: DeliveredStream,
+        resting: Resting,
+        suspects: SuspectTurn,
+        now_ms: int,
     ) -> Lane:
         """A stream was lent that has queues."""
         lane = self._lanes[given.grant] = Lane(given, main, resting, now_ms)
+        for part in lane.parts:
+            part.records.waiting.turn = suspects
         return lane
 
     def of(self, stream: DeliveredStream) -> Lane | None:

@@ -15,7 +15,7 @@ from dssd.machines.delivery.ack_wait import AckWaits
 from dssd.machines.delivery.consumed import Consumed
 from dssd.machines.delivery.durable_rests import DurableRests
 from dssd.machines.delivery.events import ChunkRead, Installed, Nak
-from dssd.machines.delivery.frame_plan import Plan
+from dssd.machines.delivery.frame_plan import DeliveryPlan
 from dssd.machines.delivery.held_back import HeldBack
 from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
@@ -84,7 +84,7 @@ class RecordStates:
 
     # Sending
 
-    def note_out(self, planned: Plan, *, again: bool) -> None:
+    def note_out(self, planned: DeliveryPlan, *, again: bool) -> None:
         """It is sent; again: under this grant once more."""
         suspects_max = 0 if again else self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
@@ -275,11 +275,21 @@ class RecordStates:
                 self.marking.note_in_doubt(sent.start, sent.end, self.frontier)
         return left
 
-    def end_vanished(self, now_ms: int, *, alone: bool) -> list[SentRange]:
+    @property
+    def suspect_out(self) -> bool:
+        """Whether a suspect of a lane is with the client."""
+        at = self.waiting.alone
+        return at is not None and self.failed is not None and bool(self.out.within(at, at + 1))
+
+    def end_vanished(self, now_ms: int, *, alone: bool, blamed: bool = False) -> list[SentRange]:
         """The client vanished: it may have died of what was out; returns it.
 
-        Alone: nothing else was out with the client, so it vanished because of this.
+        Alone: nothing else was out with the client, so it vanished because of this. Blamed: of the
+        suspects that of this alone was.
         """
+        suspect = self.waiting.alone
+        if blamed and not alone and suspect is not None:
+            self.marking.note_failed(suspect, suspect + 1)
         left = self.end_unanswered()
         self.rests.wake(now_ms)
         for sent in left:

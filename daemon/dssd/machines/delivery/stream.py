@@ -28,9 +28,15 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
-from dssd.limits import DELIVERY_READ_BYTES_MAX, RANGES_ADDED_MAX, RESTING_RANGES_MAX
+from dssd.limits import RANGES_ADDED_MAX
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed
-from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.machines.delivery.frame_plan import (
+    CreditLeft,
+    DeliveryPlan,
+    FrameSpans,
+    plan,
+    whole_frames,
+)
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.record_states import RecordStates
@@ -40,6 +46,14 @@ from dssd.machines.queues import Queues
 
 if TYPE_CHECKING:
     from dssd.machines.delivery.entries import WaitingEntries
+
+RESTING_RANGES_MAX = 4_096
+"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+DELIVERY_READ_BYTES_MAX = 1 << 20
+"""One read ahead for a session, and what a delivery has at most where frames are small: a message
+costs as much as a quarter of a megabyte in it (measured)."""
+
 
 NEVER_HELD = 1 << 62
 
@@ -362,7 +376,7 @@ class DeliveredStream:
         else:
             self.forget_chunk()
 
-    def _delivery(self, chunk: ChunkRead, planned: Plan) -> Deliver:
+    def _delivery(self, chunk: ChunkRead, planned: DeliveryPlan) -> Deliver:
         if planned.size == len(chunk.frames):
             frames = chunk.frames
         elif len(planned.pieces) == 1:

@@ -18,7 +18,6 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
@@ -138,10 +137,7 @@ class DeliveryWindow:
 
     def taken(self) -> dict[int, int]:
         """How many records each subscription has out."""
-        out: Counter[int] = Counter()
-        for stream in self._streams.values():
-            out[stream.subscription] += stream.records.out.records
-        return dict(out)
+        return self._turns.out()
 
     @property
     def held_bytes(self) -> int:
@@ -157,10 +153,11 @@ class DeliveryWindow:
 
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
-        account = self._turns.share(given.subscription).account
+        share = self._turns.share(given.subscription)
+        account, suspects = share.account, share.suspects
         stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
         if given.policy is not None:
-            lane = self._lanes.install(given, stream, Resting(account.resting), now_ms)
+            lane = self._lanes.install(given, stream, Resting(account.resting), suspects, now_ms)
             self._effects.append(lane.opening())
         for part in stream.parts():
             self._streams[part.grant] = part
@@ -323,11 +320,13 @@ class DeliveryWindow:
         if self._spares:
             return
         alone = sum(stream.records.out.records for stream in streams) == 1
+        suspects = [stream for stream in streams if stream.records.suspect_out]
         for stream in streams:
             if not self._share(stream).paused:
-                self._dispatch.credit_back(
-                    stream, stream.records.end_vanished(self._now_ms, alone=alone)
+                left = stream.records.end_vanished(
+                    self._now_ms, alone=alone, blamed=suspects == [stream]
                 )
+                self._dispatch.credit_back(stream, left)
 
     def _suspended(self, given: Suspended, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -498,12 +497,23 @@ class DeliveryWindow:
     # Turns
 
     def _offer(self, stream: DeliveredStream) -> None:
+        if stream.lane is not None:
+            self._go_on_with_suspects(self._share(stream))
         self._show_stalled(stream)
         self._turns.offer(stream)
 
+    def _go_on_with_suspects(self, share: Share) -> None:
+        """One of them is settled: the next one may come, of whichever stream."""
+        if share.suspects.freed:
+            share.suspects.freed = False
+            for grant in share.grants:
+                self._due_by(self._streams[grant].next_ms())
+
     def _forget(self, stream: DeliveredStream) -> None:
-        account = self._share(stream).account
+        share = self._share(stream)
+        account = share.account
         for part in stream.parts():
+            part.records.waiting.leave()
             self._dispatch.credit_back(part, part.records.out.take_all())
             part.records.resting.clear()
             if self._turns.forget(part):
@@ -513,6 +523,7 @@ class DeliveryWindow:
             del self._streams[part.grant]
         self._lanes.forget(stream.grant)
         self._reports.discard(stream.grant)
+        self._go_on_with_suspects(share)
 
     def _show_stalled(self, stream: DeliveredStream) -> None:
         if stream.records.ending:

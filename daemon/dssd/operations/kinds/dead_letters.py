@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from dss_core.answers import StreamPlan
 from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
 from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, OperationInProgress, StreamNotRead
@@ -28,8 +29,7 @@ from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
-from dssd.operations.limits import CHOICE_BYTES_MAX, CHOICE_RANGES_MAX
-from dssd.operations.plans import Begun, Made, Plan, StreamPlan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.queues.looking import Choice, EntryLook, Lane
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store
@@ -38,6 +38,13 @@ from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 Change = RedriveDeadLetters | DiscardDeadLetters
 
 REDRIVE, DISCARD = "dlq.redrive", "dlq.discard"
+
+CHOICE_RANGES_MAX = 10_000
+"""Ranges of dead letters that one operation names: 160 KB in rows, and some hundred in a plan."""
+
+CHOICE_BYTES_MAX = 256 << 20
+"""What a plan reads to choose dead letters by error or key: a second or two. The same command does
+the rest afterwards."""
 
 
 @dataclass(slots=True)

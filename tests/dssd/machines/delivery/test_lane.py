@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.delivery.events import (
     AnswerSettled,
     DeliveryInput,
@@ -22,6 +23,7 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
+from support.proof_share import share
 
 
 def test_a_refused_record_waits_in_the_retry_queue_and_is_done_in_its_stream() -> None:
@@ -200,6 +202,46 @@ def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant(
         lane.die()
     assert lane.places() == [[DEAD]]
     assert lane.queues[DEAD][0].cause == "died"
+
+
+def test_a_killer_around_which_the_stream_goes_on_is_dead_after_four_more_deaths() -> None:
+    lane = PlayedLane(10_000)
+    out_at_deaths: list[int] = []
+    while not lane.queues[DEAD] and len(out_at_deaths) < 20:
+        lane.tick(max(POLICY.backoff_ms))
+        # More come at once, and are out with it.
+        lane.ack(MAIN, *(at for _, at in list(lane.out) if at))
+        if (MAIN, 0) in lane.out:
+            out_at_deaths.append(len(lane.out))
+            lane.die()
+    assert len(out_at_deaths) <= POLICY.max_deliver + ISOLATE_AFTER_DOUBTS
+    assert out_at_deaths[-1] > 1
+    assert [(kept.origin, kept.cause) for kept in lane.queues[DEAD]] == [(0, "died")]
+
+
+def test_of_the_suspects_of_both_levels_one_is_out_at_a_time() -> None:
+    lane = PlayedLane(2, replace(POLICY, max_deliver=9))
+    lane.nak(MAIN, 0)
+    for _ in range(ISOLATE_AFTER_DOUBTS):
+        lane.tick(max(POLICY.backoff_ms))
+        assert set(lane.out) == {(RETRY, 0), (MAIN, 1)}
+        lane.die()
+    lane.tick(max(POLICY.backoff_ms))
+    ((level, at),) = lane.out
+    lane.ack(level, at)
+    lane.tick(0)
+    assert set(lane.out) == {(RETRY, 0), (MAIN, 1)} - {(level, at)}
+
+
+def test_a_killer_on_its_way_to_the_dead_letters_does_not_come_again() -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=5))
+    for _ in range(5):
+        lane.tick(120_000)
+        lane.holds = True
+        lane.die()
+    lane.tick(120_000)
+    assert len(lane.queues[DEAD]) == 1
+    assert not lane.out
 
 
 def test_a_killer_that_comes_alone_rests_as_the_back_off_of_the_group_says() -> None:
@@ -434,4 +476,4 @@ class AnyLane(RuleBasedStateMachine):
 
 
 TestAnyLane = AnyLane.TestCase
-TestAnyLane.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestAnyLane.settings = settings(max_examples=share(30, 1_000), stateful_step_count=30)
