@@ -114,7 +114,7 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._credit_back(stream, stream.records.refuse(good, now_ms))",
+        "self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))",
         "stream.records.refuse(good, now_ms)",
     ),
     Mutant(

@@ -11,13 +11,6 @@ IN_LANES = (
         "",
     ),
     Mutant(
-        "append of an older epoch",
-        "a fenced holder goes on to append to the queues",
-        "QueueWriters.append",
-        "writer is None or writer.epoch != epoch",
-        "writer is None",
-    ),
-    Mutant(
         "entries of before not applied",
         "a move whose answer was lost is made again by the next holder",
         "Lane.take_entries",

@@ -276,6 +276,18 @@ class Lane:
                     left.append(piece._replace(start=cut, end=high))
         return tuple(pieces), left
 
+    def _drop(self, done: Ranges) -> None:
+        """Of what waits to be moved from the stream, these are done: nothing is read behind them
+        for longer than they wait."""
+        self._pending = [
+            piece._replace(start=low, end=high)
+            for piece in self._pending
+            for low, high in without(
+                ((piece.start, piece.end),), done if piece.level == MAIN else ()
+            )
+        ]
+        self._count_moving()
+
     def _done(self, level: int) -> Ranges:
         if level == DEAD:
             progress = self._dead.progress
@@ -300,7 +312,7 @@ class Lane:
         if given.failed:
             self._pending[:0] = given.failed
             self._again_ms = now_ms + REFUSED_MOVE_MS
-        self._count_moving()
+        self._drop(self._done(MAIN))
         self._copy_forward()
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
@@ -387,6 +399,8 @@ class Lane:
         if level == MAIN:
             if self._late:
                 self._settle_late(acked)
+            if self._pending:
+                self._drop(acked)
             return acked
         moving = [(piece.start, piece.end) for piece in self._moving(level)]
         out = self.retry.records.out

@@ -395,6 +395,17 @@ def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_move
     assert lane.places() == [[DEAD]]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_is_acknowledged_while_it_waits_to_be_moved_holds_up_nothing(answered: bool) -> None:
+    lane = PlayedLane(1)
+    lane.refuses, lane.holds = True, not answered
+    lane.nak(MAIN, 0)
+    lane.ack(MAIN, 0)
+    lane.answer()
+    (main, _) = lane.window.streams()
+    assert main.records.moving == 0
+
+
 class AnyLane(RuleBasedStateMachine):
     """Whatever happens, each record is in one place, or done."""
 
