@@ -119,8 +119,7 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        writers = QueueWriters(log)
-        catalogue.watch(writers.topic_changed)
+        catalogue.watch((writers := QueueWriters(log)).topic_changed)
         parts = store, catalogue, log, groups, registry, clock, writers
         sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()

@@ -228,7 +228,6 @@ class DeliveryWindow:
             self._pause(stream, Stall.UNREADABLE, now_ms)
 
     def _pause(self, stream: DeliveredStream, trouble: Stall, now_ms: int) -> None:
-        """Nothing of the stream can be read for a while; it is tried again."""
         stream.read_failed(now_ms, trouble)
         self._due_by(stream.next_ms())
         self._show_stalled(stream)
