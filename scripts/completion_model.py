@@ -11,7 +11,7 @@ from dss_core.errors import REGISTRY
 from dssctl.command_tree import CommandNode, Parameter
 from dssctl.config import KEYS
 from dssctl.config.document import COLOURS
-from dssctl.operation_items import STATES
+from dssctl.nouns.operations import STATES
 from dssctl.settings import Colour, Format, TimeStyle
 from dssctl.tree import COMMANDS
 

@@ -15,8 +15,8 @@ import typer
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.engines import LOCAL_ENGINE, Engine
-from dssctl.job_items import JOB_KIND, job_item
 from dssctl.job_logs import begin_log, log_path
+from dssctl.nouns.jobs import JOB_KIND, job_item
 from dssctl.output import note, show_one
 from dssctl.quantities import moment_us, size_bytes
 from dssctl.settings import Settings
@@ -96,7 +96,7 @@ def make_job(
     started: StartedDriver | None = None
 
     def show(settings: Settings, operation: "Operation") -> None:
-        from dssctl.operation_items import APPLIED_KIND, operation_item, operation_sections
+        from dssctl.nouns.operations import APPLIED_KIND, operation_item, operation_sections
 
         nonlocal started
         sections = list(operation_sections(operation))

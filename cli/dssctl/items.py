@@ -11,12 +11,10 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
+from dssctl.fields import Field, Type, fields_of
 from dssctl.output import Instant, Item, Value
-
-if TYPE_CHECKING:
-    from dssctl.fields import Field
 
 Read = Callable[[Any], Value]
 Source = Any
@@ -38,17 +36,13 @@ def _readers(
     kind: str, source: Source, told: frozenset[str]
 ) -> tuple[tuple[str, Read | None], ...]:
     """What reads each field of a kind, in their order; nothing where it is told."""
-    from dssctl.fields import fields_of  # not loaded where nothing is shown
-
     wanted = (each for each in fields_of(kind) if each.name in told or not each.absent)
     return tuple(
         (each.name, None if each.name in told else _reader(each, source)) for each in wanted
     )
 
 
-def _reader(field: "Field", source: type) -> Read:
-    from dssctl.fields import Type
-
+def _reader(field: Field, source: type) -> Read:
     if field.type is Type.RATE:
         name, _, span = field.name.rpartition("_")
         average = attrgetter(f"{name}.{_SPANS[span]}")

@@ -2,15 +2,15 @@
 
 from collections import deque
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dss_core.counted import counted
-from dssctl.limits import QUEUE_ENTRIES_LISTED, QUEUE_ERRORS_COUNTED, QUEUE_ERRORS_TOLD
 from dssctl.listing import list_items
+from dssctl.nouns.queues import entry_item, error_item, error_name, error_words
 from dssctl.output import Item, note
-from dssctl.queue_items import entry_item, error_item, error_name, error_words
 from dssctl.selection import ListRules, Wanted
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from dss_client import Client, ErrorCounts, NewestEntries, QueueEntry
+
+QUEUE_ENTRIES_LISTED = 20
+"""Entries that are shown where nobody says how many: a screen of lines."""
+
+QUEUE_ERRORS_TOLD = 5
+QUEUE_ERRORS_COUNTED = 20_000
+"""Before a list of entries the most frequent errors are told, of so many: half a second."""
 
 RULES = ListRules(newest_last=True, limit=QUEUE_ENTRIES_LISTED)
 
@@ -37,7 +44,10 @@ OfOrigin = Annotated[
     str, typer.Option("--origin", metavar="STREAM", help="Only of records of this stream.")
 ]
 
-NOUNS = {"dead": "dead letter", "retry": "record that waits"}
+COUNTED = {
+    "dead": ("dead letter", "dead letters"),
+    "retry": ("record that waits", "records that wait"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +75,36 @@ class Chosen:
 def list_entries(context: typer.Context, chosen: Chosen) -> None:
     """Print the newest, after how many there are of which error."""
     settings = settings_of(context)
-    is_read_by_a_person = settings.format in {Format.TABLE, Format.WIDE}
-    is_watched = settings.listing.watch_s is not None
+    tells = _tells(settings)
 
     async def found(client: "Client", wanted: Wanted) -> list[Item]:
         if not chosen.is_all or wanted.at_most is None:
-            return [entry_item(each) for each in await _chosen(client, chosen, wanted.at_most)]
-        newest = await client.queues.newest(chosen.group, wanted.at_most, level=chosen.level)
-        if is_read_by_a_person and not is_watched:
-            await _tell_errors(settings, client, chosen, newest)
-        return [entry_item(each) for each in newest.entries]
+            entries = await _chosen(client, chosen, wanted.at_most)
+        else:
+            newest = await client.queues.newest(chosen.group, wanted.at_most, level=chosen.level)
+            entries = list(newest.entries)
+            if tells:
+                await _tell_errors(settings, client, chosen, newest)
+        if tells and not entries:
+            await _tell_if_plain(settings, client, chosen.group)
+        return [entry_item(each) for each in entries]
 
     list_items(context, found)
+
+
+def _tells(settings: Settings) -> bool:
+    """Whether a person reads it, once."""
+    is_watched = settings.listing.watch_s is not None
+    return settings.format in {Format.TABLE, Format.WIDE} and not is_watched
+
+
+async def _tell_if_plain(settings: Settings, client: "Client", named: str) -> None:
+    """Say that a group has no queues, and how one gets them."""
+    group = (await client.groups.describe(named)).group
+    if not group.max_deliver:
+        note(settings, f"{named} has no queues: a record that fails comes again for ever")
+        declared = quote(f"$share/NAME/{group.filter}")
+        note(settings, f"a new group gets them: dssctl groups create {declared} --max-deliver 5")
 
 
 async def _chosen(client: "Client", chosen: Chosen, at_most: int | None) -> "list[QueueEntry]":
@@ -91,8 +119,7 @@ async def _tell_errors(
     settings: Settings, client: "Client", chosen: Chosen, newest: "NewestEntries"
 ) -> None:
     """What went wrong most, before the list."""
-    noun = NOUNS[chosen.level]
-    note(settings, f"{chosen.group} has {counted(newest.total, noun)}")
+    note(settings, f"{chosen.group} has {counted(newest.total, *COUNTED[chosen.level])}")
     if newest.is_cut:
         note(settings, "not all of the queues could be looked at for the newest")
     if not newest.total:
@@ -120,6 +147,8 @@ def list_errors(context: typer.Context, group: str, level: str) -> None:
 
     async def found(client: "Client", _wanted: Wanted) -> list[Item]:
         counts = await client.queues.errors(group, level=level)
+        if not counts.errors and _tells(settings):
+            await _tell_if_plain(settings, client, group)
         return [error_item(each) for each in counts.errors]
 
     list_items(context, found)

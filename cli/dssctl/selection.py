@@ -1,7 +1,7 @@
 """Which items a listing shows: filter, order, limit and columns, the same for every list.
 
 Invariant: what is wanted is read before the daemon is asked, so that a mistake costs nothing; what
-is left out by a limit is told. A list that is shown as it comes loads no grammar and no fields.
+is left out by a limit is told. A list that is shown as it comes loads no grammar.
 """
 
 from collections.abc import Sequence

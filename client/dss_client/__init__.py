@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Verdict,
         WhyAnswer,
     )
-    from dss_client.daemon import DaemonStatus, Held, PeerHeld, Quarantined, UnreadLoss
+    from dss_client.daemon import DaemonStatus, PeerHeld, Quarantined
     from dss_client.events import Event, EventPage
     from dss_client.group_values import Borrower, Grant, Group, Rates
     from dss_client.job_values import Job, JobChunk
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         WatchKey,
         WatchUpdate,
     )
+    from dss_core.answers import Held, UnreadLoss
 
 __all__ = [
     "Ack",

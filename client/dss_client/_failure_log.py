@@ -7,12 +7,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from dss_client._failure import Reject, failure_of
-from dss_client.limits import LOGGED_KEY_BYTES_MAX
 
 if TYPE_CHECKING:
     from dss_client.record import DeliveredRecord
 
 _LOG = logging.getLogger("dss_client")
+
+LOGGED_KEY_BYTES_MAX = 128
+"""Of the key of a record that a handler failed for."""
 
 
 def log_failure(record: "DeliveredRecord", error: BaseException, outcome: str) -> None:

@@ -18,10 +18,13 @@ from typing import NamedTuple
 from dss_client._acks import Acks, offset_ranges
 from dss_client._failure import NOTHING_SAID, Failure
 from dss_client._grant_report import GrantReport, Nak, joined
-from dss_client.limits import REFUSED_KEPT
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
+
+REFUSED_KEPT = 4_096
+"""Refused records of a level of a lane whose refusal is remembered, for who still has the record:
+some 400 KiB at most."""
 
 _EVERY_OFFSET = 1 << 64
 

@@ -9,7 +9,7 @@ Invariant: a record that is kept for the next run was not handed out by a run.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from dss_client._failure import Failure
@@ -74,12 +74,16 @@ class Runs:
         """The next of what an ended run left."""
         return self._left.popleft() if self._left else None
 
-    def refuse_left(self) -> "list[Handout]":
+    def refuse_left(self) -> "Sequence[Handout]":
         """Have what was left come again: it is taken in another way from now on.
 
         Where a refusal would count as a failed attempt, what was left is returned instead.
         """
-        self._refuse_unfinished()
+        if self._unfinished:
+            self._refuse_unfinished()
+        return self._take_left() if self._left else ()
+
+    def _take_left(self) -> "Sequence[Handout]":
         pieces: dict[Handout, list[int]] = {}
         while self._left and not self._paused:
             record = self._left.popleft()

@@ -6,26 +6,7 @@ Invariant: frozen values, whose fields are those of the messages in `groups.prot
 from dataclasses import dataclass
 
 from dss_client.group_values import Borrower, Fates, Grant, Group
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something does not come, or does not move."""
-
-    code: str
-    """A stable word."""
-    sentence: str
-    command: str
-    """What to do next; empty where nothing need be done."""
-    client_id: str
-    """Who has it; empty where nobody does."""
-    since_ms: int | None
-    """By the daemon's wall clock."""
-    until_ms: int | None
-    attempt: int
-    """How often it was handed out, this time included; 0: never, or it is not known."""
-    blocked_by: int | None
-    """The offset that must be done first."""
+from dss_core.answers import Reason as Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,76 +11,38 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from dss_core import changes as core
-from dss_core.changes import (
-    CancelJob,
-    CloseSession,
-    CreateJob,
-    CreateSchedule,
-    DiscardDeadLetters,
-    EditGroup,
-    EditSchedule,
-    EditTopic,
-    Evict,
-    ImportOffsets,
-    LaneRanges,
-    PauseGroup,
-    PauseJob,
-    PauseSchedule,
-    Rebalance,
-    RecordSpan,
-    RedriveDeadLetters,
-    RemoveGroup,
-    RemoveJob,
-    RemoveSchedule,
-    RemoveTopic,
-    ResumeGroup,
-    ResumeJob,
-    ResumeSchedule,
-    RevokeGrant,
-    RunTask,
-    SkipRecords,
-    StreamMove,
-    StreamTarget,
-    TransferGrant,
-    Undo,
-)
 
-__all__ = [
-    "CancelJob",
-    "Change",
-    "CloseSession",
-    "CreateJob",
-    "CreateSchedule",
-    "DiscardDeadLetters",
-    "EditGroup",
-    "EditSchedule",
-    "EditTopic",
-    "Evict",
-    "ImportOffsets",
-    "LaneRanges",
-    "MoveCursors",
-    "PauseGroup",
-    "PauseJob",
-    "PauseSchedule",
-    "Rebalance",
-    "RecordSpan",
-    "RedriveDeadLetters",
-    "RemoveGroup",
-    "RemoveJob",
-    "RemoveSchedule",
-    "RemoveTopic",
-    "ResumeGroup",
-    "ResumeJob",
-    "ResumeSchedule",
-    "RevokeGrant",
-    "RunTask",
-    "SkipRecords",
-    "StreamMove",
-    "StreamTarget",
-    "Target",
-    "TransferGrant",
-    "Undo",
-]
+CancelJob = core.CancelJob
+CloseSession = core.CloseSession
+CreateJob = core.CreateJob
+CreateSchedule = core.CreateSchedule
+DiscardDeadLetters = core.DiscardDeadLetters
+EditGroup = core.EditGroup
+EditSchedule = core.EditSchedule
+EditTopic = core.EditTopic
+Evict = core.Evict
+ImportOffsets = core.ImportOffsets
+LaneRanges = core.LaneRanges
+PauseGroup = core.PauseGroup
+PauseJob = core.PauseJob
+PauseSchedule = core.PauseSchedule
+Rebalance = core.Rebalance
+RecordSpan = core.RecordSpan
+RedriveDeadLetters = core.RedriveDeadLetters
+RemoveGroup = core.RemoveGroup
+RemoveJob = core.RemoveJob
+RemoveSchedule = core.RemoveSchedule
+RemoveTopic = core.RemoveTopic
+ResumeGroup = core.ResumeGroup
+ResumeJob = core.ResumeJob
+ResumeSchedule = core.ResumeSchedule
+RevokeGrant = core.RevokeGrant
+RunTask = core.RunTask
+SkipRecords = core.SkipRecords
+StreamMove = core.StreamMove
+StreamTarget = core.StreamTarget
+TransferGrant = core.TransferGrant
+Undo = core.Undo
 
 Target: TypeAlias = str | int | datetime
 """``earliest``, ``latest``, a time of the shared grammar, ``=OFFSET``; a number is an offset."""

@@ -7,30 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_client.changes import Change, StreamMove
+from dss_core.answers import StreamPlan as StreamPlan
 from dss_core.progress import Progress
 
 if TYPE_CHECKING:
     from dss_api.v1 import operations_pb2
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPlan:
-    """What a change would do to one stream."""
-
-    stream: str
-    floor: int
-    """As it stands now."""
-    target: int
-    again: int
-    """Records that come again."""
-    passed: int
-    """Records that are passed over."""
-    exact: bool
-    """Else both are upper bounds."""
-    clamped: bool
-    """Retention took what lies before the target."""
-    client_id: str
-    """Of the holder; empty where it is free."""
 
 
 @dataclass(frozen=True, slots=True)

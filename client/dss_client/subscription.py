@@ -344,13 +344,9 @@ class Subscription:
         """The same, if nothing is to be awaited, raised or ended first."""
         if self._draining or self._callback_error is not None:
             return None
-        self._take_back_left()
-        return None if self._is_flush_due() else self._at_hand()
-
-    def _take_back_left(self) -> None:
-        """What ended runs left comes first."""
         if left := self._runs.refuse_left():
             self._inbox.extendleft(reversed(left))
+        return None if self._is_flush_due() else self._at_hand()
 
     def _is_flush_due(self) -> bool:
         return bool(self._inbox) and self._unflushed_records >= FLUSH_RECORDS
@@ -363,7 +359,8 @@ class Subscription:
 
     async def _wait_for(self, n: int) -> None:
         """Wait until so many records are here, or no more will come."""
-        self._take_back_left()
+        if left := self._runs.refuse_left():
+            self._inbox.extendleft(reversed(left))
         while True:
             self._raise_callback_error()
             waiting = self._count(n)
@@ -434,9 +431,7 @@ class Subscription:
     def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
         handout.note(end)
-        self._remember(handout.grant, end)
-
-    def _remember(self, grant: "HeldGrant", end: int) -> None:
+        grant = handout.grant
         # What comes from a queue is marked as redelivered anyhow.
         if grant.level == MAIN:
             stream = grant.storage_topic_id, grant.stream
@@ -493,7 +488,9 @@ class Subscription:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._runs.drop(grant)
-        self._remember(grant, grant.seen_below())
+        if grant.level == MAIN:
+            stream = grant.storage_topic_id, grant.stream
+            self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ended(self, grant: "HeldGrant") -> None:

@@ -20,6 +20,7 @@ from dss_client.limits import WATCH_PIECE_ITEMS
 from dss_client.operation_values import Operation
 from dss_client.schedules import Schedule
 from dss_client.sessions import SessionSummary, session_from_wire
+from dss_core.answers import WatchedGrant as WatchedGrant
 from dss_core.errors import PASSING, IllegalArgument, Overloaded, WatchTooOld
 
 if TYPE_CHECKING:
@@ -50,26 +51,6 @@ class WatchedMember:
     client_id: str
     streams: int
     connected_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedGrant:
-    """A stream of a group, and who holds it."""
-
-    group: str
-    """NAME@FILTER."""
-    stream: str
-    state: str
-    """``free``, ``granting``, ``granted``, ``revoking``, ``revoked`` or ``finished``."""
-    client_id: str
-    """Empty where free."""
-    grant_epoch: int
-    since_ms: int | None
-    """In this state; None: nobody leads the group."""
-    stall: str
-    """Why nothing is delivered, as a sentence; empty where it is."""
-    pinned_to: str
-    """The client that an operator gave it to; empty where nobody did."""
 
 
 @dataclass(frozen=True, slots=True)

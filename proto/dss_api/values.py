@@ -8,7 +8,7 @@ is left to the caller. Invariant: what was encoded is decoded as the same value.
 no message by name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -58,14 +58,29 @@ def encoded(value: object, kind: "type[Wired]") -> "Wired":
     return kind(**_given(value, kind.DESCRIPTOR))
 
 
-def _given(value: Any, into: Descriptor, *, only_shared: bool = False) -> dict[str, Any]:  # noqa: ANN401
+def message_of(kind: "type[Wired]", /, *values: object, **told: Any) -> "Wired":  # noqa: ANN401
+    """A message of what it has in common with the values, the first one first, and of what is told.
+
+    Raises:
+        IllegalArgument: a word is none of its enum.
+        ValueError: a number or a text does not fit its field.
+    """
+    for value in values:
+        told = _given(value, kind.DESCRIPTOR, told) | told
+    return kind(**told)
+
+
+def _given(value: Any, into: Descriptor, told: Container[str] | None = None) -> dict[str, Any]:  # noqa: ANN401
+    """The fields of a value; where some are told, only those of the message, without these."""
     if isinstance(value, Progress):
         return {"floor": value.floor, "ranges": [_given(each, into) for each in value.ranges]}
     if type(value) is tuple:
         return dict(zip(("start", "end"), value, strict=True))
     kind: Kind = type(value)
     given = {}
-    for name, write in _writers(kind, into, only_shared):
+    for name, write in _writers(kind, into, told is not None):
+        if told and name in told:
+            continue
         each = getattr(value, name)
         if each is not None:
             given[name] = write(each)
@@ -204,11 +219,6 @@ def _words(enum: Descriptor) -> dict[int, str]:
     return {
         each.number: each.name.removeprefix(prefix).lower() for each in enum.values if each.number
     }
-
-
-def shared(value: object, kind: "type[Message]") -> dict[str, Any]:
-    """The fields that a value has in common with a message, as the message takes them."""
-    return _given(value, kind.DESCRIPTOR, only_shared=True)
 
 
 def word_of(enum: Descriptor, argument: str, number: int) -> str | None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 import pytest
 
 from dss_api.v1 import events_pb2, groups_pb2, operations_pb2, schedules_pb2
-from dss_api.values import decoded, encoded, number_of, shared, word_of
+from dss_api.values import decoded, encoded, message_of, number_of, word_of
 from dss_core.errors import IllegalArgument
 from dss_core.progress import Progress
 
@@ -137,8 +137,10 @@ def test_words_and_their_numbers() -> None:
             refused()
 
 
-def test_what_a_value_has_of_its_own_is_not_shared() -> None:
-    assert shared(Wide("g", 3), groups_pb2.Group) == {"name": "g"}
+def test_a_message_is_made_of_what_it_shares_with_values_and_of_what_is_told() -> None:
+    made = message_of(groups_pb2.Group, Wide("g", 3), Wide("h", 4), filter="a/#")
+    assert made == groups_pb2.Group(name="g", filter="a/#")
+    assert message_of(groups_pb2.Group, Wide("g", 3), name="told").name == "told"
 
 
 def test_a_field_that_the_message_lacks_is_a_mistake_of_ours() -> None:

@@ -21,7 +21,7 @@ from dss_core.frame import LAYOUT_ROWS, assemble
 from dss_core.lane import ENTRIES, RETRY, internal_name
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
-from dssd.limits import PUBLISH_RECORDS_MAX
+from dssd.rpc.publish import PUBLISH_RECORDS_MAX
 from support.daemon_process import running, short_directory
 from support.raw_stubs import Stubs, condition, condition_of, connected, produced
 

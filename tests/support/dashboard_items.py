@@ -7,6 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import sin
 
+from dss_api.v1 import (
+    daemon_pb2,
+    groups_pb2,
+    jobs_pb2,
+    operations_pb2,
+    schedules_pb2,
+    topics_pb2,
+)
 from dss_client import (
     DaemonStatus,
     Event,
@@ -24,6 +32,7 @@ from dss_client import (
     Stuck,
     Topic,
     TopicSummary,
+    Verdict,
     WatchedGrant,
     WatchedLag,
     WatchedMember,
@@ -47,6 +56,7 @@ from dssctl.top.model.picture import (
     Updated,
     step,
 )
+from support.blank_values import blank
 
 NOW_MS = 1_795_320_403_000
 """2026-11-22T04:06:43Z"""
@@ -55,19 +65,22 @@ PAYMENTS = "payments-settle@payments/#"
 ORDERS = "orders-index@orders/#"
 
 
+UNDRIVEN = "Nobody drives night for 23h50m; 3 of 40 chunks are published."
+_HEALTH = {"stalled": "problem", "rebalancing": "attention"}
+
+
 def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
     """A group that is well, but for what is said."""
-    well = Group(
-        group_id=1, name=name, filter=filter, kind="shared", start="earliest",
-        created_at_ms=NOW_MS - 41 * 86_400_000, state="active", state_reason="", borrowers=2,
-        standby=0, streams=4, lag=0, lag_exact=True, oldest_unacked_us=None, leader_epoch=3,
-        health="healthy",
-        leader_since_ms=NOW_MS - 60_000,
-        ack_wait_ms=30_000, protocol="borrow", on_damage="pass", fates=Fates(91_204, 0, 0, 0, 0),
-        revision=7, paused=False, paused_until_ms=None, arrivals=Rates(0.0, 0.0),
-        acks=Rates(0.0, 0.0), drain_ms=None,
+    well = blank(
+        Group, groups_pb2.Group, group_id=1, name=name, filter=filter, kind="shared",
+        start="earliest", created_at_ms=NOW_MS - 41 * 86_400_000, state="active", borrowers=2,
+        streams=4, lag_exact=True, leader_epoch=3,
+        health=_HEALTH.get(str(fields.get("state")), "healthy"),
+        leader_since_ms=NOW_MS - 60_000, ack_wait_ms=30_000, protocol="borrow", on_damage="pass",
+        fates=Fates(91_204, 0, 0, 0, 0), revision=7,
     )  # fmt: skip
-    return replace(well, **fields)  # type: ignore[arg-type]
+    health = {"health": "attention"} if fields.get("paused") else {}
+    return replace(well, **health, **fields)  # type: ignore[arg-type]
 
 
 def grant(of: str, stream: str, client: str = "c-03", **fields: object) -> WatchedGrant:
@@ -96,10 +109,12 @@ def session(client: str, state: str = "connected") -> SessionSummary:
 
 def operation(number: int, subject: str, **fields: object) -> Operation:
     """An operation that is done."""
-    done = Operation(
-        number, f"id-{number}", "offsets.rewind", subject, "done", "rewind to -15m", "TKT-12",
-        "local:ana", "unix: dssctl, pid 77", NOW_MS - 120_000, NOW_MS - 118_000, 8, "{}", "", "",
-        "", 0, 0, True, "", 4, 0, (),
+    done = blank(
+        Operation, operations_pb2.Operation, number=number, operation_id=f"id-{number}",
+        kind="offsets.rewind", subject=subject, state="done", summary="rewind to -15m",
+        reason="TKT-12", principal="local:ana", origin="unix: dssctl, pid 77",
+        applied_at_ms=NOW_MS - 120_000, ended_at_ms=NOW_MS - 118_000, revision=8, change="{}",
+        undoable=True, streams_done=4,
     )  # fmt: skip
     return replace(done, **fields)  # type: ignore[arg-type]
 
@@ -113,12 +128,12 @@ def event(number: int, sentence: str, **fields: object) -> Event:
 
 def status(**fields: object) -> DaemonStatus:
     """A daemon that serves."""
-    serving = DaemonStatus(
+    serving = blank(
+        DaemonStatus, daemon_pb2.DaemonStatus,
         version="0.1.0", pid=4242, started_at_ms=NOW_MS - 1_051_200_000, data_dir="/var/lib/dssd",
-        listening=("unix:/run/dssd.sock",), state="serving", state_reason="", topics=2, streams=12,
+        listening=("unix:/run/dssd.sock",), state="serving", topics=2, streams=12,
         groups=6, sessions=4, sessions_waiting=1, log_bytes=42 << 30, disk_free_bytes=311 << 30,
-        sqlite_version="3.45", boot_id="b", quarantined=(), unread_records_gone=0,
-        unread_losses=(), errors_in_a_day=0, operators_socket="",
+        sqlite_version="3.45", boot_id="b",
         held=Held(12, 4_096, 31, 4_096, 3 << 20, 256 << 20),
         peers=(PeerHeld("pid 41", 1, 2, 1, 0),), now_us=NOW_MS * 1_000,
         disk_size_bytes=500 << 30, open_files=64, open_files_max=65_536, sessions_max=65_536,
@@ -130,9 +145,10 @@ def status(**fields: object) -> DaemonStatus:
 def topic(name: str, partitions: int, **fields: object) -> TopicSummary:
     """A topic."""
     storage = StorageTopic(1, 0, partitions, partitions, False, ())
-    described = Topic(
-        1, name, (f"{name}/#",), "block", "sync", 1, 0, (storage,), 604_800_000, None,
-        NOW_MS - 41 * 86_400_000, 1,
+    described = blank(
+        Topic, topics_pb2.Topic, topic_id=1, name=name, patterns=(f"{name}/#",), router="block",
+        durability="sync", topic_epoch=1, storage_topics=(storage,), retention_ms=604_800_000,
+        created_at_ms=NOW_MS - 41 * 86_400_000, revision=1,
     )  # fmt: skip
     return replace(TopicSummary(described, 1_204_000, 9 << 30), **fields)  # type: ignore[arg-type]
 
@@ -143,22 +159,23 @@ def schedule(name: str, **fields: object) -> Schedule:
         3, NOW_MS - 3_600_000, "cron", "done", 1, NOW_MS - 3_600_000, NOW_MS - 3_598_000, None, 4,
         "12 files, none damaged", "", 1,
     )  # fmt: skip
-    nightly = Schedule(
-        name, "scrub", {}, "0 3 * * *", "UTC", 0, "skip", 3_600_000, 600_000, 2, 30_000, False,
-        NOW_MS, 1, "idle", NOW_MS + 777_000, (), last,
+    nightly = blank(
+        Schedule, schedules_pb2.Schedule, name=name, task="scrub", cron="0 3 * * *",
+        time_zone="UTC", overlap="skip", catch_up_ms=3_600_000, timeout_ms=600_000, retries=2,
+        backoff_ms=30_000, created_at_ms=NOW_MS, revision=1, state="idle",
+        next_at_ms=NOW_MS + 777_000, last=last,
     )  # fmt: skip
     return replace(nightly, **fields)  # type: ignore[arg-type]
 
 
 def job(name: str, **fields: object) -> Job:
     """A replay that goes on."""
-    driven = Job(
-        job_id=len(name), name=name, kind="replay", engine="local", state="active",
-        source="orders", target="copies", filter="orders/eu/#", hops_max=4, params="",
-        rate_bytes_s=0, chunks=40, published=17, records=170_000, bytes=300 << 20, epoch=2,
+    driven = blank(
+        Job, jobs_pb2.Job, job_id=len(name), name=name, kind="replay", engine="local",
+        state="active", source="orders", target="copies", filter="orders/eu/#", hops_max=4,
+        chunks=40, published=17, records=170_000, bytes=300 << 20, epoch=2,
         driver="local engine, host7, pid 41", driver_lives=True, said='{"records": 170000}',
-        said_at_ms=NOW_MS - 2_000, created_at_ms=NOW_MS - 300_000, ended_at_ms=None, failure="",
-        revision=3,
+        said_at_ms=NOW_MS - 2_000, created_at_ms=NOW_MS - 300_000, revision=3,
     )  # fmt: skip
     return replace(driven, **fields)  # type: ignore[arg-type]
 
@@ -214,6 +231,7 @@ def busy(seconds: int = 90) -> list[Told]:
             (schedule("night-scrub"), schedule("lag", paused=True, state="paused")),
         ),
         update(*_standing(), anew=True),
+        Stands((), (Verdict("problem", "jobs.driver", UNDRIVEN, ("dssctl jobs drive night",)),)),
     ]
     for second in range(seconds):
         told.append(Ticked(NOW_MS - (seconds - 1 - second) * 1_000))

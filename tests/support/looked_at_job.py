@@ -1,8 +1,12 @@
 """A bulk job as a client is told of it, for tests that change what they are about."""
 
+from dss_api.v1 import jobs_pb2
 from dss_client.job_values import Job
+from support.blank_values import blank
 
-JOB = Job(
+JOB = blank(
+    Job,
+    jobs_pb2.Job,
     job_id=6,
     name="again",
     kind="replay",
@@ -10,10 +14,7 @@ JOB = Job(
     state="active",
     source="orders",
     target="copies",
-    filter="",
     hops_max=4,
-    params="",
-    rate_bytes_s=0,
     chunks=8,
     published=3,
     records=300,
@@ -21,10 +22,6 @@ JOB = Job(
     epoch=2,
     driver="engine, pid 7",
     driver_lives=True,
-    said="",
-    said_at_ms=None,
     created_at_ms=1_000,
-    ended_at_ms=None,
-    failure="",
     revision=1,
 )

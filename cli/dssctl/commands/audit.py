@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind
+from dssctl.nouns.events import CALL_KIND
+from dssctl.output import Instant, Item
 from dssctl.selection import ListRules, Wanted
 from dssctl.tree import noun
 
@@ -16,24 +17,6 @@ app = noun("audit")
 
 CODES = ("call.done", "call.refused", "operation.applied")
 """Of the events that tell of calls."""
-
-CALL_KIND = Kind(
-    "Call",
-    (
-        Column("number", "NUMBER", right=True),
-        Column("at", "AGE", right=True),
-        Column("principal", "PRINCIPAL"),
-        Column("outcome", "OUTCOME", styles={"done": "green", "unknown": "yellow"}),
-        Column("subject", "SUBJECT"),
-        Column("method", "METHOD", wide=True),
-        Column("program", "PROGRAM", wide=True),
-        Column("pid", "PID", right=True, wide=True),
-        Column("user", "USER", wide=True),
-        Column("origin", "FROM", wide=True),
-        Column("sentence", "WHAT WAS ASKED"),
-    ),
-    lambda item: str(item["number"]),
-)
 
 
 @app.command("ls", cls=listing(CALL_KIND, ListRules(newest_last=True)))

@@ -10,10 +10,11 @@ from dss_core.times import parse_span_ms
 from dssctl.arguments import GroupName, GroupToo, OfGroup, of_one_group
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
-from dssctl.grant_items import GROUP_GRANT_KIND, grant_item
-from dssctl.group_items import BORROWER_KIND, borrower_item
+from dssctl.items import item_of
 from dssctl.limits import GROUPS_DESCRIBED_AT_ONCE
 from dssctl.listing import list_items, listing
+from dssctl.nouns.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.nouns.groups import BORROWER_KIND
 from dssctl.output import Column, Item, Kind, Section, show_one
 from dssctl.page import page
 from dssctl.selection import ListRules, Wanted
@@ -89,7 +90,7 @@ def evict(
 
 def _members(description: "GroupDescription") -> list[Item]:
     group = f"{description.group.name}@{description.group.filter}"
-    return [{"group": group, **borrower_item(each)} for each in description.borrowers]
+    return [{"group": group, **item_of("Borrower", each)} for each in description.borrowers]
 
 
 async def _every_group(client: "Client") -> "list[GroupDescription]":

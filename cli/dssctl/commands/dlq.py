@@ -8,19 +8,22 @@ from dss_core.ids import StreamName
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, carry_out
 from dssctl.connection import ask
-from dssctl.limits import DEAD_LETTERS_PEEKED, RECORDS_PEEKED_MAX
+from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.listing import listing
+from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
 from dssctl.output import Section, note, show_list, show_one
-from dssctl.queue_items import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
 from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
 from dssctl.records.payloads import Decoding, payload_lines
 from dssctl.settings import Format, Settings
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import QueueEntry
+    from dss_client import Operation, QueueEntry
 
 app = noun("dlq")
+
+DEAD_LETTERS_PEEKED = 5
+"""Shown where nobody says how many: payloads take a screen soon."""
 
 Place = Annotated[
     str | None,
@@ -92,7 +95,16 @@ def redrive(
     from dss_client.changes import RedriveDeadLetters
 
     stream, offset = _chosen(context, place, origin)
-    carry_out(context, RedriveDeadLetters(group, error, _bytes(key), stream, offset))
+    change = RedriveDeadLetters(group, error, _bytes(key), stream, offset)
+    carry_out(context, change, has_end=_has_member)
+
+
+def _has_member(settings: Settings, operation: "Operation") -> bool:
+    """Whether anybody is there to bring the records back."""
+    found = ask(settings, lambda client: client.groups.describe(operation.subject))
+    if not found.group.borrowers:
+        note(settings, f"nobody is a member of {operation.subject}: it goes on once somebody is")
+    return found.group.borrowers > 0
 
 
 @app.command(cls=Removing)

@@ -9,41 +9,16 @@ from dssctl.advice import outages_noted
 from dssctl.connection import ask, connected, in_time, require_daemon
 from dssctl.items import item_of
 from dssctl.limits import EVENTS_BEFORE_FOLLOWING
-from dssctl.output import Column, Item, Kind, growing, show_list
+from dssctl.nouns.events import EVENT_KIND
+from dssctl.output import growing, show_list
 from dssctl.output.writer import Growing
 from dssctl.settings import Settings
 from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
-    from dss_client import Client, Event, EventPage
+    from dss_client import Client, EventPage
 
 app = verb_alone("events")
-
-
-def _times(item: Item, _now_us: int) -> str:
-    return f"x{item['times']}" if item["times"] != 1 else "-"
-
-
-EVENT_KIND = Kind(
-    "Event",
-    (
-        Column("number", "NUMBER", right=True, width=6),
-        Column("at", "AGE", right=True, width=6),
-        Column(
-            "severity",
-            "SEVERITY",
-            width=8,
-            styles={"error": "bold red", "warning": "yellow", "info": "green"},
-        ),
-        Column("code", "CODE", width=16),
-        Column("subject", "SUBJECT", width=18),
-        Column("times", "TIMES", right=True, width=5, cell=_times),
-        Column("last_at", "LAST", right=True, width=6, wide=True),
-        Column("fields", "FIELDS", width=24, wide=True),
-        Column("sentence", "WHAT HAPPENED"),
-    ),
-    lambda item: str(item["number"]),
-)
 
 
 @app.command(cls=showing(EVENT_KIND))
@@ -105,7 +80,7 @@ class _Wanted:
     def show(self) -> None:
         """Print what is kept."""
         page = ask(self._settings, lambda client: self._kept(client, self._number))
-        show_list(self._settings, EVENT_KIND, [event_item(event) for event in page.events])
+        show_list(self._settings, EVENT_KIND, [item_of("Event", event) for event in page.events])
 
     def follow(self) -> None:
         """Print what is kept and what comes.
@@ -129,14 +104,9 @@ class _Wanted:
                 after=after, severity=self._severity, subject=self._subject
             )
             async for event in coming:
-                listing.add(event_item(event))
+                listing.add(item_of("Event", event))
 
     async def _kept(self, client: "Client", number: int | None) -> "EventPage":
         return await client.events.list(
             since=self._since, severity=self._severity, subject=self._subject, latest=number
         )
-
-
-def event_item(event: "Event") -> Item:
-    """An event as the renderer takes it."""
-    return item_of("Event", event)

@@ -6,8 +6,8 @@ import typer
 
 from dssctl.arguments import GroupName, GroupToo, OfGroup, StreamName, of_one_group
 from dssctl.changing import Changing, carry_out
-from dssctl.grant_items import GRANT_KIND, ONE_GROUPS_GRANT_KIND, grant_item
 from dssctl.listing import list_items, listing
+from dssctl.nouns.grants import GRANT_KIND, ONE_GROUPS_GRANT_KIND, grant_item
 from dssctl.output import Item
 from dssctl.selection import Wanted
 from dssctl.tree import noun

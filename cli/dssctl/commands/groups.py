@@ -19,17 +19,12 @@ from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
-from dssctl.grant_items import GROUP_GRANT_KIND, grant_item
-from dssctl.group_items import BORROWER_KIND, GROUP_KIND, borrower_item, group_item
-from dssctl.group_questions import (
-    STANDING_KIND,
-    STUCK_KIND,
-    VERIFIED_KIND,
-    stuck,
-    verify,
-    why,
-)
+from dssctl.group_questions import stuck, verify, why
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
+from dssctl.nouns.answers import STANDING_KIND, STUCK_KIND, VERIFIED_KIND
+from dssctl.nouns.grants import GROUP_GRANT_KIND, grant_item
+from dssctl.nouns.groups import BORROWER_KIND, GROUP_KIND, group_item
 from dssctl.output import Item, Section
 from dssctl.page import page
 from dssctl.quantities import moment_ms, size_bytes, spans_ms
@@ -138,7 +133,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
     settings = settings_of(context)
     look = ask(settings, lambda client: group_look(client, group))
     grants = sorted(look.description.grants, key=lambda grant: -grant.lag)
-    members = [borrower_item(borrower) for borrower in look.description.borrowers]
+    members = [item_of("Borrower", borrower) for borrower in look.description.borrowers]
     lists = [
         (Section("members", BORROWER_KIND), members),
         (Section("grants", GROUP_GRANT_KIND), [grant_item(grant) for grant in grants]),

@@ -11,10 +11,10 @@ from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.driving import start_driver
 from dssctl.engines import Conf, EngineName, Master, chosen
-from dssctl.job_items import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from dssctl.job_logs import JOB_LOG_KIND, told
 from dssctl.job_waiting import follow_job, require_job_done, taken_soon, wait_for_job
 from dssctl.listing import list_items, listing
+from dssctl.nouns.jobs import CHUNK_KIND, JOB_KIND, chunk_item, job_item, what_next
 from dssctl.output import Item, Section, show_list, show_one
 from dssctl.page import page
 from dssctl.removal import accepting, showing_removal

@@ -6,8 +6,11 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.connection import ask
+from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Instant, Item, Kind, Section, note, show_one
+from dssctl.nouns.grants import LED_STREAM_KIND
+from dssctl.nouns.groups import LEADER_KIND
+from dssctl.output import Instant, Item, Section, note, show_one
 from dssctl.page import page
 from dssctl.pages.verdict import named
 from dssctl.selection import ListRules, Named, Wanted
@@ -18,35 +21,6 @@ if TYPE_CHECKING:
     from dss_client import Client, DaemonStatus, Grant, Group
 
 app = noun("leaders")
-
-LEADER_KIND = Kind(
-    "Leader",
-    (
-        Column("group", "GROUP", width=24),
-        Column("state", "STATE", width=11, styles={"leading": "green"}),
-        Column("epoch", "EPOCH", right=True, width=5),
-        Column("since", "SINCE", right=True, width=7),
-        Column("members", "MEMBERS", right=True, width=7),
-        Column("streams", "STREAMS", right=True, width=7),
-        Column("protocol", "PROTOCOL", width=8),
-        Column("daemon", "DAEMON", wide=True),
-        Column("pid", "PID", right=True, wide=True),
-    ),
-    lambda item: str(item["group"]),
-)
-LED_STREAM_KIND = Kind(
-    "LedStream",
-    (
-        Column("stream", "STREAM"),
-        Column(
-            "state", "STATE", styles={"granted": "green", "granting": "yellow", "free": "yellow"}
-        ),
-        Column("grant_epoch", "EPOCH", right=True),
-        Column("since", "SINCE", right=True),
-        Column("client_id", "CLIENT"),
-    ),
-    lambda item: str(item["stream"]),
-)
 
 
 RULES = ListRules(named=Named("[GROUP]", ("group",), behind="@*"))
@@ -96,24 +70,19 @@ def leader_item(group: "Group", status: "DaemonStatus") -> Item:
     """The leader of a group as the renderer takes it; one that ended has the epoch that it had."""
     since_ms = group.leader_since_ms
     leads = since_ms is not None
-    return {
-        "group": f"{group.name}@{group.filter}",
-        "state": "leading" if leads else "none",
-        "epoch": group.leader_epoch,
-        "since": None if since_ms is None else Instant.of_ms(since_ms),
-        "members": group.borrowers,
-        "streams": group.streams,
-        "protocol": group.protocol,
-        "daemon": status.boot_id if leads else None,
-        "pid": status.pid if leads else None,
-    }
+    return item_of(
+        "Leader",
+        group,
+        group=f"{group.name}@{group.filter}",
+        state="leading" if leads else "none",
+        epoch=group.leader_epoch,
+        since=None if since_ms is None else Instant.of_ms(since_ms),
+        members=group.borrowers,
+        daemon=status.boot_id if leads else None,
+        pid=status.pid if leads else None,
+    )
 
 
 def _stream_item(grant: "Grant", now_us: int) -> Item:
-    return {
-        "stream": grant.stream,
-        "state": grant.state,
-        "grant_epoch": grant.grant_epoch,
-        "since": Instant(now_us - grant.state_age_ms * 1_000) if grant.state_age_ms else None,
-        "client_id": grant.client_id or None,
-    }
+    since = Instant(now_us - grant.state_age_ms * 1_000) if grant.state_age_ms else None
+    return item_of("LedStream", grant, since=since)

@@ -19,9 +19,9 @@ from dssctl.documents import (
     read_document,
     text_of,
 )
-from dssctl.grant_items import GRANT_KIND
 from dssctl.items import item_of
 from dssctl.listing import listing
+from dssctl.nouns.grants import GRANT_KIND
 from dssctl.output import Column, Instant, Item, Kind, Section, show_one
 from dssctl.quantities import distance
 from dssctl.settings import Format

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from dssctl.commands.daemon import status_item
-from dssctl.commands.events import EVENT_KIND, event_item
 from dssctl.connection import ask
-from dssctl.group_items import GROUP_KIND, group_item
+from dssctl.items import item_of
 from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
-from dssctl.operation_items import OPERATION_KIND, operation_item
+from dssctl.nouns.events import EVENT_KIND
+from dssctl.nouns.groups import GROUP_KIND, group_item
+from dssctl.nouns.operations import OPERATION_KIND, operation_item
 from dssctl.output import Item, Kind, Section, show_one
 from dssctl.settings import Settings
 
@@ -35,5 +36,5 @@ async def _look(client: "Client", *, private: bool) -> Item:
         **status_item(status),
         "groups": [group_item(each) for each in groups],
         "operations": [operation_item(each) for each in operations],
-        "events": [event_item(each) for each in events],
+        "events": [item_of("Event", each) for each in events],
     }

@@ -13,7 +13,7 @@ from dssctl.documents import Fields, fields_of, number_of, read_document
 from dssctl.impact import require_reason
 from dssctl.limits import OPERATION_NUMBER_MAX, OPERATIONS_LISTED
 from dssctl.listing import list_items, listing
-from dssctl.operation_items import (
+from dssctl.nouns.operations import (
     APPLIED_KIND,
     OPERATION_KIND,
     PLAN_KIND,

@@ -4,7 +4,7 @@ import typer
 
 from dssctl.arguments import GroupName
 from dssctl.listing import listing
-from dssctl.queue_items import ERROR_KIND, RETRY_KIND
+from dssctl.nouns.queues import ERROR_KIND, RETRY_KIND
 from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
 from dssctl.tree import noun
 

@@ -12,10 +12,7 @@ from dssctl.connection import ask
 from dssctl.impact import require_reason
 from dssctl.limits import RUNS_DESCRIBED
 from dssctl.listing import list_items, listing
-from dssctl.output import Instant, Item, Section, note, show_list, show_one
-from dssctl.page import page
-from dssctl.removal import accepting, showing_removal
-from dssctl.schedule_items import (
+from dssctl.nouns.schedules import (
     DUE_KIND,
     RUN_ALONE_KIND,
     RUN_KIND,
@@ -26,6 +23,9 @@ from dssctl.schedule_items import (
     schedule_item,
     show_task_run,
 )
+from dssctl.output import Instant, Item, Section, note, show_list, show_one
+from dssctl.page import page
+from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Named, Wanted
 from dssctl.settings import Settings
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments

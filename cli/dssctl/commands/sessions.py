@@ -4,42 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.times import text_of_span
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Item, Kind
+from dssctl.nouns.sessions import SESSION_KIND
+from dssctl.output import Item
 from dssctl.page import page
 from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Client, SessionSummary
+    from dss_client import Client
 
 app = noun("sessions")
-
-
-def _expiry(item: Item, _now_us: int) -> str:
-    expiry_s = item["expiry_s"]
-    assert isinstance(expiry_s, int)
-    return text_of_span(expiry_s * 1_000)
-
-
-SESSION_KIND = Kind(
-    "Session",
-    (
-        Column("client_id", "CLIENT"),
-        Column("state", "STATE", styles={"connected": "green"}),
-        Column("since", "SINCE", right=True),
-        Column("subscriptions", "SUBSCRIPTIONS", right=True),
-        Column("peer", "PEER"),
-        Column("private_subscriptions", "PRIVATE", right=True, wide=True),
-        Column("expiry_s", "EXPIRY", right=True, cell=_expiry, wide=True),
-        Column("principal", "PRINCIPAL", wide=True),
-    ),
-    lambda item: str(item["client_id"]),
-)
 
 
 RULES = ListRules(remembered="sessions", named=Named("[CLIENT]", ("client_id",)))
@@ -50,7 +28,7 @@ def list_sessions(context: typer.Context) -> None:
     """List the sessions of all clients, connected or not."""
 
     async def sessions(client: "Client", _wanted: Wanted) -> list[Item]:
-        return [session_item(session) for session in await client.sessions.list()]
+        return [item_of("Session", session) for session in await client.sessions.list()]
 
     list_items(context, sessions)
 
@@ -65,7 +43,7 @@ def describe(
 
     settings = settings_of(context)
     look = ask(settings, lambda connected: session_look(connected, client))
-    show_session(settings, SESSION_KIND, session_item(look.session), look)
+    show_session(settings, SESSION_KIND, item_of("Session", look.session), look)
 
 
 @app.command(cls=Changing)
@@ -77,8 +55,3 @@ def close(
     from dss_client.changes import CloseSession
 
     carry_out(context, CloseSession(client))
-
-
-def session_item(session: "SessionSummary") -> Item:
-    """A session as the renderer takes it."""
-    return item_of("Session", session)

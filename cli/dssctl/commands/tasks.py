@@ -16,8 +16,14 @@ from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.locked import locked
+from dssctl.nouns.schedules import (
+    ARGUMENT_KIND,
+    TASK_KIND,
+    TASK_RUN_KIND,
+    show_task_run,
+    task_item,
+)
 from dssctl.output import Item, Section, show_one
-from dssctl.schedule_items import ARGUMENT_KIND, TASK_KIND, TASK_RUN_KIND, show_task_run, task_item
 from dssctl.selection import ListRules, Named, Wanted
 from dssctl.task_arguments import ARGUMENT_HELP, given_arguments
 from dssctl.tree import noun, settings_of, showing

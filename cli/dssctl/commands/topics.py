@@ -15,8 +15,8 @@ from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
 from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.output import Column, Item, Kind, Section
-from dssctl.output.model import size
+from dssctl.nouns.topics import CREATED_KIND, STREAM_KIND, TOPIC_KIND
+from dssctl.output import Item, Section
 from dssctl.page import page
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
@@ -27,47 +27,6 @@ if TYPE_CHECKING:
     from dss_client import Client, StorageTopic, Topic
 
 app = noun("topics")
-
-
-def _retention(item: Item, _now_us: int) -> str:
-    age_ms = item["retention_ms"]
-    return text_of_span(age_ms) if isinstance(age_ms, int) else "-"
-
-
-_DEFINITION = (
-    Column("name", "NAME"),
-    Column("partitions", "PARTITIONS", right=True),
-)
-_SETTINGS = (
-    Column("durability", "DURABILITY"),
-    Column("retention_ms", "RETENTION", cell=_retention),
-    Column("created_at", "AGE"),
-    Column("patterns", "PATTERNS", wide=True),
-    Column("router", "ROUTER", wide=True),
-    Column("storage", "STORAGE-TOPICS", right=True, wide=True),
-    Column("topic_epoch", "EPOCH", right=True, wide=True),
-    Column("retention_bytes", "RETENTION-BYTES", cell=size("retention_bytes"), wide=True),
-    Column("revision", "REVISION", right=True, wide=True),
-)
-_KEPT = (
-    Column("records", "RECORDS", right=True),
-    Column("bytes", "SIZE", right=True, cell=size("bytes")),
-)
-
-TOPIC_KIND = Kind("Topic", (*_DEFINITION, *_KEPT, *_SETTINGS), lambda item: str(item["name"]))
-CREATED_KIND = Kind("Topic", (*_DEFINITION, *_SETTINGS), lambda item: str(item["name"]))
-STREAM_KIND = Kind(
-    "Stream",
-    (
-        Column("stream", "STREAM"),
-        Column("start", "START", right=True),
-        Column("end", "END", right=True),
-        Column("records", "RECORDS", right=True),
-        Column("bytes", "SIZE", right=True, cell=size("bytes")),
-        Column("sealed", "SEALED"),
-    ),
-    lambda item: str(item["stream"]),
-)
 
 
 @app.command("ls", cls=listing(TOPIC_KIND, ListRules(remembered="topics", named=Named("[TOPIC]"))))
@@ -246,14 +205,8 @@ def _sentence(topic: "Topic") -> str:
 
 
 def _streams(topic: "Topic", storage: "StorageTopic") -> list[Item]:
+    name, sealed = f"{topic.name}/{storage.ordinal}", storage.sealed
     return [
-        {
-            "stream": f"{topic.name}/{storage.ordinal}/{bounds.partition}",
-            "start": bounds.start,
-            "end": bounds.end,
-            "records": bounds.records,
-            "bytes": bounds.bytes,
-            "sealed": storage.sealed,
-        }
+        item_of("Stream", bounds, stream=f"{name}/{bounds.partition}", sealed=sealed)
         for bounds in storage.streams
     ]

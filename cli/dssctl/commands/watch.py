@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dssctl.commands.events import event_item
-from dssctl.commands.sessions import session_item
-from dssctl.group_items import group_item
-from dssctl.job_items import job_item
+from dssctl.items import item_of
 from dssctl.limits import MOMENT_COLUMNS
-from dssctl.operation_items import operation_item
+from dssctl.nouns.groups import group_item
+from dssctl.nouns.jobs import job_item
+from dssctl.nouns.operations import operation_item
+from dssctl.nouns.schedules import schedule_item
 from dssctl.output import Column, Instant, Item, Kind
-from dssctl.schedule_items import schedule_item
 from dssctl.tree import settings_of, showing, verb_alone
 from dssctl.watching import print_changes
 
@@ -135,11 +134,11 @@ def value_item(value: "WatchedValue") -> Item:
         case Group():
             item = group_item(value)
         case Event():
-            item = event_item(value)
+            item = item_of("Event", value)
         case Operation():
             item = operation_item(value)
         case SessionSummary():
-            item = session_item(value)
+            item = item_of("Session", value)
         case Schedule():
             item = schedule_item(value)
         case Job():

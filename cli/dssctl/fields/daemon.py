@@ -1,6 +1,5 @@
 """Fields of the daemon, of sessions, and of what happened."""
 
-from dssctl.fields.describing import PAGE
 from dssctl.fields.model import (
     Fields,
     anything,
@@ -83,68 +82,11 @@ PEER_HELD: Fields = (
     size("delivery_bytes", "Held for it."),
 )
 
-SESSION: Fields = (
-    text("client_id", "Of its client."),
-    text("state", "connected or away."),
-    moment("since", "Since when it is so."),
-    number("subscriptions", "Subscriptions of groups."),
-    number("private_subscriptions", "Subscriptions that nobody shares."),
-    number("expiry_s", "Seconds that it is kept while its client is away."),
-    text("peer", "Where its client is connected from.", optional=True),
-    text("principal", "Who its client is."),
-    items("memberships", "Membership", "Groups that it is in; of describe only.", absent=True),
-    items("grants", "HeldStream", "Streams that it holds; of describe only.", absent=True),
-    *PAGE,
-)
-
-MEMBERSHIP: Fields = (
-    text("group", "NAME@FILTER of the group."),
-    text("borrower_id", "As which member."),
-    number("streams", "Streams that it holds there."),
-    moment("connected_at", "Since when."),
-)
-
-HELD_STREAM: Fields = (
-    text("stream", "Which."),
-    text("group", "NAME@FILTER of the group."),
-    text("state", "granting, granted or revoking."),
-    number("grant_epoch", "Rises with each holder."),
-    number("lag", "Records that are not acknowledged."),
-    text("stall", "Why it does not move, though it should.", optional=True),
-)
-
 WAITED: Fields = (
     text("subject", "What was waited for."),
     texts("conditions", "What was to hold of it."),
     span("waited_ms", "How long that took."),
     anything("now", "How it is.", optional=True),
-)
-
-EVENT: Fields = (
-    number("number", "Rises with each event."),
-    moment("at", "When it happened first."),
-    text("severity", "info, warning or error."),
-    text("code", "What kind of thing happened: stream.stalled for one."),
-    text("subject", "To which stream, group, topic or client."),
-    text("sentence", "What happened."),
-    anything("fields", "The facts, by name."),
-    number("times", "How often, where several became one event."),
-    moment("last_at", "When it happened last."),
-)
-
-CALL: Fields = (
-    number("number", "Of its event."),
-    moment("at", "When."),
-    text("principal", "Who.", optional=True),
-    text("outcome", "done, refused with a code, or unknown."),
-    text("subject", "What it was about."),
-    text("method", "Which call.", optional=True),
-    text("program", "Of the caller, on this machine.", optional=True),
-    text("pid", "Of the caller, on this machine.", optional=True),
-    text("user", "Of the caller, as it says.", optional=True),
-    text("origin", "Where the call came from.", optional=True),
-    text("reason", "Why, as the caller said.", optional=True),
-    text("sentence", "What was asked."),
 )
 
 CHANGE: Fields = (

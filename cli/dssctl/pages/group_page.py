@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_core.counted import counted
+from dss_core.counted import bytes_text, counted
 from dss_core.times import text_of_span
 from dssctl.cells import is_unmeasured
-from dssctl.group_items import drained
-from dssctl.group_questions import STUCK_KIND, stuck_item
+from dssctl.items import item_of
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
+from dssctl.nouns.answers import STUCK_KIND
+from dssctl.nouns.groups import drained
 from dssctl.output import Column, Instant, Item, Kind, Section
-from dssctl.output.model import bytes_text
 from dssctl.pages.verdict import (
     EVENT_LINES,
     HEALTH,
@@ -20,8 +20,6 @@ from dssctl.pages.verdict import (
     VERDICT,
     Verdict,
     event_lines,
-    last_error,
-    named,
     operation_lines,
     show_page,
 )
@@ -58,17 +56,6 @@ async def group_look(client: "Client", group: str) -> GroupLook:
 def name_of(group: "Group") -> str:
     """NAME@FILTER."""
     return f"{group.name}@{group.filter}"
-
-
-def group_verdict(look: GroupLook, now_us: int) -> Verdict:
-    """How the group is, by the daemon; and what went wrong today, where nothing is wrong now."""
-    found = look.description.verdict
-    bad = last_error(look.events, now_us)
-    if found.level == "healthy" and bad is not None:
-        name = named(name_of(look.description.group))
-        commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
-        return Verdict("attention", f"It goes on, but today: {bad.sentence}", commands)
-    return Verdict(found.level, found.sentence, found.commands)
 
 
 def _cell_doing(item: Item, _now_us: int) -> str:
@@ -164,8 +151,9 @@ def show_group(
     look: GroupLook,
 ) -> None:
     """Print the page; `kind`, `facts` and `lists` are those of the group's own command."""
-    verdict = group_verdict(look, settings.clock_us())
-    stuck = [stuck_item(each) for each in look.description.stuck]
+    found = look.description.verdict
+    verdict = Verdict(found.level, found.sentence, found.commands)
+    stuck = [item_of("Stuck", each) for each in look.description.stuck]
     item = {
         **verdict.fields,
         **facts,

@@ -1,15 +1,16 @@
 """The page of a session."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.errors import SessionNotFound
+from dssctl.items import item_of
 from dssctl.limits import PAGE_OPERATIONS
-from dssctl.output import Column, Instant, Item, Kind, Section
+from dssctl.nouns.sessions import HELD_KIND, MEMBERSHIP_KIND
+from dssctl.output import Instant, Item, Kind, Section
 from dssctl.pages.verdict import (
     HEALTH,
     OPERATION_LINES,
@@ -18,12 +19,13 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
-    stuck_verdict,
+    worst_of,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, Grant, Operation, SessionSummary, Stuck, WatchedMember
+    from dss_client import Client, Grant, Operation, SessionSummary, WatchedMember
+    from dss_client import Verdict as DaemonVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class SessionLook:
     members: "tuple[WatchedMember, ...]"
     grants: "tuple[Grant, ...]"
     operations: "tuple[Operation, ...]"
-    stuck: "tuple[Stuck, ...]" = ()
-    """Streams that it holds, and that do not move."""
+    found: "tuple[DaemonVerdict, ...]" = ()
+    """What the daemon finds of it."""
 
 
 async def session_look(client: "Client", client_id: str) -> SessionLook:
@@ -44,20 +46,18 @@ async def session_look(client: "Client", client_id: str) -> SessionLook:
     Raises:
         SessionNotFound: the client has none.
     """
-    sessions, members, grants, operations, stuck = await asyncio.gather(
+    sessions, members, grants, operations, found = await asyncio.gather(
         client.sessions.list(),
         _members(client, client_id),
         client.grants.list(),
         client.operations.list(subject=client_id, latest=PAGE_OPERATIONS),
-        client.groups.stuck(),
+        client.daemon.findings(client_id=client_id),
     )
     session = next((each for each in sessions if each.client_id == client_id), None)
     if session is None:
         raise SessionNotFound(client_id=client_id)
     held = tuple(grant for grant in grants if grant.client_id == client_id)
-    places = {(f"{grant.group}@{grant.filter}", grant.stream) for grant in held}
-    stands = tuple(each for each in stuck if (each.group, each.stream) in places)
-    return SessionLook(session, members, held, operations, stands)
+    return SessionLook(session, members, held, operations, found)
 
 
 async def _members(client: "Client", client_id: str) -> "tuple[WatchedMember, ...]":
@@ -85,13 +85,9 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
         ends = f"it ends {session.expiry_s} s after it was left"
         close = (f"dssctl sessions close {session.client_id}",)
         return Verdict("attention", f"Its client is away for {since}; {ends}.", close)
-    stalled = [grant for grant in look.grants if grant.stall]
-    if stalled:
-        name = f"{stalled[0].group}@{stalled[0].filter}"
-        told = f"{stalled[0].stream} of {name} is stalled: {stalled[0].stall}"
-        return Verdict("problem", told, (f"dssctl groups stuck {named(name)}",))
-    if look.stuck:
-        return stuck_verdict(look.stuck, with_group=True)
+    wrong = worst_of(look.found)
+    if wrong is not None:
+        return wrong
     if not look.members:
         return Verdict("healthy", "It is connected and subscribes to nothing.")
     streams = counted(len(look.grants), "stream")
@@ -103,37 +99,16 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
     )
 
 
-MEMBERSHIP_KIND = Kind(
-    "Membership",
-    (
-        Column("group", "GROUP"),
-        Column("streams", "STREAMS", right=True),
-        Column("connected_at", "MEMBER-FOR", right=True),
-        Column("borrower_id", "BORROWER", wide=True),
-    ),
-    lambda item: str(item["group"]),
-)
-HELD_KIND = Kind(
-    "HeldStream",
-    (
-        Column("stream", "STREAM"),
-        Column("group", "GROUP"),
-        Column("state", "STATE", styles={"granted": "green", "revoking": "yellow"}),
-        Column("grant_epoch", "EPOCH", right=True),
-        Column("lag", "LAG", right=True),
-        Column("stall", "STALLED"),
-    ),
-    lambda item: str(item["stream"]),
-)
-
-
 def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook) -> None:
     """Print the page; `kind` and `facts` are those of the sessions' own command."""
     item = {
         **session_verdict(look, settings.clock_us()).fields,
         **facts,
-        "memberships": [_membership(member) for member in look.members],
-        "grants": _held(look.grants),
+        "memberships": [item_of("Membership", each) for each in look.members],
+        "grants": [
+            item_of("HeldStream", each, group=f"{each.group}@{each.filter}")
+            for each in sorted(look.grants, key=lambda grant: -grant.lag)
+        ],
         "operations": operation_lines(look.operations),
     }
     sections = [
@@ -144,26 +119,3 @@ def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook)
     ]
     page = Kind(kind.name, (HEALTH, VERDICT, *kind.columns), kind.identity)
     show_page(settings, kind, page, item, sections)
-
-
-def _membership(member: "WatchedMember") -> Item:
-    return {
-        "group": member.group,
-        "borrower_id": member.borrower_id,
-        "streams": member.streams,
-        "connected_at": Instant.of_ms(member.connected_at_ms),
-    }
-
-
-def _held(grants: "Sequence[Grant]") -> list[Item]:
-    return [
-        {
-            "stream": grant.stream,
-            "group": f"{grant.group}@{grant.filter}",
-            "state": grant.state,
-            "grant_epoch": grant.grant_epoch,
-            "lag": grant.lag,
-            "stall": grant.stall or None,
-        }
-        for grant in sorted(grants, key=lambda grant: -grant.lag)
-    ]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
 from dss_core.filters import TopicFilter
-from dssctl.group_questions import REASON_STYLES
+from dssctl.cells import REASON_STYLES
 from dssctl.items import item_of
 from dssctl.limits import GROUPS_OF_A_RECORD
 from dssctl.output import Column, Item, Kind

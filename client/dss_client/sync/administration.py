@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start
-from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
+from dss_client.answers import GroupDescription, StreamSums, Stuck, Verdict, WhyAnswer
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
@@ -341,6 +341,18 @@ class Daemon:
             Unreachable: no daemon answers.
         """
         return self._portal.run(self._twin.status())
+
+    def findings(self, *, topic: str = "", client_id: str = "") -> "tuple[Verdict, ...]":
+        """What the daemon looked at, and what is wrong: good findings too, with their codes.
+
+        Args:
+            topic: only what concerns this topic.
+            client_id: only what concerns the session of this client.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        return self._portal.run(self._twin.findings(topic=topic, client_id=client_id))
 
 
 class Events:

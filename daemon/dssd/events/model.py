@@ -52,8 +52,6 @@ class EventKind:
 
     code: str
     severity: Severity
-    meaning: str
-    """For the documentation."""
     repeats: Repeats = Repeats.FOLDED
 
 

@@ -97,7 +97,7 @@ class LeaderActor:
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
         heard = teller if group.session_id is None else Unheard()
-        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
+        self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
         self._lanes: LaneTopics | None = None
         if has_queues(group):
             self._lanes = LaneTopics(group.group_id, catalogue, self._tell_topic)

@@ -151,7 +151,7 @@ def _retries_of(group: GroupRow) -> AskedRetries:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GroupRequest:
     """The group that a declaration asks for."""
 
     name: str
@@ -195,12 +195,12 @@ def asked_by_session(
     ack_wait_ms: int | None,
     session_id: bytes,
     subscription: int,
-) -> Asked:
+) -> GroupRequest:
     """What a subscription asks for: a shared group, or one of its own."""
     if parsed.group is not None:
-        return Asked(parsed.group, parsed.filter, kind_asked(parsed), start, ack_wait_ms)
+        return GroupRequest(parsed.group, parsed.filter, kind_asked(parsed), start, ack_wait_ms)
     name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
-    return Asked(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
+    return GroupRequest(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
 
 
 def kind_asked(parsed: SubscriptionFilter) -> str:

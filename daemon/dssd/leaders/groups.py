@@ -32,9 +32,9 @@ from dssd.leaders.declarations import (
     EXCLUSIVE,
     NOTHING_SAID,
     PASS,
-    Asked,
     AskedRetries,
     Beside,
+    GroupRequest,
     asked_by_session,
     check_kind,
     check_settings,
@@ -45,6 +45,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
+from dssd.listeners import Listeners
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import Now, StartPoint, start_text
@@ -74,7 +75,6 @@ from dssd.store.rows import (
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.internal import refuse_internal
-from dssd.watchers import Watchers
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
-        self._removals: Watchers[GroupRow] = Watchers()
-        self._changes: Watchers[GroupRow] = Watchers()
+        self._removals: Listeners[GroupRow] = Listeners()
+        self._changes: Listeners[GroupRow] = Listeners()
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
@@ -199,7 +199,7 @@ class Groups:
         if not candidates:
             raise GroupNotFound(group=text)
         if len(candidates) > 1:
-            written = ", ".join(sorted(f"{row.name}@{row.filter}" for row in candidates))
+            written = ", ".join(sorted(row.full_name for row in candidates))
             raise GroupAmbiguous(group=text, candidates=written)
         return candidates[0]
 
@@ -226,7 +226,7 @@ class Groups:
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
         kind = kind_asked(parsed)
-        asked = Asked(
+        asked = GroupRequest(
             parsed.group,
             parsed.filter,
             kind,
@@ -320,10 +320,10 @@ class Groups:
         """Call ``removed`` after each removal; returns how to stop."""
         return self._removals.add(removed)
 
-    def _existing(self, asked: Asked) -> GroupRow | None:
+    def _existing(self, asked: GroupRequest) -> GroupRow | None:
         return self._by_name.get(asked.name, {}).get(asked.filter.text)
 
-    def _refuse_tombstone(self, asked: Asked) -> None:
+    def _refuse_tombstone(self, asked: GroupRequest) -> None:
         tombstone = self._tombstones.get(asked.key)
         if tombstone is not None:
             self._refuse(tombstone)
@@ -334,7 +334,7 @@ class Groups:
         if tombstone.destroyed_at_ms >= self._clock.wall_ms() - TOMBSTONE_MS:
             raise GroupDestroyed(group=tombstone.name)
 
-    async def _declare(self, asked: Asked, *, over_tombstone: bool) -> Joined:
+    async def _declare(self, asked: GroupRequest, *, over_tombstone: bool) -> Joined:
         """Make the group; if another declaration made it meanwhile, that group is returned."""
         if not over_tombstone:
             self._refuse_tombstone(asked)
@@ -361,7 +361,9 @@ class Groups:
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")
 
-    async def _commit_new(self, asked: Asked, row: GroupRow, *, over_tombstone: bool) -> Joined:
+    async def _commit_new(
+        self, asked: GroupRequest, row: GroupRow, *, over_tombstone: bool
+    ) -> Joined:
         tombstone = await self._store.read(GroupNameRow, asked.key)
         if tombstone is not None and tombstone.row.destroyed_at_ms is None:
             return await self._made_meanwhile(asked)
@@ -400,7 +402,7 @@ class Groups:
         self._enter(row)
         return Joined(row, declared=True)
 
-    async def _made_meanwhile(self, asked: Asked) -> Joined:
+    async def _made_meanwhile(self, asked: GroupRequest) -> Joined:
         """The group that a concurrent declaration made, or a removal removed again."""
         name = await self._store.read(GroupNameRow, asked.key)
         if name is None or name.row.destroyed_at_ms is not None:

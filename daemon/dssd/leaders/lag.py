@@ -64,8 +64,8 @@ class StreamSurvey:
     view: StreamView
     end: int
     lag: int
-    exact: bool
-    oldest_us: int | None = None
+    lag_exact: bool
+    oldest_unacked_us: int | None = None
     """Append time of the oldest record in it, as far as it is known."""
     queued: Queued = NOTHING_QUEUED
 
@@ -216,6 +216,7 @@ async def _survey(
             streams.append(await _survey_stream(stream_view, wanted, catalogue, log, budget))
     await turn.give_way()
     state, reason = _state(group, view, streams)
+    dated = [each.oldest_unacked_us for each in streams if each.oldest_unacked_us is not None]
     return GroupSurvey(
         taken_at_ms=wall_ms,
         state=state,
@@ -224,10 +225,8 @@ async def _survey(
         members=view.members,
         streams=tuple(streams),
         lag=sum(stream.lag for stream in streams),
-        lag_exact=all(stream.exact for stream in streams),
-        oldest_unacked_us=min(
-            (stream.oldest_us for stream in streams if stream.oldest_us is not None), default=None
-        ),
+        lag_exact=all(stream.lag_exact for stream in streams),
+        oldest_unacked_us=min(dated, default=None),
     )
 
 

@@ -11,6 +11,7 @@ not decide what is deleted, and starts no leader.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dss_core.answers import UnreadLoss
 from dss_core.counted import counted
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -27,20 +28,6 @@ from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadLoss:
-    """What a group has lost of a topic since the daemon's start."""
-
-    topic: str
-    group: str
-    filter: str
-    records: int
-    exact: bool
-    """Whether the filter selects whole topics; else the count is an upper bound."""
-    last_at_ms: int
-    """When the last ones were deleted, by the wall clock."""
 
 
 @dataclass(slots=True, eq=False)
@@ -159,7 +146,7 @@ class RetentionLosses:
 
 
 def _lost_event(losses: _Losses, more: int) -> Event:
-    group, exact = f"{losses.group.name}@{losses.group.filter}", losses.exact()
+    group, exact = losses.group.full_name, losses.exact()
     return Event(
         RETENTION_LOST,
         group,

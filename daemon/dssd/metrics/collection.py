@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
 
+from dss_core.answers import Held
 from dssd.clock import Clock
 from dssd.events.events import Events
 from dssd.events.limits import ERRORS_SHOWN_MS
@@ -24,7 +25,7 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
-from dssd.rpc.greediest_peers import Held
+from dssd.questions.verdicts import Level, verdict_of
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
@@ -38,7 +39,7 @@ GROUP_STATES = ("idle", "active", "rebalancing", "stalled", "paused")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MeasuredParts:
     """The parts that are looked at."""
 
     store: SqliteStore
@@ -58,7 +59,7 @@ class Watched:
     """How often clients were told of each condition, by code."""
 
 
-async def collected(watched: Watched) -> Readings:
+async def collected(watched: MeasuredParts) -> Readings:
     """All values, as they are now."""
     readings = Readings()
     turn = LoopTurn()
@@ -73,7 +74,7 @@ async def collected(watched: Watched) -> Readings:
     return readings
 
 
-def _put_process(readings: Readings, watched: Watched) -> None:
+def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     held = watched.held()
     errors_since_ms = watched.clock.wall_ms() - ERRORS_SHOWN_MS
     readings.put("dss_info", 1, version())
@@ -95,7 +96,7 @@ def _put_process(readings: Readings, watched: Watched) -> None:
     readings.put("dss_unread_records_gone_total", watched.unread.records)
 
 
-def _put_log(readings: Readings, watched: Watched) -> None:
+def _put_log(readings: Readings, watched: MeasuredParts) -> None:
     measures = watched.log.measures
     readings.put_latencies("dss_append_duration_seconds", measures.appends)
     readings.put_latencies("dss_sync_duration_seconds", measures.syncs)
@@ -110,7 +111,7 @@ def _put_log(readings: Readings, watched: Watched) -> None:
     readings.put("dss_producers_max", PRODUCERS_MAX - PRODUCERS_RESERVE)
 
 
-async def _put_sessions(readings: Readings, watched: Watched) -> None:
+async def _put_sessions(readings: Readings, watched: MeasuredParts) -> None:
     counts = watched.sessions.counts()
     readings.put("dss_sessions", counts.connected, "connected")
     readings.put("dss_sessions", counts.detached, "waiting")
@@ -152,7 +153,7 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     for overview in overviews:
         await turn.give_way()
         states[overview.state] += 1
-        done = [so_far + more for so_far, more in zip(done, overview.counts, strict=True)]
+        done = [so_far + more for so_far, more in zip(done, overview.fates, strict=True)]
     for state, count in states.items():
         readings.put("dss_groups", count, state)
     for fate, records in zip(Counts._fields, done, strict=True):
@@ -189,3 +190,5 @@ def _put_group(
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)
     for state in ("paused", "stalled"):
         readings.put(f"dss_group_{state}", sum(each.state == state for each in groups), *labels)
+    problems = sum(verdict_of(each).level is Level.PROBLEM for each in groups)
+    readings.put("dss_group_problem", problems, *labels)

@@ -17,7 +17,7 @@ from prometheus_client.core import (
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
-class Kind(Enum):
+class SeriesKind(Enum):
     """How its value goes."""
 
     COUNTER = "counter"
@@ -29,22 +29,22 @@ class MetricSpec(NamedTuple):
     """One line of the table."""
 
     name: str
-    kind: Kind
+    kind: SeriesKind
     help: str
     labels: tuple[str, ...] = ()
 
     def family(self) -> Family:
         """Empty, to be filled."""
         match self.kind:
-            case Kind.COUNTER:
+            case SeriesKind.COUNTER:
                 return CounterMetricFamily(self.name, self.help, labels=self.labels)
-            case Kind.GAUGE:
+            case SeriesKind.GAUGE:
                 return GaugeMetricFamily(self.name, self.help, labels=self.labels)
-            case Kind.HISTOGRAM:
+            case SeriesKind.HISTOGRAM:
                 return HistogramMetricFamily(self.name, self.help, labels=self.labels)
 
 
-_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+_C, _G, _H = SeriesKind.COUNTER, SeriesKind.GAUGE, SeriesKind.HISTOGRAM
 _GROUP = ("group", "filter")
 
 # fmt: off
@@ -128,6 +128,8 @@ TABLE = (
         "1 while an operator has a group pause; of (others), how many do so.", _GROUP),
     MetricSpec("dss_group_stalled", _G,
         "1 while a stream of a group cannot go on; of (others), how many do so.", _GROUP),
+    MetricSpec("dss_group_problem", _G,
+        "1 while a group is a problem by the daemon's verdict; of (others), how many are.", _GROUP),
 )
 # fmt: on
 

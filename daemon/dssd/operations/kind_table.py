@@ -7,6 +7,7 @@ from typing import Protocol
 
 from dss_core.changes import (
     CancelJob,
+    Change,
     CloseSession,
     CreateJob,
     DiscardDeadLetters,
@@ -43,7 +44,7 @@ from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
-from dssd.operations.plans import KindTable
+from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
@@ -63,60 +64,39 @@ def operation_kinds(
     jobs: Jobs,
     clock: Clock,
 ) -> KindTable:
-    """The table, over the daemon's parts."""
-    cursors = CursorMoves(store, groups, registry, catalogue, log)
-    dead_letters = DeadLetters(store, groups, registry, log)
-    group_edits = GroupEdits(store, groups, registry)
-    topic_edits = TopicEdits(store, groups, registry, catalogue, log, clock)
-    group_removals = GroupRemovals(groups, registry)
-    topic_removals = TopicRemovals(groups, registry, catalogue, log, jobs)
-    closures = SessionClosures(sessions)
-    hand_overs = HandOvers(store, groups, registry)
-    evictions = Evictions(store, groups, registry, clock)
-    pauses = Pauses(groups, registry, clock)
-    creations = JobCreations(jobs, catalogue, log, store, clock)
-    job_edits = JobEdits(jobs, log, store, clock)
-    job_removals = JobRemovals(jobs, store)
+    """The table, over the daemon's parts: who plans which changes, and which operations are its."""
+    rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
+        (
+            CursorMoves(store, groups, registry, catalogue, log),
+            (MoveCursors, ImportOffsets, SkipRecords),
+            ("offsets", "records"),
+        ),
+        (
+            DeadLetters(store, groups, registry, log),
+            (RedriveDeadLetters, DiscardDeadLetters),
+            ("dlq",),
+        ),
+        (GroupEdits(store, groups, registry), (EditGroup,), ("groups.edit",)),
+        (
+            TopicEdits(store, groups, registry, catalogue, log, clock),
+            (EditTopic,),
+            ("topics.edit",),
+        ),
+        (GroupRemovals(groups, registry), (RemoveGroup,), ("groups.rm",)),
+        (TopicRemovals(groups, registry, catalogue, log, jobs), (RemoveTopic,), ("topics.rm",)),
+        (SessionClosures(sessions), (CloseSession,), ("sessions.close",)),
+        (
+            HandOvers(store, groups, registry),
+            (Rebalance, TransferGrant, RevokeGrant),
+            ("groups.rebalance", "grants"),
+        ),
+        (Evictions(store, groups, registry, clock), (Evict,), ("borrowers",)),
+        (Pauses(groups, registry, clock), (PauseGroup, ResumeGroup), (PAUSE, RESUME)),
+        (JobCreations(jobs, catalogue, log, store, clock), (CreateJob,), ("jobs.create",)),
+        (JobEdits(jobs, log, store, clock), (PauseJob, ResumeJob, CancelJob), ("jobs",)),
+        (JobRemovals(jobs, store), (RemoveJob,), ("jobs.rm",)),
+    )
     return KindTable(
-        by_change={
-            MoveCursors: cursors,
-            ImportOffsets: cursors,
-            SkipRecords: cursors,
-            RedriveDeadLetters: dead_letters,
-            DiscardDeadLetters: dead_letters,
-            EditGroup: group_edits,
-            EditTopic: topic_edits,
-            RemoveGroup: group_removals,
-            RemoveTopic: topic_removals,
-            CloseSession: closures,
-            Rebalance: hand_overs,
-            TransferGrant: hand_overs,
-            RevokeGrant: hand_overs,
-            Evict: evictions,
-            PauseGroup: pauses,
-            ResumeGroup: pauses,
-            CreateJob: creations,
-            PauseJob: job_edits,
-            ResumeJob: job_edits,
-            CancelJob: job_edits,
-            RemoveJob: job_removals,
-        },
-        by_name={
-            "offsets": cursors,
-            "records": cursors,
-            "dlq": dead_letters,
-            "groups.edit": group_edits,
-            "topics.edit": topic_edits,
-            "groups.rm": group_removals,
-            "topics.rm": topic_removals,
-            "sessions.close": closures,
-            "groups.rebalance": hand_overs,
-            "grants": hand_overs,
-            "borrowers": evictions,
-            PAUSE: pauses,
-            RESUME: pauses,
-            "jobs": job_edits,
-            "jobs.create": creations,
-            "jobs.rm": job_removals,
-        },
+        {change: kind for kind, changes, _ in rows for change in changes},
+        {name: kind for kind, _, names in rows for name in names},
     )

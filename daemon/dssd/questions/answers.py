@@ -6,25 +6,8 @@ command are for people, and the facts beside them say the same to programs.
 
 from dataclasses import dataclass
 
+from dss_core.answers import Reason
 from dss_core.ids import StreamName
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why something does not come or move."""
-
-    code: str
-    sentence: str
-    command: str = ""
-    """What to do next; empty: nothing need be done, or nobody can."""
-    client_id: str = ""
-    """Who has it."""
-    since_ms: int | None = None
-    until_ms: int | None = None
-    attempt: int = 0
-    """How often it was handed out, this time included; 0: never, or it is not known."""
-    blocked_by: int | None = None
-    """The offset that must be done first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +36,7 @@ class RecordAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class StreamLooked:
     """Where a key was looked for."""
 
     stream: StreamName
@@ -69,7 +52,7 @@ class WhyAnswer:
     """All that was asked for."""
 
     records: tuple[RecordAnswer, ...]
-    looked: tuple[Looked, ...] = ()
+    looked: tuple[StreamLooked, ...] = ()
     """Of a key."""
     next_command: str = ""
     """How to look on, where a bound was met."""

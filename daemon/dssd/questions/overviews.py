@@ -8,6 +8,7 @@ nothing here starts a leader.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
@@ -43,6 +44,9 @@ from dssd.questions.samples import Sampler
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
+_HALTED = frozenset({"paused", "stalled"})
+"""States in which a lag cannot drain."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
@@ -50,7 +54,7 @@ class Overview:
 
     group: GroupRow
     state: str
-    reason: str
+    state_reason: str
     leader_epoch: int
     borrowers: int
     standby: int
@@ -58,7 +62,7 @@ class Overview:
     lag: int
     lag_exact: bool
     oldest_unacked_us: int | None
-    counts: Counts
+    fates: Counts
     arrivals: Rates
     """Of the topics that it reads, other subjects included that its filter leaves out."""
     acks: Rates
@@ -71,6 +75,10 @@ class Overview:
     """Records in its retry queues."""
     dead: int = 0
     """Records among its dead letters."""
+    stuck: bool = False
+    """Something of it did not move at the last look."""
+    error: str = ""
+    """What went wrong with it in the last day."""
     seen_us: int = field(default=0, compare=False)
     """When it was so, by the wall clock."""
 
@@ -81,8 +89,9 @@ class Overview:
         survey: GroupSurvey,
         sampler: Sampler,
         leader_since_ms: int | None,
+        error: str = "",
     ) -> Self:
-        """From a survey."""
+        """From a survey, which does not say what does not move."""
         wanted = TopicFilter.parse(group.filter)
         arrivals, acks = sampler.rates_of(group.group_id, wanted)
         return cls(
@@ -102,15 +111,22 @@ class Overview:
             leader_since_ms,
             any(fails(stream.view.fate) for stream in survey.streams),
             *survey.queued,
-            survey.taken_at_ms * 1_000,
+            error=error,
+            seen_us=survey.taken_at_ms * 1_000,
         )
+
+    @property
+    def oldest_ms(self) -> float | None:
+        """For how long its oldest record has waited."""
+        at_us = self.oldest_unacked_us
+        return None if at_us is None else max(0, self.seen_us - at_us) / 1_000
 
     @property
     def drain_ms(self) -> int | None:
         """How long until it has all, as the last minute went; None: it does not catch up."""
         if not self.lag:
             return 0
-        if self.failing:
+        if self.failing or self.stuck or self.state in _HALTED or not self.borrowers:
             return None
         faster = self.acks.minute - self.arrivals.minute
         return int(self.lag / faster * 1_000) if faster > 0 else None
@@ -148,8 +164,8 @@ class StreamLag(NamedTuple):
     floor: int
     end: int
     lag: int
-    exact: bool
-    oldest_us: int | None
+    lag_exact: bool
+    oldest_unacked_us: int | None
 
 
 class _Totals(NamedTuple):
@@ -221,6 +237,8 @@ class Overviews:
         log: Log,
         sampler: Sampler,
         clock: Clock,
+        is_stuck: Callable[[int], bool],
+        error_of: Callable[[GroupRow], str],
     ) -> None:
         self._groups = groups
         self._registry = registry
@@ -228,6 +246,8 @@ class Overviews:
         self._log = log
         self._sampler = sampler
         self._clock = clock
+        self._is_stuck = is_stuck
+        self._error_of = error_of
         self._seen: dict[int, _SeenGroup] = {}
         self._spans: dict[StreamId, Range] = {}
         self._looking = asyncio.Lock()
@@ -259,6 +279,12 @@ class Overviews:
         """What is another object once something of a stream of the group was looked at again."""
         seen = self._seen.get(group_id)
         return None if seen is None else seen.totals
+
+    def lag_in(self, group_id: int, stream: StreamId) -> int:
+        """Of a stream of a group, as at the last look; 0 where it was not looked at."""
+        seen = self._seen.get(group_id)
+        known = None if seen is None else seen.streams.get(stream)
+        return 0 if known is None else known.lag
 
     def lags(self, group_id: int) -> list[StreamLag]:
         """Of each stream of a group, as at the last look."""
@@ -337,6 +363,8 @@ class Overviews:
             self._registry.leader_since_ms(group.group_id),
             failing,
             *queued,
+            self._is_stuck(group.group_id),
+            self._error_of(group),
             self._clock.wall_us(),
         )
 

@@ -5,22 +5,24 @@ Invariant: pure; it is told what a queue has and asks nothing.
 
 from dataclasses import replace
 
+from dss_core.answers import Reason
+from dss_core.counted import counted
 from dss_core.lane import DEAD
 from dss_core.times import text_of_span
-from dssd.questions.answers import FoundRecord, Reason
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.answers import FoundRecord
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.queues.looking import QueueEntry
 
 RETRYING, DEAD_LETTER = "retrying", "dead"
 """Codes."""
 
 
-def queued(asked: Asked, found: QueueEntry, now: Now) -> Reason:
+def queued(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     """How it stands with the entry of a record."""
     return _dead(asked, found, now) if found.level == DEAD else _retrying(asked, found, now)
 
 
-def _retrying(asked: Asked, found: QueueEntry, now: Now) -> Reason:
+def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     entry = found.entry
     left_ms = entry.due_ms - now.wall_ms
     due = f"due in {text_of_span(left_ms)}" if left_ms > 0 else "due now"
@@ -37,10 +39,11 @@ def _retrying(asked: Asked, found: QueueEntry, now: Now) -> Reason:
     )
 
 
-def _dead(asked: Asked, found: QueueEntry, now: Now) -> Reason:
+def _dead(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     entry, since_ms = found.entry, found.entered_at_us // 1_000
     age = text_of_span(max(0, now.wall_ms - since_ms))
-    told = f"It is among the dead letters since {age}, after {entry.attempt} attempts that failed"
+    failures = counted(entry.attempt, "failure")
+    told = f"It is among the dead letters since {age}, after {failures}"
     command = f"dssctl dlq peek {asked.group_name} {asked.stream}@{asked.offset}"
     return Reason(
         DEAD_LETTER,

@@ -18,7 +18,12 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import StreamView
-from dssd.questions.limits import ENTRIES_BYTES_MAX, ENTRIES_PAGE_MAX, ERRORS_TOLD_MAX
+from dssd.questions.limits import (
+    ENTRIES_BYTES_MAX,
+    ENTRIES_PAGE_MAX,
+    ERRORS_TOLD_MAX,
+    QUEUE_LOOK_BYTES_MAX,
+)
 from dssd.questions.record_look import Budget
 from dssd.queues.looking import ALL, Choice, EntryLook, Lane, QueueEntry
 from dssd.store.rows import GroupRow
@@ -172,7 +177,7 @@ class QueueQuestions:
 
     def look(self, budget: Budget | None = None) -> EntryLook:
         """A look for one question."""
-        return EntryLook(self._log, budget or Budget())
+        return EntryLook(self._log, budget or Budget(QUEUE_LOOK_BYTES_MAX))
 
     async def _lanes(self, asked: EntriesAsked) -> list[Lane]:
         """The queues of the level, in the order of their streams."""

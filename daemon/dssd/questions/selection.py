@@ -1,30 +1,46 @@
 """Which groups a list shows, and in which order: the grammar of conditions over an overview.
 
-Invariant: pure; whatever is written gives groups or a named error. The names of fields are those
-that the command line prints, and the shorter ones of before.
+A number, text or truth of an overview, of its row or of what it counts is a field by its own name;
+what is shown otherwise than it is kept stands in a table here. Invariant: pure; whatever is written
+gives groups or a named error. The names are those that the command line prints, and shorter ones.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import attrgetter
+from typing import get_type_hints
 
 from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
 from dss_core.times import text_of_span
+from dssd.machines.fate import Counts
 from dssd.machines.queues import parsed_backoff
+from dssd.machines.start_point import shown_start
 from dssd.questions.overviews import Overview
 from dssd.questions.verdicts import forecast_ms, verdict_of
+from dssd.store.rows import GroupRow
 
-Read = Callable[[Overview, int], Own]
-"""The field of an overview, at a wall time in microseconds."""
+Read = Callable[[Overview], Own]
+_COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
+_TIMES = ("_us", "_ms")
+_INTERNAL = {
+    "cursor_generation", "failing", "stuck", "error",
+    "ordered", "shards", "allocation", "on_dead_letter", "keyless",
+}  # fmt: skip
+"""What no list shows; `health` tells the next three, and the others of ordered groups are not used
+yet."""
 
 
-def _age_ms(overview: Overview, now_us: int) -> float:
-    at_us = overview.oldest_unacked_us
-    return 0 if at_us is None else max(0, now_us - at_us) / 1_000
+def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
+    for name, hint in get_type_hints(kind).items():
+        if hint in (GroupRow, Counts):
+            yield from _plain(hint, f"{path}{name}.")
+        elif hint in _COMPARED and not name.endswith(_TIMES) and name not in _INTERNAL:
+            yield name, (_COMPARED[hint], attrgetter(path + name))
 
 
-def _paused_until_us(overview: Overview) -> int | None:
-    until_ms = overview.group.paused_until_ms
-    return None if until_ms is None else until_ms * 1_000
+def _at(milliseconds: str) -> tuple[FieldType, Read]:
+    read: Callable[[Overview], int | None] = attrgetter(milliseconds)
+    return FieldType.MOMENT, lambda each: None if (at := read(each)) is None else at * 1_000
 
 
 def _backoff(overview: Overview) -> str:
@@ -33,78 +49,39 @@ def _backoff(overview: Overview) -> str:
     return ",".join(map(text_of_span, steps_ms))
 
 
-_NUMBERS: dict[str, Read] = {
-    "lag": lambda each, _: each.lag,
-    "members": lambda each, _: each.borrowers,
-    "borrowers": lambda each, _: each.borrowers,
-    "standby": lambda each, _: each.standby,
-    "streams": lambda each, _: each.streams,
-    "acked": lambda each, _: each.counts.acked,
-    "filtered": lambda each, _: each.counts.filtered,
-    "lost": lambda each, _: each.counts.lost,
-    "damaged": lambda each, _: each.counts.damaged,
-    "moved": lambda each, _: each.counts.moved,
-    "retried": lambda each, _: each.counts.retried,
-    "retrying": lambda each, _: each.retrying,
-    "dead": lambda each, _: each.dead,
-    "max_deliver": lambda each, _: each.group.max_deliver,
-    "queue_records": lambda each, _: each.group.queue_records,
-    "queue_bytes": lambda each, _: each.group.queue_bytes,
-    "revision": lambda each, _: each.group.revision,
-    "leader_epoch": lambda each, _: each.leader_epoch,
-    "epoch": lambda each, _: each.leader_epoch,
-    "arrivals": lambda each, _: each.arrivals.minute,
-    "arrivals_1m": lambda each, _: each.arrivals.minute,
-    "arrivals_5m": lambda each, _: each.arrivals.five_minutes,
-    "acks": lambda each, _: each.acks.minute,
-    "acks_1m": lambda each, _: each.acks.minute,
-    "acks_5m": lambda each, _: each.acks.five_minutes,
+_FIELDS: dict[str, tuple[FieldType, Read]] = {
+    **dict(_plain(Overview)),
+    "start": (FieldType.TEXT, lambda each: shown_start(each.group.start)),
+    "health": (FieldType.TEXT, lambda each: verdict_of(each).level),
+    "arrivals_1m": (FieldType.NUMBER, attrgetter("arrivals.minute")),
+    "arrivals_5m": (FieldType.NUMBER, attrgetter("arrivals.five_minutes")),
+    "acks_1m": (FieldType.NUMBER, attrgetter("acks.minute")),
+    "acks_5m": (FieldType.NUMBER, attrgetter("acks.five_minutes")),
+    "backoff": (FieldType.TEXT, _backoff),
+    "oldest": (FieldType.SPAN, lambda each: each.oldest_ms or 0),
+    "drain_ms": (FieldType.SPAN, forecast_ms),
+    "ack_wait_ms": (FieldType.SPAN, attrgetter("group.ack_wait_ms")),
+    "oldest_unacked_at": (FieldType.MOMENT, attrgetter("oldest_unacked_us")),
+    "created_at": _at("group.created_at_ms"),
+    "paused_until": _at("group.paused_until_ms"),
+    "leader_since": _at("leader_since_ms"),
 }
-_SPANS: dict[str, Read] = {
-    "oldest": _age_ms,
-    "drains": forecast_ms,
-    "drain_ms": forecast_ms,
-    "drained_in": forecast_ms,
-    "ack_wait": lambda each, _: each.group.ack_wait_ms,
-    "ack_wait_ms": lambda each, _: each.group.ack_wait_ms,
+_SHORT = {
+    "members": "borrowers",
+    "epoch": "leader_epoch",
+    "arrivals": "arrivals_1m",
+    "acks": "acks_1m",
+    "drains": "drain_ms",
+    "drained_in": "drain_ms",
+    "ack_wait": "ack_wait_ms",
+    "age": "created_at",
+    "reason": "state_reason",
 }
-_MOMENTS: dict[str, Read] = {
-    "created_at": lambda each, _: each.group.created_at_ms * 1_000,
-    "age": lambda each, _: each.group.created_at_ms * 1_000,
-    "oldest_unacked_at": lambda each, _: each.oldest_unacked_us,
-    "paused_until": lambda each, _: _paused_until_us(each),
-}
-_TEXTS: dict[str, Read] = {
-    "name": lambda each, _: each.group.name,
-    "filter": lambda each, _: each.group.filter,
-    "state": lambda each, _: each.state,
-    "health": lambda each, _: verdict_of(each).level,
-    "kind": lambda each, _: each.group.kind,
-    "protocol": lambda each, _: each.group.protocol,
-    "start": lambda each, _: each.group.start,
-    "on_damage": lambda each, _: each.group.on_damage,
-    "state_reason": lambda each, _: each.reason,
-    "reason": lambda each, _: each.reason,
-    "backoff": lambda each, _: _backoff(each),
-}
-_TRUTHS: dict[str, Read] = {
-    "lag_exact": lambda each, _: each.lag_exact,
-    "paused": lambda each, _: each.group.paused,
-}
-_BY_TYPE = {
-    FieldType.NUMBER: _NUMBERS,
-    FieldType.SPAN: _SPANS,
-    FieldType.MOMENT: _MOMENTS,
-    FieldType.TEXT: _TEXTS,
-    FieldType.TRUTH: _TRUTHS,
-}
-FIELDS: dict[str, Read] = {
-    name: read for fields in _BY_TYPE.values() for name, read in fields.items()
-}
-TYPES: dict[str, FieldType] = {name: kind for kind, fields in _BY_TYPE.items() for name in fields}
+_FIELDS |= {short: _FIELDS[name] for short, name in _SHORT.items()}
+TYPES = {name: kind for name, (kind, _) in _FIELDS.items()}
 
 
-class Selection:
+class GroupSelection:
     """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:
@@ -119,12 +96,11 @@ class Selection:
     def of(self, overviews: Iterable[Overview]) -> list[Overview]:
         """These of them, equal ones by name and filter."""
         chosen = [
-            each
-            for each in overviews
-            if self._conditions.hold(partial(self._read, each), self._now_us)
+            each for each in overviews if self._conditions.hold(partial(_read, each), self._now_us)
         ]
         chosen.sort(key=lambda each: (each.group.name, each.group.filter))
-        return self._order.sorted(chosen, self._read)
+        return self._order.sorted(chosen, _read)
 
-    def _read(self, overview: Overview, field: str) -> Own:
-        return FIELDS[field](overview, self._now_us)
+
+def _read(overview: Overview, field: str) -> Own:
+    return _FIELDS[field][1](overview)

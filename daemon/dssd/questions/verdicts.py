@@ -3,14 +3,16 @@
 The first that holds decides::
 
     what is known                       level       code
-    an operator paused it               attention   paused
     something of it does not move       problem     that of its reason
+    an operator paused it               attention   paused
     a record fails again and again      problem     failing
+    something stood at the last look    problem     stuck
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
     records are among its dead letters  attention   dead
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
+    something went wrong in a day       attention   error
     records wait                        healthy     at-work
     nothing waits                       healthy     done
 
@@ -23,13 +25,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
+from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
-from dssd.questions.answers import Reason
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
+from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
+
+BEHIND = "behind"
+"""The code of a group that does not catch up."""
 
 
 class Level(StrEnum):
@@ -61,20 +66,33 @@ def level_of(reason: Reason) -> Level:
 def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
     """The verdict on a group, with what does not move of it as far as that was asked."""
     stuck_of = f"dssctl groups stuck {quoted(group.group)}"
+    found = verdict_of_stuck(stuck) if stuck else None
+    if found is not None and found.level is Level.PROBLEM:
+        return found
     if group.group.paused:
         return _paused(group)
-    if stuck:
-        return _stuck(stuck)
-    if group.failing:
-        told = "A record of it fails again and again."
-        return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
+    if group.failing or group.stuck:
+        told, code = "A record of it fails again and again.", "failing"
+        if not group.failing:
+            told, code = "Something of it does not move.", "stuck"
+        return Verdict(Level.PROBLEM, code, told, (stuck_of,))
     if group.state == "stalled":
-        return Verdict(Level.PROBLEM, "stalled", f"It is stalled: {group.reason}.", (stuck_of,))
+        return Verdict(
+            Level.PROBLEM, "stalled", f"It is stalled: {group.state_reason}.", (stuck_of,)
+        )
     if (group.lag or group.retrying) and not group.borrowers:
-        reason = no_members(Asked(group.group, "", 0))
+        reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
-    return _moving(group)
+    moving = _moving(group)
+    return _erred(group) if group.error and moving.level is Level.HEALTHY else moving
+
+
+def _erred(group: Overview) -> Verdict:
+    name = quoted(group.group)
+    commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
+    told = f"It goes on, but today: {group.error}"
+    return Verdict(Level.ATTENTION, "error", told, commands)
 
 
 def _paused(group: Overview) -> Verdict:
@@ -84,7 +102,8 @@ def _paused(group: Overview) -> Verdict:
     return Verdict(Level.ATTENTION, PAUSED, told, (f"dssctl groups resume {quoted(group.group)}",))
 
 
-def _stuck(stuck: Sequence[Stuck]) -> Verdict:
+def verdict_of_stuck(stuck: Sequence[Stuck]) -> Verdict:
+    """Of what does not move of a group."""
     first = stuck[0]
     told = f"{first.stream}: {first.reason.sentence}" if first.stream else first.reason.sentence
     more = len(stuck) - 1
@@ -106,14 +125,12 @@ def _moving(group: Overview) -> Verdict:
         idle = "" if group.borrowers else " Nobody is a member."
         told = f"It has acknowledged all that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
-    drained_ms = forecast_ms(group, group.seen_us) if group.lag else None
+    drained_ms = forecast_ms(group) if group.lag else None
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
-        return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
-    soon = (
-        "" if drained_ms is None or not group.lag else f", and none will in {_seconds(drained_ms)}"
-    )
+        return Verdict(Level.ATTENTION, BEHIND, told, (stuck, *watch))
+    soon = "" if drained_ms is None else f", and none will in {_seconds(drained_ms)}"
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
 
 
@@ -124,11 +141,9 @@ def _with_dead_letters(group: Overview) -> Verdict:
     return Verdict(Level.ATTENTION, "dead", told, (command,))
 
 
-def forecast_ms(group: Overview, now_us: int) -> float | None:
+def forecast_ms(group: Overview) -> float | None:
     """Until its lag is gone; infinite where it grows or stands, None where nobody can say."""
-    at_us = group.oldest_unacked_us
-    age_ms = None if at_us is None else max(0, now_us - at_us) / 1_000
-    return drained_in_ms(group.lag, group.drain_ms, age_ms, group.arrivals, group.acks)
+    return drained_in_ms(group.lag, group.drain_ms, group.oldest_ms, group.arrivals, group.acks)
 
 
 def _waiting(group: Overview) -> str:
@@ -138,8 +153,7 @@ def _waiting(group: Overview) -> str:
 
 
 def _oldest(group: Overview) -> str:
-    at_us = group.oldest_unacked_us
-    return "" if at_us is None else f", the oldest for {_seconds((group.seen_us - at_us) / 1_000)}"
+    return "" if group.oldest_ms is None else f", the oldest for {_seconds(group.oldest_ms)}"
 
 
 def _seconds(span_ms: float) -> str:

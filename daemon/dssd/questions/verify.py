@@ -37,18 +37,25 @@ from dssd.log.port import Chunk, Log
 from dssd.machines.fate import Counts
 from dssd.machines.leader.events import StreamView
 from dssd.machines.queues import QueueState
-from dssd.questions.limits import (
-    SCAN_BYTES_A_SECOND,
-    SCAN_CHUNK_BYTES_MAX,
-    SCAN_TOLD_EVERY_S,
-    SCANS_MAX,
-)
 from dssd.questions.reasons import began_at
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 LEVEL_WORDS = {RETRY: "retry queue", DEAD: "dead letters"}
+
+SCAN_CHUNK_BYTES_MAX = 1 << 18
+"""One read of a scan, so that it holds the disk and the loop only shortly."""
+
+SCAN_BYTES_A_SECOND = 64 << 20
+"""A scan reads no faster, and works no more than half of the time: producers and consumers come
+first, and a gigabyte takes some twenty seconds."""
+
+SCANS_MAX = 1
+"""At a time: a second one would double what the first may disturb."""
+
+SCAN_TOLD_EVERY_S = 0.25
+"""How often a scan tells how far it is: fast enough for a person."""
 
 
 class Scanned(NamedTuple):

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dss_core.answers import Reason
 from dss_core.errors import KeyNotFound, LogUnreadable, OffsetNotWritten, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
@@ -21,16 +22,25 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
-from dssd.questions.answers import FoundRecord, Looked, Reason, RecordAnswer, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
+from dssd.questions.answers import FoundRecord, RecordAnswer, StreamLooked, WhyAnswer
 from dssd.questions.queued_reasons import perhaps_queued, queued, record_of
 from dssd.questions.queues import QueueQuestions
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
 from dssd.queues.looking import QueueEntry
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LOOK_BACK_RECORDS_MAX = 65_536
+"""How far below the floor the newest done record of a key is looked for, where none is open: older
+ones interest nobody who waits for one."""
+
+KEY_RECORDS_MAX = 10
+"""Open records of a key in one answer, the oldest: they come one after the other."""
+
+KEY_STREAMS_MAX = 64
+"""Streams in one look for a key: one for each storage topic that may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +92,23 @@ class WhyQuestions:
         stream = self._stream_read(group, name)
         end = self._log.bounds(stream).end
         if offset >= end:
-            last = reasons.Asked(group, stream_text, max(end, 1) - 1)
+            last = reasons.RecordAsked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
-        return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
-
-    async def of_view(
-        self, group: GroupRow, name: StreamName, view: StreamView, offset: int
-    ) -> WhyAnswer:
-        """Where the record at an offset below the end stands, of a stream whose view is known."""
+        view = await self._registry.stream(group, stream)
         return WhyAnswer((await self._answer(group, name, view, offset),))
+
+    async def at_floor(self, group: GroupRow, name: StreamName, view: StreamView) -> Reason:
+        """Why the first record that is not done does not come; what is out needs no read."""
+        floor = view.progress.floor
+        if view.client_id:
+            held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
+            now = Now(self._clock.wall_ms(), self._clock.now_ms())
+            asked = RecordAsked(group, str(name), floor)
+            reason = held and reasons.out(asked, view.client_id, held.standing, now)
+            if reason:
+                return reason
+        return (await self._answer(group, name, view, floor)).reason
 
     async def of_key(self, group_text: str, asked: KeyAsked) -> WhyAnswer:
         """Where the records of a key stand: the oldest that are not done, else the newest done.
@@ -118,7 +135,9 @@ class WhyQuestions:
                 group=group_text, key=shlex.quote(asked.key.decode(errors="backslashreplace"))
             )
         records = [
-            self._answer_queued(Asked(group, str(name), each.entry.origin_offset), name, view, each)
+            self._answer_queued(
+                RecordAsked(group, str(name), each.entry.origin_offset), name, view, each
+            )
             for name, view, each in look.queued
         ]
         records += [
@@ -145,7 +164,7 @@ class WhyQuestions:
         offset: int,
         record: FoundRecord | None = None,
     ) -> RecordAnswer:
-        asked = Asked(group, str(name), offset)
+        asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
@@ -164,14 +183,14 @@ class WhyQuestions:
         return self._answer_with(asked, name, view, reason, record)
 
     def _answer_queued(
-        self, asked: Asked, name: StreamName, view: StreamView, found: QueueEntry
+        self, asked: RecordAsked, name: StreamName, view: StreamView, found: QueueEntry
     ) -> RecordAnswer:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         return self._answer_with(asked, name, view, queued(asked, found, now), record_of(found))
 
     def _answer_with(
         self,
-        asked: Asked,
+        asked: RecordAsked,
         name: StreamName,
         view: StreamView,
         reason: Reason,
@@ -195,7 +214,9 @@ class WhyQuestions:
         open_before = complement(view.progress.ranges, max(view.progress.floor, kept_from), offset)
         return sum(self._log.count(view.stream, start, end)[0] for start, end in open_before)
 
-    def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+    def _reason(
+        self, asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int
+    ) -> Reason:
         if view.progress.is_acked(asked.offset):
             moved_by = self._kind_of(view.cursor_generation)
             return reasons.done(asked, view, kind, kept_from, moved_by)
@@ -204,7 +225,7 @@ class WhyQuestions:
         passed_by = reasons.not_wanted(kind, asked)
         return passed_by or self._not_done(asked, view, kept_from)
 
-    def _not_done(self, asked: Asked, view: StreamView, kept_from: int) -> Reason:
+    def _not_done(self, asked: RecordAsked, view: StreamView, kept_from: int) -> Reason:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         held = None
         group_id = asked.group.group_id
@@ -253,7 +274,7 @@ class WhyQuestions:
                 at = look.take(name, view, at, found)
                 if len(look.open) >= KEY_RECORDS_MAX:
                     break
-        look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
+        look.looked.append(StreamLooked(name, min(first, bounds.end), at, bounds.end))
 
     async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """What of the key failed, and waits or is dead."""
@@ -288,7 +309,7 @@ class _KeyLook:
         """Not all of the queues was looked at."""
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
-        self.looked: list[Looked] = []
+        self.looked: list[StreamLooked] = []
         self._to_the_beginning = True
 
     def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:

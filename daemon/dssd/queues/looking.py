@@ -18,7 +18,7 @@ from dss_core.rows_layout import Headers
 from dssd.log.port import Log
 from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
-from dssd.queues.limits import QUEUE_READ_BYTES
+from dssd.queues.limits import LOOKED_AT_BYTES
 
 
 class Budget(Protocol):
@@ -106,7 +106,7 @@ class EntryLook:
     """Looks of one question, which share its budget."""
 
     def __init__(self, log: Log, budget: Budget, chunk_bytes: int | None = None) -> None:
-        self._chunk_bytes = chunk_bytes or QUEUE_READ_BYTES
+        self._chunk_bytes = chunk_bytes or LOOKED_AT_BYTES
         self._log = log
         self.budget = budget
 

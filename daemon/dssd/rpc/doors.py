@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from dss_core.answers import Held
 from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import SocketPathTooLong
 from dssd.addresses import Address, UnixAddress, unix_address
@@ -21,7 +22,6 @@ from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.greediest_peers import Held
 from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer

@@ -7,26 +7,18 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import events_pb2, events_pb2_grpc
-from dss_api.values import encoded
+from dss_api.values import encoded, word_of
 from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
-from dssd.events.limits import EVENT_WATCHES_MAX, EVENTS_LISTED_MAX
+from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.model import KeptEvent, Severity
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
+
+EVENT_WATCHES_MAX = 64
+"""Calls that follow the events: each reads the store when something happened."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-_SEVERITIES = {
-    events_pb2.EVENT_SEVERITY_UNSPECIFIED: Severity.INFO,
-    events_pb2.EVENT_SEVERITY_INFO: Severity.INFO,
-    events_pb2.EVENT_SEVERITY_WARNING: Severity.WARNING,
-    events_pb2.EVENT_SEVERITY_ERROR: Severity.ERROR,
-}
-_SEVERITY_NUMBERS = {
-    Severity.INFO: events_pb2.EVENT_SEVERITY_INFO,
-    Severity.WARNING: events_pb2.EVENT_SEVERITY_WARNING,
-    Severity.ERROR: events_pb2.EVENT_SEVERITY_ERROR,
-}
 
 HIGHEST_NUMBER = (1 << 63) - 1
 """The store keeps signed 64-bit integers."""
@@ -101,12 +93,11 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
 
 def _selection(
     request: events_pb2.ListEventsRequest | events_pb2.WatchEventsRequest,
-) -> Selection:
-    if request.severity_min not in _SEVERITIES:
-        raise IllegalArgument(argument="severity_min", rule="it is info, warning or error")
-    return Selection(
+) -> EventSelection:
+    least = word_of(events_pb2.EventSeverity.DESCRIPTOR, "severity_min", request.severity_min)
+    return EventSelection(
         since_ms=request.since_ms if request.HasField("since_ms") else None,
-        severity_min=_SEVERITIES[request.severity_min],
+        severity_min=Severity[least.upper()] if least else Severity.INFO,
         subject_prefix=request.subject_prefix,
         codes=frozenset(request.codes),
         principal=request.principal,

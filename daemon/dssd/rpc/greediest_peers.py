@@ -5,36 +5,13 @@ began, the process may have been too new to be on it.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from dssd.loop_yield import LoopTurn
+from dssd.questions.daemon_facts import PeerHeld
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections, Peer
 from dssd.rpc.limits import PEERS_SHOWN_MAX
 from dssd.rpc.sessions import SessionsServicer
-
-
-@dataclass(slots=True)
-class PeerHeld:
-    """What one peer holds."""
-
-    peer: str
-    connections: int = 0
-    calls: int = 0
-    sessions: int = 0
-    delivery_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What all of them hold, and may hold."""
-
-    connections: int
-    connections_max: int
-    calls: int
-    calls_max: int
-    delivery_bytes: int
-    delivery_bytes_max: int
 
 
 async def greediest(

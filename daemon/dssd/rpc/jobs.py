@@ -1,16 +1,16 @@
 """The servicer of `Jobs`: decodes, asks the jobs, encodes."""
 
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
 
-from dss_api.v1 import jobs_pb2, jobs_pb2_grpc, topics_pb2
-from dss_api.values import encoded, shared
+from dss_api.v1 import jobs_pb2, jobs_pb2_grpc
+from dss_api.values import message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
-from dss_core.routing import Router
 from dss_core.staged import StagedFile
-from dssd.jobs.held_job import Chunk, Granting, JobView
+from dssd.jobs.held_job import Granting, JobChunk, JobView
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
@@ -19,15 +19,6 @@ from dssd.store.rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-_STATES = {
-    "active": jobs_pb2.JOB_STATE_ACTIVE,
-    "paused": jobs_pb2.JOB_STATE_PAUSED,
-    "done": jobs_pb2.JOB_STATE_DONE,
-    "failed": jobs_pb2.JOB_STATE_FAILED,
-    "cancelled": jobs_pb2.JOB_STATE_CANCELLED,
-}
-_ROUTERS = {Router.BLOCK: topics_pb2.ROUTER_BLOCK, Router.RANGE: topics_pb2.ROUTER_RANGE}
 
 
 class JobsServicer(jobs_pb2_grpc.JobsServicer):
@@ -80,7 +71,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
             rule = f"a chunk has at most {CHUNK_FILES_MAX:,}"
             raise IllegalArgument(argument=f"{len(request.files):,} files", rule=rule)
         files = tuple(StagedFile(each.name, each.bytes, each.records) for each in request.files)
-        chunk = Chunk(request.chunk, request.epoch, files, request.output, request.records)
+        chunk = JobChunk(request.chunk, request.epoch, files, request.output, request.records)
         return _result_message(await self._jobs.commit(request.job, chunk))
 
     async def GiveUp(self, request: jobs_pb2.GiveUpJobRequest, context: Context) -> jobs_pb2.Job:
@@ -90,18 +81,8 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
 
 def listed_job_message(view: JobView) -> jobs_pb2.Job:
     """A job in a list."""
-    row, progress = view.row, view.progress
-    spec = Spec.from_json(row.spec)
-    fields = {
-        **shared(row, jobs_pb2.Job),
-        **shared(progress, jobs_pb2.Job),
-        **shared(view, jobs_pb2.Job),
-        "source": spec.source,
-        "target": spec.target,
-        "filter": spec.filter,
-        "hops_max": spec.hops_max,
-    }
-    return jobs_pb2.Job(**fields)
+    spec = Spec.from_json(view.row.spec)
+    return message_of(jobs_pb2.Job, view, view.progress, view.row, replace(spec, params=""))
 
 
 def job_message(view: JobView) -> jobs_pb2.Job:
@@ -114,15 +95,7 @@ def job_message(view: JobView) -> jobs_pb2.Job:
 def _chunk_message(row: ChunkRow) -> jobs_pb2.Chunk:
     read = ChunkInput.from_json(row.input)
     result = _result_message(ChunkResult.from_json(row.result)) if row.result else None
-    return jobs_pb2.Chunk(
-        number=row.chunk,
-        ranges=[encoded(each, jobs_pb2.SourceRange) for each in read.ranges],
-        input=read.text,
-        records_planned=row.records_planned,
-        bytes_planned=row.bytes_planned,
-        result=result,
-        published_at_ms=row.published_at_ms,
-    )
+    return message_of(jobs_pb2.Chunk, row, read, number=row.chunk, input=read.text, result=result)
 
 
 def _result_message(result: ChunkResult) -> jobs_pb2.ChunkResult:
@@ -130,13 +103,7 @@ def _result_message(result: ChunkResult) -> jobs_pb2.ChunkResult:
         jobs_pb2.TargetRange(partition=partition, start=start, end=end)
         for partition, (start, end) in sorted(result.ranges.items())
     ]
-    return jobs_pb2.ChunkResult(
-        ranges=ranges,
-        records=result.records,
-        bytes=result.bytes,
-        append_time_us=result.append_time_us,
-        output=result.output,
-    )
+    return message_of(jobs_pb2.ChunkResult, result, ranges=ranges)
 
 
 def _lease_message(granted: Granting, view: JobView) -> jobs_pb2.JobLease:
@@ -147,11 +114,5 @@ def _lease_message(granted: Granting, view: JobView) -> jobs_pb2.JobLease:
 
 
 def _target_message(topic: Topic, part: StorageTopic) -> jobs_pb2.JobTarget:
-    return jobs_pb2.JobTarget(
-        topic=topic.name,
-        storage_topic_id=part.storage_topic_id,
-        partitions=part.partitions,
-        factor=part.factor,
-        router=_ROUTERS[topic.router],
-        patterns=[str(pattern) for pattern in topic.patterns],
-    )
+    patterns = [str(pattern) for pattern in topic.patterns]
+    return message_of(jobs_pb2.JobTarget, part, topic, topic=topic.name, patterns=patterns)

@@ -1,18 +1,26 @@
-"""Plans and operations as they go over the wire."""
+"""Changes, plans and operations as they go over the wire.
+
+Invariant: a change that comes from the wire is untrusted; what does not fit is refused here or by
+its kind, and nothing is done.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from dss_api.changes import change_message
+from google.protobuf.message import Message
+
+from dss_api.changes import change_from, change_message
 from dss_api.v1 import operations_pb2, types_pb2
-from dss_api.values import encoded, shared
-from dss_core.errors import StreamNotFound
+from dss_api.values import encoded, message_of
+from dss_core.changes import Change
+from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_core.redaction import masked, masked_json
 from dssd.leaders.progress_columns import unpacked_ranges
+from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.history import undo_ends_ms
 from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
 from dssd.operations.plans import Plan
@@ -20,23 +28,35 @@ from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
 
 
+def asked_change(message: operations_pb2.Change) -> Change:
+    """The change that a caller asks for.
+
+    Raises:
+        IllegalArgument: it is none, or a number in it is larger than the store can keep.
+    """
+    _check_numbers(message)
+    return change_from(message)
+
+
+def _check_numbers(message: Message) -> None:
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else (value,):
+            if isinstance(each, Message):
+                _check_numbers(each)
+            elif isinstance(each, int) and each > OFFSET_MAX:
+                name = f"{field.name} {each}"
+                raise IllegalArgument(argument=name, rule=f"it is at most {OFFSET_MAX}")
+
+
 def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:
     """A plan, made at a time by the wall clock."""
     undoable = not plan.not_undoable_because
-    return operations_pb2.OperationPlan(
+    return message_of(
+        operations_pb2.OperationPlan,
+        plan,
         change=change_message(plan.change),
-        kind=plan.kind,
-        subject=plan.subject,
-        revision=plan.revision,
-        summary=plan.summary,
-        streams=[encoded(each, operations_pb2.StreamPlan) for each in plan.streams],
-        moves=[encoded(each, operations_pb2.StreamMove) for each in plan.moves],
-        effects=plan.effects,
-        members=plan.members,
         undoable=undoable,
-        not_undoable_because=plan.not_undoable_because,
         undoable_until_ms=undo_ends_ms(now_ms) if undoable else None,
-        nothing_to_do=plan.nothing_to_do,
         planned_at_ms=now_ms,
     )
 
@@ -52,7 +72,7 @@ def operation_message(row: OperationRow) -> operations_pb2.Operation:
         failure=masked(row.failure),
     )
     undoable = not row.not_undoable_because and not row.undone_by
-    return operations_pb2.Operation(**shared(shown, operations_pb2.Operation), undoable=undoable)
+    return message_of(operations_pb2.Operation, shown, undoable=undoable)
 
 
 def listed_message(row: OperationRow) -> operations_pb2.Operation:

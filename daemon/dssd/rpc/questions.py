@@ -4,11 +4,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from dss_api.v1 import groups_pb2
-from dss_api.values import encoded, shared
+from dss_api.values import encoded, message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.questions.answers import Looked, RecordAnswer
+from dssd.questions.answers import RecordAnswer, StreamLooked
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
@@ -68,48 +68,26 @@ class QuestionCalls:
 
 def stuck_message(stuck: Stuck) -> groups_pb2.Stuck:
     """What does not move, on the wire."""
-    fields = shared(stuck, groups_pb2.Stuck)
-    return groups_pb2.Stuck(**fields, level=level_of(stuck.reason))
+    return message_of(groups_pb2.Stuck, stuck, level=level_of(stuck.reason))
 
 
 def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
-    found = sums.scanned
-    return groups_pb2.StreamSums(
-        stream=str(sums.stream),
-        began=sums.began,
-        end=sums.end,
-        fates=encoded(sums.counts, groups_pb2.Fates),
-        out=sums.out,
-        waiting=sums.waiting,
-        gone=sums.gone,
-        uncounted=sums.uncounted,
-        problem=sums.problem,
-        scanned=None if found is None else encoded(found, groups_pb2.ScanFound),
-        queues=map(_queue_sums, sums.queues),
+    fates = encoded(sums.counts, groups_pb2.Fates)
+    queues = list(map(_queue_sums, sums.queues))
+    return message_of(
+        groups_pb2.StreamSums, sums, stream=str(sums.stream), fates=fates, queues=queues
     )
 
 
 def _queue_sums(sums: QueueSums) -> groups_pb2.QueueSums:
     fates = encoded(sums.counts, groups_pb2.Fates)
-    return groups_pb2.QueueSums(**shared(sums, groups_pb2.QueueSums), fates=fates)
+    return message_of(groups_pb2.QueueSums, sums, fates=fates)
 
 
 def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
-    record = answer.record
-    return groups_pb2.RecordStanding(
-        stream=str(answer.stream),
-        offset=answer.offset,
-        reason=encoded(answer.reason, groups_pb2.Reason),
-        subject=record.subject if record else None,
-        key=record.key if record else None,
-        appended_at_us=record.appended_at_us if record else None,
-        floor=answer.floor,
-        end=answer.end,
-        ahead=answer.ahead,
-    )
+    found = () if answer.record is None else (answer.record,)
+    return message_of(groups_pb2.RecordStanding, answer, *found, stream=str(answer.stream))
 
 
-def _looked(looked: Looked) -> groups_pb2.Looked:
-    return groups_pb2.Looked(
-        stream=str(looked.stream), start=looked.start, end=looked.end, to=looked.to
-    )
+def _looked(looked: StreamLooked) -> groups_pb2.Looked:
+    return message_of(groups_pb2.Looked, looked, stream=str(looked.stream))

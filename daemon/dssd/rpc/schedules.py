@@ -8,7 +8,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import schedules_pb2, schedules_pb2_grpc
-from dss_api.values import shared
+from dss_api.values import message_of
 from dss_core.errors import IllegalArgument
 from dss_core.redaction import masked
 from dssd.schedules.cron import fire_times
@@ -89,14 +89,12 @@ class SchedulesServicer(schedules_pb2_grpc.SchedulesServicer):
 
 def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
     """A schedule on the wire."""
-    fields = {
-        **shared(view.row, schedules_pb2.Schedule),
-        "arguments": {name: masked(text) for name, text in arguments_of(view.row).items()},
-        "state": view.state,
-        "next_at_ms": view.next_ms,
-    }
-    return schedules_pb2.Schedule(
-        **fields,
+    return message_of(
+        schedules_pb2.Schedule,
+        view.row,
+        arguments={name: masked(text) for name, text in arguments_of(view.row).items()},
+        state=view.state,
+        next_at_ms=view.next_ms,
         unended=map(run_message, view.unended),
         last=run_message(view.last) if view.last else None,
     )
@@ -105,17 +103,9 @@ def schedule_message(view: ScheduleView) -> schedules_pb2.Schedule:
 def run_message(row: ScheduleRunRow) -> schedules_pb2.ScheduleRun:
     """A run on the wire."""
     shown = replace(row, output=masked(row.output), failure=masked(row.failure))
-    fields = shared(shown, schedules_pb2.ScheduleRun)
-    return schedules_pb2.ScheduleRun(**fields, due_at_ms=row.due_ms)
+    return message_of(schedules_pb2.ScheduleRun, shown, due_at_ms=row.due_ms)
 
 
 def _task_message(task: Task) -> schedules_pb2.TaskSummary:
-    return schedules_pb2.TaskSummary(
-        name=task.name,
-        meaning=task.meaning,
-        alone=task.alone,
-        arguments=[
-            schedules_pb2.TaskArgument(name=each.name, meaning=each.meaning, default=each.default)
-            for each in task.arguments
-        ],
-    )
+    arguments = [message_of(schedules_pb2.TaskArgument, each) for each in task.arguments]
+    return message_of(schedules_pb2.TaskSummary, task, arguments=arguments)

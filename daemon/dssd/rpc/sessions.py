@@ -15,11 +15,11 @@ import grpc
 import grpc.aio
 
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
+from dss_api.values import message_of
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
@@ -27,6 +27,10 @@ from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
+
+SESSIONS_LISTED_MAX = 2_000
+"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Requests = AsyncIterator[sessions_pb2.SessionUp]
@@ -134,15 +138,11 @@ async def _has_left(reading: asyncio.Task[None], line: _Line) -> bool:
 
 def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
     """A session on the wire."""
-    return sessions_pb2.SessionSummary(
-        client_id=view.client_id,
-        connected=view.connected,
-        since_ms=view.since_ms,
+    return message_of(
+        sessions_pb2.SessionSummary,
+        view,
         expiry_s=view.expiry_ms // 1_000,
-        subscriptions=view.subscriptions,
         private_subscriptions=view.private,
-        principal=view.principal,
-        peer=view.peer,
     )
 
 

@@ -1,46 +1,24 @@
 """The servicer of `Topics`: decodes, calls the catalogue, encodes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import topics_pb2, topics_pb2_grpc
+from dss_api.values import decoded, message_of
 from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNotFound
 from dss_core.ids import StreamId
-from dss_core.routing import Router
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.store.rows import GroupRow
-from dssd.topics.catalogue import Catalogue, NewTopic, StorageTopic, Topic
+from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 from dssd.topics.located import located
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-T = TypeVar("T")
-
-_ROUTERS: dict[int, Router] = {
-    topics_pb2.ROUTER_UNSPECIFIED: Router.BLOCK,
-    topics_pb2.ROUTER_BLOCK: Router.BLOCK,
-    topics_pb2.ROUTER_RANGE: Router.RANGE,
-}
-_ROUTER_NUMBERS = {
-    Router.BLOCK: topics_pb2.ROUTER_BLOCK,
-    Router.RANGE: topics_pb2.ROUTER_RANGE,
-}
-_DURABILITIES: dict[int, str] = {
-    topics_pb2.DURABILITY_UNSPECIFIED: "sync",
-    topics_pb2.DURABILITY_SYNC: "sync",
-    topics_pb2.DURABILITY_OS: "os",
-}
-_DURABILITY_NUMBERS = {
-    "sync": topics_pb2.DURABILITY_SYNC,
-    "os": topics_pb2.DURABILITY_OS,
-}
-
 
 ReadersOf = Callable[[Topic], Awaitable[Sequence[GroupRow]]]
 """The groups that read a topic."""
@@ -91,13 +69,9 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         reply = topics_pb2.LocateReply()
         try:
             async for found in located(self._log, topic, start_us, end_us):
-                reply.ranges.add(
-                    stream=str(self._catalogue.name_of(found.stream)),
-                    storage_topic_id=found.stream.storage_topic_id,
-                    partition=found.stream.partition,
-                    start=found.start,
-                    end=found.end,
-                    bytes=found.bytes,
+                name = str(self._catalogue.name_of(found.stream))
+                reply.ranges.append(
+                    message_of(topics_pb2.LocatedRange, found, found.stream, stream=name)
                 )
         except StreamNotFound as error:  # it was removed meanwhile
             raise TopicNotFound(topic=topic.name) from error
@@ -145,27 +119,13 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
 
     def _bounds(self, stream: StreamId) -> topics_pb2.StreamBounds:
         bounds = self._log.bounds(stream)
-        return topics_pb2.StreamBounds(
-            partition=stream.partition,
-            start=bounds.start,
-            end=bounds.end,
-            bytes=bounds.bytes,
-            records=self._log.count(stream, bounds.start, bounds.end)[0],
-        )
+        records = self._log.count(stream, bounds.start, bounds.end)[0]
+        return message_of(topics_pb2.StreamBounds, stream, bounds, records=records)
 
 
 def _new_topic(request: topics_pb2.CreateTopicRequest) -> NewTopic:
-    return NewTopic(
-        name=request.name,
-        partitions=request.partitions,
-        factor=request.factor if request.HasField("factor") else 1,
-        router=_known(_ROUTERS, request.router, "router"),
-        patterns=tuple(request.patterns),
-        durability=_known(_DURABILITIES, request.durability, "durability"),
-        retention_ms=request.retention_ms if request.HasField("retention_ms") else None,
-        retention_bytes=request.retention_bytes if request.HasField("retention_bytes") else None,
-        if_not_exists=request.if_not_exists,
-    )
+    factor = request.factor if request.HasField("factor") else 1
+    return decoded(request, NewTopic, factor=factor)
 
 
 def _moment(time_us: int) -> int:
@@ -174,35 +134,13 @@ def _moment(time_us: int) -> int:
     return time_us
 
 
-def _known(values: Mapping[int, T], number: int, argument: str) -> T:
-    value = values.get(number)
-    if value is None:
-        raise IllegalArgument(argument=argument, rule=f"{number} has no meaning")
-    return value
-
-
 def _topic(topic: Topic) -> topics_pb2.Topic:
-    return topics_pb2.Topic(
-        topic_id=topic.topic_id,
-        name=topic.name,
+    return message_of(
+        topics_pb2.Topic,
+        topic,
         patterns=[pattern.text for pattern in topic.patterns],
-        router=_ROUTER_NUMBERS[topic.router],
-        durability=_DURABILITY_NUMBERS[topic.durability],
-        topic_epoch=topic.topic_epoch,
-        produce_ordinal=topic.produce_ordinal,
-        storage_topics=[_storage_topic(part) for part in topic.storage_topics],
-        retention_ms=topic.retention_ms,
-        retention_bytes=topic.retention_bytes,
-        created_at_ms=topic.created_at_ms,
-        revision=topic.revision,
-    )
-
-
-def _storage_topic(part: StorageTopic) -> topics_pb2.StorageTopic:
-    return topics_pb2.StorageTopic(
-        storage_topic_id=part.storage_topic_id,
-        ordinal=part.ordinal,
-        partitions=part.partitions,
-        factor=part.factor,
-        sealed=part.ends is not None,
+        storage_topics=[
+            message_of(topics_pb2.StorageTopic, part, sealed=part.ends is not None)
+            for part in topic.storage_topics
+        ],
     )

@@ -7,16 +7,17 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import watch_pb2, watch_pb2_grpc
-from dss_api.values import encoded
+from dss_api.values import encoded, message_of, word_of
+from dss_core.answers import WatchedGrant
 from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
 from dssd.jobs.held_job import JobView
-from dssd.machines.watching import Key, Value, WatchTopic
+from dssd.machines.watch_board import Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
-from dssd.questions.watched import WatchedGrant, WatchedLag, WatchedMember
-from dssd.questions.watches import Token, Told, Wanted, Watches
+from dssd.questions.watch_looks import WatchedLag, WatchedMember
+from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message
 from dssd.rpc.jobs import listed_job_message
@@ -29,18 +30,7 @@ from dssd.store.rows import OperationRow
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-_TOPIC_NUMBERS = {
-    WatchTopic.GROUPS: watch_pb2.WATCH_TOPIC_GROUPS,
-    WatchTopic.MEMBERS: watch_pb2.WATCH_TOPIC_MEMBERS,
-    WatchTopic.GRANTS: watch_pb2.WATCH_TOPIC_GRANTS,
-    WatchTopic.LAGS: watch_pb2.WATCH_TOPIC_LAGS,
-    WatchTopic.EVENTS: watch_pb2.WATCH_TOPIC_EVENTS,
-    WatchTopic.OPERATIONS: watch_pb2.WATCH_TOPIC_OPERATIONS,
-    WatchTopic.SESSIONS: watch_pb2.WATCH_TOPIC_SESSIONS,
-    WatchTopic.SCHEDULES: watch_pb2.WATCH_TOPIC_SCHEDULES,
-    WatchTopic.JOBS: watch_pb2.WATCH_TOPIC_JOBS,
-}
-_TOPICS = {number: topic for topic, number in _TOPIC_NUMBERS.items()}
+_TOPICS = watch_pb2.WatchTopic.DESCRIPTOR
 
 
 class WatchServicer(watch_pb2_grpc.WatchServicer):
@@ -59,18 +49,19 @@ class WatchServicer(watch_pb2_grpc.WatchServicer):
                 yield _reply(told)
 
 
-def _wanted(request: watch_pb2.WatchRequest) -> Wanted:
+def _wanted(request: watch_pb2.WatchRequest) -> WatchRequest:
     if len(request.groups) > WATCHED_GROUPS_MAX:
         raise IllegalArgument(argument="groups", rule=f"at most {WATCHED_GROUPS_MAX}")
-    return Wanted(
+    return WatchRequest(
         _topics(request.topics), frozenset(map(_group_name, request.groups)), private=request.all
     )
 
 
 def _topics(numbers: "Sequence[watch_pb2.WatchTopic.ValueType]") -> frozenset[WatchTopic]:
-    if not set(numbers) <= _TOPICS.keys():
+    words = [word_of(_TOPICS, "topics", number) for number in numbers]
+    if None in words:
         raise IllegalArgument(argument="topics", rule=f"they are of {', '.join(WatchTopic)}")
-    return frozenset(_TOPICS[number] for number in numbers) or frozenset(WatchTopic)
+    return frozenset(map(WatchTopic, filter(None, words))) or frozenset(WatchTopic)
 
 
 def _group_name(written: str) -> str:
@@ -94,16 +85,8 @@ def _reply(told: Told) -> watch_pb2.WatchReply:
     return watch_pb2.WatchReply(
         anew=told.anew,
         changed=[_item(value) for _, value in told.changed],
-        removed=[_key(key) for key in told.removed],
+        removed=[message_of(watch_pb2.WatchedKey, key) for key in told.removed],
         token=None if told.token is None else encoded(told.token, watch_pb2.WatchToken),
-    )
-
-
-def _key(key: Key) -> watch_pb2.WatchedKey:
-    return watch_pb2.WatchedKey(
-        topic=_TOPIC_NUMBERS[key.topic],
-        group=key.group,
-        name=key.name,
     )
 
 
@@ -134,13 +117,5 @@ def _item(value: Value) -> watch_pb2.WatchedItem:
 
 
 def _lag(watched: WatchedLag) -> watch_pb2.WatchedLag:
-    lag = watched.lag
-    return watch_pb2.WatchedLag(
-        group=watched.group,
-        stream=watched.stream,
-        floor=lag.floor,
-        end=lag.end,
-        lag=lag.lag,
-        lag_exact=lag.exact,
-        oldest_unacked_us=lag.oldest_us,
-    )
+    named = {"group": watched.group, "stream": watched.stream}
+    return message_of(watch_pb2.WatchedLag, watched.lag, **named)

@@ -11,8 +11,13 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import Deliver
 from dssd.measuring.latencies import Latencies
-from dssd.measuring.limits import AGE_BOUNDS_S
 from dssd.queues.failures import FailureCounts
+
+AGE_BOUNDS_S = (
+    0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3_600.0,
+)  # fmt: skip
+"""Into which buckets ages of records are counted: up to that of a group that comes back after a
+break."""
 
 
 class Deliveries:

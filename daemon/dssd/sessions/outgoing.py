@@ -13,11 +13,20 @@ import asyncio
 from collections import deque
 
 from dss_core.progress import normalised
-from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.limits import OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Bundle, Down
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
+
+DELIVERY_BYTES_USUAL = 1 << 20
+"""Deliveries of a stream that wait to be written go together up to this."""
+
+BUNDLE_DELIVERIES_MAX = 64
+"""Deliveries in one item at most: what a client takes in between two looks at its other work."""
+
+DELIVERY_WRITE_COPIES = 3
+"""How often the bytes of a message are there while it is written: in it, as what it becomes, and in
+gRPC, until the client's flow control lets them go."""
 
 
 class _Pile:

@@ -28,7 +28,6 @@ from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.leaders.declarations import STALL, policy_of
 from dssd.leaders.lag import stall_sentence
-from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
@@ -87,6 +86,10 @@ from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
+
+SESSION_STEP_INPUTS_MAX = 64
+"""Messages and news of growth that a session takes before other tasks get their turn."""
+
 
 BORROWER_ID_BYTES = 16
 GRANT_BITS = 32

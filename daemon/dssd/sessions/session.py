@@ -35,7 +35,6 @@ from dssd.limits import (
     FULL_DISK_RETRY_S,
     NAK_RANGES,
     OUTGOING_ITEMS_MAX,
-    READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
 from dssd.loop_yield import LoopTurn
@@ -74,6 +73,10 @@ from dssd.store.port import Delete, PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, SubscriptionRow
 from dssd.store.uninterrupted import finished
 from dssd.subscriptions.agent import Agent
+
+READERS_PER_SESSION = 2
+"""While one read waits for the disk, another goes on. More would only compete for two cores."""
+
 
 SUBSCRIPTION_MAX = (1 << 63) - 1
 """The store keeps signed 64-bit integers."""

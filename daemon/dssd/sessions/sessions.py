@@ -42,7 +42,7 @@ from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
+from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.queues.writers import QueueWriters
@@ -67,6 +67,9 @@ from dssd.store.port import Store, VersionIs
 from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+
+SESSION_DRAIN_S = 2.0
+"""When the daemon stops, clients have this long to say how far they handed out."""
 
 GRACE_MS = SESSION_GRACE_S * 1_000
 
@@ -119,8 +122,7 @@ class Sessions:
         writers = QueueWriters(log)
         catalogue.watch(writers.topic_changed)
         parts = store, catalogue, log, groups, registry, clock, writers
-        services = Services(*parts, random_bytes, events or Unheard())
-        sessions = cls(services)
+        sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()
         return sessions
 
@@ -524,12 +526,11 @@ class Sessions:
 
 async def _end_older(older: Session | None, opening: Opening) -> None:
     """End the connection of before, once its client hands out no more."""
-    if older is None:
-        return
-    if not opening.session_id:
-        await older.drain(TAKEOVER_DRAIN_S, charges=True)
-    # Else the same client is back, and has dropped what came on that connection.
-    older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
+    if older is not None:
+        if not opening.session_id:
+            await older.drain(TAKEOVER_DRAIN_S, charges=True)
+        # Else the same client is back, and has dropped what came on that connection.
+        older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
 
 
 def _stay_ms(row: SessionRow) -> int:

@@ -233,6 +233,11 @@ class GroupRow(Row):
     keyless: str = "deliver"
     """deliver or dead: what becomes of records without a key in an ordered group."""
 
+    @property
+    def full_name(self) -> str:
+        """NAME@FILTER, as people write it."""
+        return f"{self.name}@{self.filter}"
+
 
 @dataclass(frozen=True, slots=True)
 class GroupNameRow(Row):

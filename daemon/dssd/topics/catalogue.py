@@ -24,6 +24,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dssd.listeners import Listeners
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import (
@@ -45,7 +46,6 @@ from dssd.topics.internal import (
 )
 from dssd.topics.model import NewTopic, StorageTopic, Topic
 from dssd.topics.topic_writes import deletes, puts
-from dssd.watchers import Watchers
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -80,7 +80,7 @@ class Catalogue:
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
         self._internal = InternalTopics()
-        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
+        self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
 
     @classmethod

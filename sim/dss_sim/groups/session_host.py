@@ -14,12 +14,16 @@ from dss_core.errors import GrantNotHeld, GroupDestroyed
 from dss_core.lane import LEVELS_MAX, grant_and_level
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
+from dss_sim.groups.lane_rules import LaneRules
 from dss_sim.groups.log import cut_frames
+from dss_sim.groups.queue_plans import RECORDS_A_RUN
+from dss_sim.groups.queue_work import LaneAnswer, SessionJobs
 from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
-from dssd.leaders.declarations import STALL
+from dssd.leaders.declarations import STALL, policy_of
+from dssd.limits import REDELIVERY_MS
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -61,6 +65,7 @@ from dssd.machines.messages import (
     ToBorrower,
     ToLeader,
 )
+from dssd.queues.lane import Lane
 from dssd.sessions import client_items
 from dssd.sessions.client_items import (
     FinishRevoke,
@@ -109,8 +114,10 @@ class SimulatedSession:
         self._world = world
         self._pipe = pipe
         self._reads = SessionReads(world, self)
+        self._jobs = SessionJobs(world, self)
         self.grants: dict[int, HeldGrant] = {}
         self.rules = SessionRules(self)
+        self.lane_rules = LaneRules()
         self.borrower_rules = BorrowerRules()
         self._held_up: dict[int, int] = {}
         """Grants whose final report reaches their borrower only so much later."""
@@ -134,6 +141,7 @@ class SimulatedSession:
         match item:
             case Settles(settles):
                 self.rules.settled(settles)
+                self.lane_rules.settled(settles)
                 self.feed(item)
             case FinishRevoke(grant):
                 self.rules.given_back(grant)
@@ -207,6 +215,7 @@ class SimulatedSession:
         match effect:
             case Deliver():
                 self.rules.check_delivery(effect)
+                self.lane_rules.check_delivery(effect, self.host.now_ms())
                 self._pipe.down(effect)
             case Read():
                 self._reads.begin(effect)
@@ -225,7 +234,7 @@ class SimulatedSession:
             case Unwanted(subscription):
                 self._leave(subscription)
             case OpenLane() | Move():
-                raise AssertionError("groups of this world have no queues")
+                self._jobs.ask(effect)
             case _:
                 assert_never(effect)
 
@@ -243,6 +252,7 @@ class SimulatedSession:
     def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         for grant, report in reports:
             self.rules.reported_last(grant, report)
+            self.lane_rules.reported_last(grant, report)
             late_us = self._held_up.get(grant)
             if late_us is None:
                 self._report_final(grant, report)
@@ -257,9 +267,15 @@ class SimulatedSession:
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
+    def take_lane_answer(self, answer: LaneAnswer) -> None:
+        """A job on the queues of a lane was done."""
+        self.lane_rules.answered(answer)
+        self.feed(answer)
+        self._arm()
+
     def take_read(self, found: ChunkRead | ReadFailed) -> None:
         """What a read found."""
-        grant = self.grants.get(found.grant)
+        grant = self.grants.get(grant_and_level(found.grant)[0])
         if grant is not None:
             self.rules.turns.read(grant.agent.subscription)
         self.feed(found)
@@ -307,6 +323,7 @@ class SimulatedSession:
         self.borrower_rules.closing()
         self.feed(Closing())
         self.closed = True
+        self._jobs.drop_all()
         self.handler.disconnect(self.host.now_ms(), silent_ms)
         for grant in self.grants.values():
             grant.unwatch()
@@ -322,6 +339,7 @@ class SimulatedSession:
     def abandon(self) -> None:
         """The host died: forget what the log would tell."""
         self.closed = True
+        self._jobs.drop_all()
         for grant in self.grants.values():
             grant.unwatch()
 
@@ -339,21 +357,34 @@ class SimulatedSession:
             return number
         unwatch = world.log.watch(granted.stream, partial(self._grow, number))
         every = world.every[agent.group.name]
+        lane = self._lane(granted)
         self.grants[number] = HeldGrant(
-            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
+            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch, lane
         )
         self.handler.granted(number, agent, borrower_id)
-        self.rules.installed(number, granted)
         name, storage_topic_id = world.names[granted.stream], granted.stream.storage_topic_id
         subscription = agent.subscription
         epoch, progress = granted.grant_epoch, granted.progress
-        self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
+        told = (number, subscription, name, epoch, progress, storage_topic_id, lane is not None)
+        self._pipe.down(Granted(*told))
         wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
         group = agent.group
         stalls = group.on_damage == STALL
-        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls)
+        policy = None if lane is None else policy_of(group)
+        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls, policy)
+        self.rules.installed(number, granted, min(policy.backoff_ms) if policy else REDELIVERY_MS)
+        if lane is not None:
+            may_be_full = group.queue_records < RECORDS_A_RUN
+            self.lane_rules.installed(number, lane, wall_ahead_ms, may_be_full=may_be_full)
         self.feed(Installed(number, subscription, *given))
         return number
+
+    def _lane(self, granted: GrantedStream) -> Lane | None:
+        if not granted.queues:
+            return None
+        retry, dead = granted.queues
+        levels = granted.stream, retry.stream, dead.stream
+        return Lane(levels, 0, granted.grant_epoch, granted.cursor_generation, self.client_id)
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
@@ -369,6 +400,8 @@ class SimulatedSession:
         if held is None:
             return
         held.unwatch()
+        self._jobs.drop(grant)
+        self.lane_rules.dropped(grant)
         self.rules.dropped(grant, reason)
         self.borrower_rules.dropped(held.borrower_id, held.stream, held.grant_epoch)
         self.handler.dropped(grant)

@@ -86,7 +86,7 @@ def _out_below_share(window: DeliveryWindow, subscription: int) -> list[int] | N
 
 def _has_work(lent: DeliveredStream) -> bool:
     """Whether the stream could be read now, for all that it knows itself."""
-    if lent.records.ending or lent.trouble.again_ms is not None or lent.reading:
+    if lent.records.ending or lent.trouble.again_ms is not None or lent.reading or lent.is_shut:
         return False
     if lent.records.resting.due_ranges:
         return True

@@ -114,7 +114,7 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._credit_back(stream, stream.records.refuse(good, now_ms))",
+        "self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))",
         "stream.records.refuse(good, now_ms)",
     ),
     Mutant(
@@ -158,7 +158,7 @@ IN_DELIVERY = (
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
-        "DeliveryWindow._stop_sending",
+        "DeliveryWindow._silenced",
         "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),

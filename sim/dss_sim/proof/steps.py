@@ -161,7 +161,7 @@ STEPS: Sequence[Step] = (
         f"{SIMULATORS}/groups/test_schedule.py",
         f"{SIMULATORS}/power_loss/test_model.py",
         f"{TOOL}/output",
-        f"{TOOL}/test_outgoing.py",
+        f"{TOOL}/test_input_records.py",
         f"{TOOL}/test_with_daemon.py",
     ),
     _tests("every alert fires", 1, "tests/ops/test_monitoring.py"),

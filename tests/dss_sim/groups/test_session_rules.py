@@ -12,6 +12,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.plan import plan_of
+from dss_sim.groups.queue_plans import without_queues
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
@@ -49,7 +50,7 @@ class Lending(NamedTuple):
 @pytest.fixture
 def lending() -> Lending:
     """As it is when a record has just been delivered."""
-    plan = plan_of(3)
+    plan = without_queues(plan_of(3))
     world = World(plan)
     for timed in plan.timed:
         world.schedule.after(timed.at_us, partial(happen, world, timed))

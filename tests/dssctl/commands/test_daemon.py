@@ -5,27 +5,24 @@ from typing import Any
 
 import pytest
 
+from dss_api.v1 import daemon_pb2
 from dss_client import DaemonStatus, Held, PeerHeld, UnreadLoss
 from dssctl.invocation import run
+from support.blank_values import blank
 
-STATUS = DaemonStatus(
+STATUS = blank(
+    DaemonStatus,
+    daemon_pb2.DaemonStatus,
     version="1",
     pid=7,
-    started_at_ms=0,
     data_dir="/d",
     listening=("unix:/d/s",),
     state="serving",
-    state_reason="",
     topics=1,
     streams=1,
     groups=1,
-    sessions=0,
-    sessions_waiting=0,
-    log_bytes=0,
-    disk_free_bytes=0,
     sqlite_version="3",
     boot_id="b",
-    quarantined=(),
     unread_records_gone=12,
     errors_in_a_day=3,
     operators_socket="unix:/d/ops.sock",
@@ -35,8 +32,6 @@ STATUS = DaemonStatus(
         UnreadLoss("orders", "billing", "orders/#", 5, exact=True, last_at_ms=0),
         UnreadLoss("orders", "some", "orders/eu/#", 7, exact=False, last_at_ms=0),
     ),
-    now_us=0,
-    disk_size_bytes=0,
     open_files=30,
     open_files_max=1_024,
     sessions_max=65_536,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssctl.grant_items import GROUP_GRANT_KIND
+from dssctl.nouns.grants import GROUP_GRANT_KIND
 from dssctl.output import Column, Item, Kind, Section, show_list, show_one
 from dssctl.output.chosen_columns import with_columns
 from dssctl.output.folding import folded, layout_of, places

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_api.v1 import jobs_pb2
 from dss_bulk.audits.origins import Origins
 from dss_bulk.audits.output import GroupLag
 from dss_bulk.audits.partial import Amount, Check, Found, Partial
@@ -11,12 +12,12 @@ from dss_bulk.audits.report import report_of
 from dss_bulk.audits.top_keys import TopKeys
 from dss_client import Job
 from dssctl.pages.audit_page import audit_item, audit_verdict, bar, key_text
+from support.blank_values import blank
 
-JOB = Job(
-    job_id=4, name="look", kind="audit", engine="local", state="done", source="orders", target="",
-    filter="", hops_max=4, params="", rate_bytes_s=0, chunks=3, published=3, records=0, bytes=0,
-    epoch=1, driver="a test", driver_lives=False, said="", said_at_ms=None, created_at_ms=1,
-    ended_at_ms=2, failure="", revision=1,
+JOB = blank(
+    Job, jobs_pb2.Job, job_id=4, name="look", kind="audit", engine="local", state="done",
+    source="orders", hops_max=4, chunks=3, published=3, driver="a test", created_at_ms=1,
+    ended_at_ms=2,
 )  # fmt: skip
 EVEN = {"orders/0/0": Amount(5, 50), "orders/0/1": Amount(7, 70)}
 PARTITIONS = {0: 2}

@@ -86,7 +86,7 @@ async def test_what_a_filter_takes_is_counted_as_far_as_the_budget_goes(plant: P
     survey = await plant.registry.survey(group, budget=CountBudget())
     assert (survey.lag, survey.lag_exact) == (4, True), "10, 12, 18 and 19"
     assert survey.oldest_unacked_us == await plant.log.time_at(stream, 10)
-    assert survey.streams[0].oldest_us == survey.oldest_unacked_us
+    assert survey.streams[0].oldest_unacked_us == survey.oldest_unacked_us
     spent = CountBudget(reads=1)
     survey = await plant.registry.survey(group, budget=spent)
     assert (survey.lag, survey.lag_exact, spent.spent) == (18, False, True)

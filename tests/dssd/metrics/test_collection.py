@@ -38,7 +38,7 @@ async def test_a_group_has_its_own_series() -> None:
     found = await shown([group(3, "stalled", NOW_US - 5_000_000)])
     assert found["dss_group_lag_records", "g3"] == 3
     assert found["dss_group_lag_seconds", "g3"] == 5
-    assert found["dss_group_stalled", "g3"] == 1
+    assert found["dss_group_stalled", "g3"] == found["dss_group_problem", "g3"] == 1
     assert found["dss_group_members", "g3"] == 2
     assert found["dss_group_ack_rate", "g3"] == 3
     assert found["dss_groups", "stalled"] == 1

@@ -215,7 +215,7 @@ async def test_what_began_since_the_last_look_is_in_the_rates(
         await sampler.look()
         per_s = 50_000 / (clock.now_ms() - began_ms)
         found = await overview(questions)
-        assert found.counts.acked == 50
+        assert found.fates.acked == 50
         for rates in (found.arrivals, found.acks):
             assert rates == pytest.approx((per_s, per_s), rel=0.1)
         of_stream = sampler.movement(found.group.group_id, streams[0], 50, 50)

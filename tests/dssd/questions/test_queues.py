@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dss_core.answers import Reason
 from dss_core.errors import GroupNotFound, IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId, StreamName
@@ -20,11 +21,8 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import MemberView
 from dssd.questions import queues
 from dssd.questions import why as why_module
-from dssd.questions.answers import Reason
 from dssd.questions.queues import EntriesAsked, QueueQuestions
-from dssd.questions.rates import NO_RATES
 from dssd.questions.record_look import Budget
-from dssd.questions.samples import Movement
 from dssd.questions.stuck import Stuck, StuckQuestions
 from dssd.questions.why import KeyAsked, WhyQuestions
 from dssd.queues import looking
@@ -127,8 +125,8 @@ async def test_a_call_reads_so_many_bytes_and_says_where_it_ended(
 ) -> None:
     for offset in range(4):
         await lanes.dead(0, Failed(offset))
-    monkeypatch.setattr(queues, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
+    monkeypatch.setattr(queues, "QUEUE_LOOK_BYTES_MAX", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
     counts, token = [0, 0, 0, 0, 0], ""
     for call in range(len(counts)):
         page = await lanes.questions.errors("g", DEAD, token)
@@ -274,7 +272,7 @@ async def test_a_look_that_did_not_see_all_of_the_queues_says_so(
     await lanes.dead(0, Failed(0))
     lanes.seen.done(lanes.streams[0], Progress(2))
     monkeypatch.setattr(why_module, "Budget", lambda: Budget(1))
-    monkeypatch.setattr(looking, "QUEUE_READ_BYTES", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
     [found] = (await why(lanes).of_offset("g", "orders/0/0", 0)).records
     assert "not all of them was looked through" in found.reason.sentence
     key = KeyAsked(b"c-1", stream="orders/0/0")
@@ -320,5 +318,5 @@ class NoOperations:
 class NotSampled:
     """Nobody has looked."""
 
-    def movement(self, *asked: object) -> Movement:
-        return Movement(None, NO_RATES, NO_RATES, None)
+    def still_ms(self, *asked: object) -> int | None:
+        return None

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dss_core.answers import Reason
 from dss_core.errors import (
     GroupNotFound,
     KeyNotFound,
@@ -19,11 +20,10 @@ from dss_core.routing import key_hash, partition_of
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.start_point import Earliest
-from dssd.questions.answers import Reason, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX
+from dssd.questions.answers import WhyAnswer
 from dssd.questions.questions import Questions
-from dssd.questions.reasons import Asked, done
-from dssd.questions.why import KeyAsked
+from dssd.questions.reasons import RecordAsked, done
+from dssd.questions.why import KEY_RECORDS_MAX, KeyAsked
 
 GROUP = "$share/g/orders/eu"
 NAME = "g"
@@ -125,7 +125,7 @@ async def test_a_rewind_is_not_told_as_what_passed_a_record_over(
         progress=Progress(2),
         cursor_generation=7,
     )
-    asked = Asked(group, STREAM, 1)
+    asked = RecordAsked(group, STREAM, 1)
     rewound = done(asked, view, "kept", 0, "offsets.rewind").sentence
     assert rewound.endswith("an operator moved the group past it before operation 7, a rewind.")
     skipped = done(asked, view, "kept", 0, "offsets.skip").sentence

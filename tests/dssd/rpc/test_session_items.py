@@ -6,8 +6,7 @@ from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.lane import grant_and_level
 from dss_core.progress import Progress
 from dssd.machines.delivery.events import Deliver, Nak, Settles
-from dssd.rpc.limits import ITEM_JOINED_BYTES_MIN
-from dssd.rpc.session_items import encoded, items_from
+from dssd.rpc.session_items import ITEM_JOINED_BYTES_MIN, encoded, items_from
 from dssd.sessions.client_items import Bundle, Gone, Granted
 
 SIZES = [0, 1, 127, 128, ITEM_JOINED_BYTES_MIN - 1, ITEM_JOINED_BYTES_MIN, 300_000, 1 << 21]

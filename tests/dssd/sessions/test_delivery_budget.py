@@ -6,8 +6,7 @@ from itertools import pairwise
 from dss_core.limits import FRAME_BYTES_USUAL
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.delivery_budget import DeliveryAccount, DeliveryBudget
-from dssd.sessions.limits import DELIVERY_WRITE_COPIES
-from dssd.sessions.outgoing import Outgoing
+from dssd.sessions.outgoing import DELIVERY_WRITE_COPIES, Outgoing
 
 MOST = 64 * FRAME_BYTES_USUAL
 WANTED = 8 * FRAME_BYTES_USUAL

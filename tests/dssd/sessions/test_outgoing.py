@@ -1,10 +1,14 @@
 from dss_core.progress import Ranges
-from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.limits import OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Bundle, Down, PongSent, Revoke
 from dssd.sessions.delivery_budget import DeliveryBudget
-from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
-from dssd.sessions.outgoing import Outgoing
+from dssd.sessions.outgoing import (
+    BUNDLE_DELIVERIES_MAX,
+    DELIVERY_BYTES_USUAL,
+    DELIVERY_WRITE_COPIES,
+    Outgoing,
+)
 
 
 def delivery(

@@ -9,6 +9,7 @@ from dssctl.forecast import forecast_ms, forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
+from dssctl.top.model.standing import STUCK, look_of, word_of
 from dssctl.top.model.trends import Trend, change, direction
 from dssctl.top.paint import amounts
 from dssctl.top.paint.charts import bars
@@ -29,23 +30,20 @@ class GroupRow(NamedTuple):
     drained_ms: float | None = None
     """Until it has all; infinite: never, None: nobody can say."""
     stuck: "tuple[Stuck, ...]" = ()
-    """Its streams that do not move."""
+    """What of it does not move."""
 
     @property
     def state(self) -> str:
-        """Its state; a pause, and that a stream of it does not move, included."""
-        group = self.group
-        if group.paused:
-            return "paused"
-        return "stuck" if self.stuck and group.state == "active" else group.state
+        """In a word."""
+        return word_of(self.group)
 
     @property
     def reason(self) -> str:
         """Why it is so; empty where that is told nowhere."""
-        if self.state != "stuck":
+        if self.state != STUCK or not self.stuck:
             return self.group.state_reason
         first = self.stuck[0]
-        return f"{first.stream}: {first.reason.sentence}"
+        return ": ".join(filter(None, (first.stream, first.reason.sentence)))
 
 
 def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
@@ -53,8 +51,7 @@ def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
     trends, now_us = scene.picture.trends, scene.pen.now_ms * 1_000
     stuck: dict[str, tuple[Stuck, ...]] = {}
     for each in scene.picture.stuck:
-        if each.stream:
-            stuck[each.group] = (*stuck.get(each.group, ()), each)
+        stuck[each.group] = (*stuck.get(each.group, ()), each)
     return {
         key: GroupRow(
             key, group, trends.get(key, ()), forecast_ms(group, now_us), stuck.get(key, ())
@@ -64,23 +61,13 @@ def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
 
 
 def is_faulty(row: GroupRow) -> bool:
-    """Whether somebody should look: it stalls, is stuck, moves, is paused, or lags unread."""
-    group = row.group
-    return row.state in _LOOKS.keys() - {"active"} or (not group.borrowers and group.lag > 0)
-
-
-_LOOKS: Mapping[str, Look] = {
-    "stalled": "bad",
-    "stuck": "bad",
-    "rebalancing": "warn",
-    "paused": "warn",
-    "active": "good",
-}
+    """Whether somebody should look."""
+    return row.group.health != "healthy"
 
 
 def state_look(row: GroupRow) -> Look:
     """How its state looks."""
-    return _LOOKS.get(row.state, "dim")
+    return look_of(row.group)
 
 
 def lag_text(group: "Group", trend: Trend, pen: Pen) -> str:
@@ -142,60 +129,29 @@ def _facts(row: GroupRow, pen: Pen) -> Sequence[tuple[str, str]]:
 GROUPS: Listing[GroupRow] = Listing(
     title="Groups",
     columns=(
-        Column(
-            "name", "GROUP", 14, lambda row: row.group.name,
-            lambda row, _pen: escaped(row.group.name), grows=True, rises=True,
-        ),
-        Column(
-            "filter", "FILTER", 14, lambda row: row.group.filter,
-            lambda row, _pen: escaped(row.group.filter), rank=6, rises=True,
-        ),
-        Column(
-            "state", "STATE", 11, lambda row: row.state,
-            lambda row, _pen: row.state, look=state_look,
-            rises=True,
-        ),
-        Column(
-            "members", "MEM", 4, lambda row: row.group.borrowers,
-            lambda row, _pen: amounts.count(row.group.borrowers), right=True,
-            look=lambda row: "warn" if row.group.lag and not row.group.borrowers else "",
-        ),
-        Column(
-            "streams", "STR", 4, lambda row: row.group.streams,
-            lambda row, _pen: amounts.count(row.group.streams), right=True, rank=3,
-        ),
-        Column(
-            "in", "IN/S", 6, lambda row: row.group.arrivals.minute,
-            lambda row, _pen: amounts.rate(row.group.arrivals.minute), right=True, rank=4,
-        ),
-        Column(
-            "acked", "ACK/S", 6, lambda row: row.group.acks.minute,
-            lambda row, _pen: amounts.rate(row.group.acks.minute), right=True, rank=4,
-        ),
-        Column(
-            "lag", "LAG", 9, lambda row: row.group.lag,
+        Column("name", "GROUP", 14, lambda row: row.group.name, grows=True, rises=True),
+        Column("filter", "FILTER", 14, lambda row: row.group.filter, rank=6, rises=True),
+        Column("state", "STATE", 11, lambda row: row.state, look=state_look, rises=True),
+        Column("members", "MEM", 4, lambda row: row.group.borrowers, right=True,
+            look=lambda row: "warn" if row.group.lag and not row.group.borrowers else ""),
+        Column("streams", "STR", 4, lambda row: row.group.streams, right=True, rank=3),
+        Column("in", "IN/S", 6, lambda row: row.group.arrivals.minute,
+            lambda row, _pen: amounts.rate(row.group.arrivals.minute), right=True, rank=4),
+        Column("acked", "ACK/S", 6, lambda row: row.group.acks.minute,
+            lambda row, _pen: amounts.rate(row.group.acks.minute), right=True, rank=4),
+        Column("lag", "LAG", 9, lambda row: row.group.lag,
             lambda row, pen: lag_text(row.group, row.trend, pen), right=True,
-            look=lambda row: "warn" if row.group.lag and direction(row.trend) > 0 else "",
-        ),
-        Column(
-            "change", "+/- 1m", 7, lambda row: change(row.trend),
+            look=lambda row: "warn" if row.group.lag and direction(row.trend) > 0 else ""),
+        Column("change", "+/- 1m", 7, lambda row: change(row.trend),
             lambda row, _pen: amounts.change(change(row.trend)), right=True, rank=3,
-            look=lambda row: "warn" if change(row.trend) > 0 else "dim",
-        ),
-        Column(
-            "drain", "DRAIN", 7,
-            lambda row: row.drained_ms or None,
-            lambda row, _pen: forecast_text(row.drained_ms), right=True, rank=5,
-        ),
-        Column(
-            "trend", "TREND 2m", TREND_WIDTH, lambda row: direction(row.trend),
-            lambda row, pen: bars(lags_of(row.trend), TREND_WIDTH, pen.glyphs), rank=2,
-        ),
-        Column(
-            "oldest", "OLDEST", 7,
+            look=lambda row: "warn" if change(row.trend) > 0 else "dim"),
+        Column("drain", "DRAIN", 7, lambda row: row.drained_ms or None,
+            lambda row, _pen: forecast_text(row.drained_ms), right=True, rank=5),
+        Column("trend", "TREND 2m", TREND_WIDTH, lambda row: direction(row.trend),
+            lambda row, pen: bars(lags_of(row.trend), TREND_WIDTH, pen.glyphs), rank=2),
+        Column("oldest", "OLDEST", 7,
             lambda row: -row.group.oldest_unacked_us if row.group.oldest_unacked_us else None,
-            lambda row, pen: amounts.age(_oldest_ms(row.group), pen.now_ms), right=True, rank=1,
-        ),
+            lambda row, pen: amounts.age(_oldest_ms(row.group), pen.now_ms), right=True, rank=1),
     ),
     rows=group_rows,
     order=Ordering("lag"),
@@ -208,32 +164,17 @@ GROUPS: Listing[GroupRow] = Listing(
 LEADERS: Listing[GroupRow] = Listing(
     title="Leaders",
     columns=(
-        Column(
-            "name", "GROUP", 16, lambda row: row.group.name,
-            lambda row, _pen: escaped(row.group.name), grows=True, rises=True,
-        ),
-        Column(
-            "filter", "FILTER", 14, lambda row: row.group.filter,
-            lambda row, _pen: escaped(row.group.filter), rank=2, rises=True,
-        ),
+        Column("name", "GROUP", 16, lambda row: row.group.name, grows=True, rises=True),
+        Column("filter", "FILTER", 14, lambda row: row.group.filter, rank=2, rises=True),
         Column("epoch", "EPOCH", 6, lambda row: row.group.leader_epoch,
             lambda row, _pen: str(row.group.leader_epoch or "-"), right=True),
-        Column(
-            "state", "STATE", 11, lambda row: row.state,
-            lambda row, _pen: row.state, look=state_look,
-            rises=True,
-        ),
-        Column("protocol", "PROTOCOL", 8, lambda row: row.group.protocol,
-            lambda row, _pen: row.group.protocol, rank=1, rises=True),
-        Column("members", "MEM", 4, lambda row: row.group.borrowers,
-            lambda row, _pen: amounts.count(row.group.borrowers), right=True),
-        Column("streams", "STR", 5, lambda row: row.group.streams,
-            lambda row, _pen: amounts.count(row.group.streams), right=True),
+        Column("state", "STATE", 11, lambda row: row.state, look=state_look, rises=True),
+        Column("protocol", "PROTOCOL", 8, lambda row: row.group.protocol, rank=1, rises=True),
+        Column("members", "MEM", 4, lambda row: row.group.borrowers, right=True),
+        Column("streams", "STR", 5, lambda row: row.group.streams, right=True),
         Column("revision", "REV", 5, lambda row: row.group.revision,
             lambda row, _pen: str(row.group.revision), right=True, rank=1),
-        Column("reason", "REASON", 16, lambda row: row.reason,
-            lambda row, _pen: escaped(row.reason) or "-", grows=True, rank=3,
-            rises=True),
+        Column("reason", "REASON", 16, lambda row: row.reason, grows=True, rank=3, rises=True),
     ),
     rows=lambda scene: {
         key: row for key, row in group_rows(scene).items() if row.group.leader_epoch

@@ -133,7 +133,7 @@ def _between(job: "Job") -> str:
 def job_facts(row: JobRow, pen: Pen) -> Sequence[tuple[str, str]]:
     """All that is known of a job: how it stands, then how it was planned."""
     # Its sentences are those of `jobs describe`; its module is loaded once a job is looked at.
-    from dssctl.job_items import what_next
+    from dssctl.nouns.jobs import what_next
 
     job = row.job
     average = row.pace.bytes_s if row.pace else 0.0
@@ -162,28 +162,24 @@ def job_facts(row: JobRow, pen: Pen) -> Sequence[tuple[str, str]]:
 JOBS: Listing[JobRow] = Listing(
     title="Jobs",
     columns=(
-        Column("name", "JOB", 12, lambda row: row.job.name,
-            lambda row, _pen: escaped(row.job.name), grows=True, rises=True),
-        Column("kind", "KIND", 9, lambda row: row.job.kind,
-            lambda row, _pen: escaped(row.job.kind), rises=True),
-        Column("state", "STATE", 9, lambda row: row.job.state, lambda row, _pen: row.job.state,
-            look=lambda row: job_look(row.job), rises=True),
+        Column("name", "JOB", 12, lambda row: row.job.name, grows=True, rises=True),
+        Column("kind", "KIND", 9, lambda row: row.job.kind, rises=True),
+        Column("state", "STATE", 9, lambda row: row.job.state, look=lambda row: job_look(row.job),
+            rises=True),
         Column("progress", "CHUNKS", 18, lambda row: row.share,
             lambda row, pen: progress(row, _BAR, pen)),
         Column("rate", "REC/S", 6, lambda row: row.pace.records_s if row.pace else None,
             lambda row, _pen: records_s(row), right=True),
-        Column("left", "LEFT", 7, lambda row: row.left_ms,
-            lambda row, _pen: left(row), right=True, rank=3, rises=True),
+        Column("left", "LEFT", 7, lambda row: row.left_ms, lambda row, _pen: left(row), right=True,
+            rank=3, rises=True),
         Column("bound", "BOUND", 8, lambda row: row.job.rate_bytes_s or None,
             lambda row, _pen: bound(row.job), right=True, rank=4),
-        Column("records", "RECORDS", 7, lambda row: row.job.records,
-            lambda row, _pen: amounts.count(row.job.records), right=True, rank=5),
+        Column("records", "RECORDS", 7, lambda row: row.job.records, right=True, rank=5),
         Column("age", "AGE", 7, lambda row: -row.job.created_at_ms,
             lambda row, pen: amounts.age(row.job.created_at_ms, pen.now_ms), right=True, rank=2),
         Column("driver", "DRIVER", 12, lambda row: row.job.driver,
             lambda row, _pen: driver(row.job), grows=True, rank=6, rises=True),
-        Column("held", "HELD UP BY", 14, held_up,
-            lambda row, _pen: escaped(held_up(row)) or "-", grows=True,
+        Column("held", "HELD UP BY", 14, held_up, grows=True,
             look=lambda row: "warn" if is_job_faulty(row) else "dim", rises=True),
     ),
     rows=job_rows,
@@ -237,25 +233,20 @@ def _chunk_facts(chunk: "JobChunk", pen: Pen) -> Sequence[tuple[str, str]]:
 CHUNKS: "Listing[JobChunk]" = Listing(
     title="Chunks",
     columns=(
-        Column("chunk", "CHUNK", 6, lambda each: each.number,
-            lambda each, _pen: str(each.number), right=True, rises=True),
-        Column("state", "STATE", 9, _state, lambda each, _pen: _state(each),
-            look=lambda each: "good" if each.result else "dim", rises=True),
-        Column("planned", "PLANNED", 8, lambda each: each.records_planned,
-            lambda each, _pen: amounts.count(each.records_planned), right=True),
-        Column("records", "RECORDS", 8, _records,
-            lambda each, _pen: "-" if each.result is None else amounts.count(each.result.records),
-            right=True),
+        Column("chunk", "CHUNK", 6, lambda each: each.number, lambda each, _pen: str(each.number),
+            right=True, rises=True),
+        Column("state", "STATE", 9, _state, look=lambda each: "good" if each.result else "dim",
+            rises=True),
+        Column("planned", "PLANNED", 8, lambda each: each.records_planned, right=True),
+        Column("records", "RECORDS", 8, _records, right=True),
         Column("bytes", "BYTES", 7, lambda each: each.result.bytes if each.result else None,
-            lambda each, _pen: amounts.size(each.result.bytes) if each.result else "-",
-            right=True, rank=2),
+            lambda each, _pen: amounts.size(each.result.bytes) if each.result else "-", right=True,
+            rank=2),
         Column("age", "AGE", 7,
             lambda each: -each.published_at_ms if each.published_at_ms else None,
             lambda each, pen: amounts.age(each.published_at_ms, pen.now_ms), right=True, rank=1),
-        Column("reads", "READS", 16, _reads, lambda each, _pen: _reads(each), grows=True,
-            rises=True),
-        Column("wrote", "WROTE", 16, _wrote, lambda each, _pen: _wrote(each), grows=True, rank=3,
-            rises=True),
+        Column("reads", "READS", 16, _reads, grows=True, rises=True),
+        Column("wrote", "WROTE", 16, _wrote, grows=True, rank=3, rises=True),
     ),
     rows=lambda scene: {
         f"{each.number:06}": each for each in (scene.answer.chunks if scene.answer else ())
@@ -270,10 +261,9 @@ LOG: Listing[LogLine] = Listing(
     columns=(
         Column("at", "AT", 8, lambda each: each.at_ms,
             lambda each, _pen: amounts.clock(each.at_ms)),
-        Column("by", "BY", 6, lambda each: each.by, lambda each, _pen: each.by,
+        Column("by", "BY", 6, lambda each: each.by,
             look=lambda each: "accent" if each.by == "daemon" else "", rises=True),
-        Column("text", "WHAT", 30, lambda each: each.text,
-            lambda each, _pen: escaped(each.text), grows=True, rises=True),
+        Column("text", "WHAT", 30, lambda each: each.text, grows=True, rises=True),
     ),
     rows=lambda scene: {
         f"{number:06}": each for number, each in enumerate(scene.answer.log if scene.answer else ())

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from dssctl.output.escape import escaped
 from dssctl.top.limits import COLUMN_GAP
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Ordering, Place, Visit
 from dssctl.top.model.wanted import Value, Values
+from dssctl.top.paint import amounts
 from dssctl.top.paint.glyphs import Glyphs
 from dssctl.top.paint.spans import Line, Look, Span, cell, cut, fitted
 
@@ -49,8 +51,8 @@ class Column(Generic[Row]):
     width: int
     """In places; one that grows takes more."""
     value: Callable[[Row], Value]
-    text: Callable[[Row, Pen], str]
-    """Safe to print."""
+    text: Callable[[Row, Pen], str] | None = None
+    """Safe to print; the value itself where it is None."""
     right: bool = False
     grows: bool = False
     rank: int = 0
@@ -58,6 +60,15 @@ class Column(Generic[Row]):
     look: Callable[[Row], Look] = lambda _row: ""
     rises: bool = False
     """Sorted by it, the least comes first."""
+
+    def shown(self, row: Row, pen: Pen) -> str:
+        """What it says of a row, safe to print."""
+        if self.text is not None:
+            return self.text(row, pen)
+        value = self.value(row)
+        if isinstance(value, str):
+            return escaped(value) or "-"
+        return "-" if value is None else amounts.count(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +138,7 @@ def facts_of(listing: Listing[Any], row: object, pen: Pen) -> Sequence[tuple[str
     """All that is known of a row, as names and texts."""
     if listing.facts is not None:
         return listing.facts(row, pen)
-    return [(column.name, column.text(row, pen).strip()) for column in listing.columns]
+    return [(column.name, column.shown(row, pen).strip()) for column in listing.columns]
 
 
 class Layout(NamedTuple):
@@ -182,7 +193,7 @@ def row_line(placed: Layout, row: object, pen: Pen) -> Line:
     """A row, exactly as wide as its layout."""
     spans: list[Span] = []
     for index, (column, width) in enumerate(placed.columns):
-        text = cell(column.text(row, pen), width, pen.glyphs.more, right=column.right)
+        text = cell(column.shown(row, pen), width, pen.glyphs.more, right=column.right)
         spans.append(Span(text, column.look(row)))
         if index < len(placed.columns) - 1:
             spans.append(_GAP)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
+from dssctl.top.model.standing import STUCK
 from dssctl.top.paint import amounts
 from dssctl.top.paint.spans import Look
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dss_client import (
         RecordStanding,
         StreamSums,
+        Stuck,
         WatchedGrant,
         WatchedLag,
         WatchedMember,
@@ -28,6 +30,8 @@ class StreamRow(NamedTuple):
     lag: "WatchedLag | None"
     sums: "StreamSums | None" = None
     standing: "RecordStanding | None" = None
+    stuck: "Stuck | None" = None
+    """That it does not move, and why."""
 
     @property
     def lagging(self) -> int:
@@ -39,7 +43,8 @@ class StreamRow(NamedTuple):
         """Of its grant; stalled where nothing is delivered though it is held."""
         if self.grant is None:
             return "-"
-        return "stalled" if self.grant.stall else self.grant.state
+        state = "stalled" if self.grant.stall else self.grant.state
+        return STUCK if self.stuck and state == "granted" else state
 
     @property
     def oldest_ms(self) -> int | None:
@@ -63,25 +68,27 @@ def stream_rows(scene: Scene) -> Mapping[str, StreamRow]:
     answer = scene.answer
     sums = {each.stream: each for each in answer.sums} if answer else {}
     standings = {each.stream: each for each in answer.standings} if answer else {}
+    stuck = {each.stream: each for each in scene.picture.stuck if each.group == group}
     names = sorted(grants.keys() | lags.keys(), key=stream_order)
     return {
         name: StreamRow(
-            group, name, grants.get(name), lags.get(name), sums.get(name), standings.get(name)
+            *(group, name, grants.get(name), lags.get(name), sums.get(name), standings.get(name)),
+            stuck.get(name),
         )
         for name in names
     }
 
 
 def is_stream_faulty(row: StreamRow) -> bool:
-    """Whether it stalls, moves, or lags with nobody reading it."""
-    if row.state in {"stalled", "revoking", "granting"}:
+    """Whether it does not move, changes hands, or lags with nobody reading it."""
+    if row.stuck or row.state in {"stalled", "revoking", "granting"}:
         return True
     return row.state in {"free", "revoked"} and row.lagging > 0
 
 
 def stream_look(row: StreamRow) -> Look:
     """How its state looks."""
-    if row.state == "stalled":
+    if row.stuck or row.state == "stalled":
         return "bad"
     if is_stream_faulty(row):
         return "warn"
@@ -93,7 +100,8 @@ def _holder(row: StreamRow) -> str:
 
 
 def _stall(row: StreamRow) -> str:
-    return escaped(row.grant.stall) if row.grant and row.grant.stall else "-"
+    stall = row.grant.stall if row.grant else ""
+    return escaped(stall or (row.stuck.reason.sentence if row.stuck else "")) or "-"
 
 
 def _lag(row: StreamRow) -> str:
@@ -104,7 +112,7 @@ def _stream_facts(row: StreamRow, pen: Pen) -> Sequence[tuple[str, str]]:
     grant, lag = row.grant, row.lag
     facts = [
         ("stream", escaped(row.stream)),
-        ("state", row.state + (f": {_stall(row)}" if row.state == "stalled" else "")),
+        ("state", row.state + (f": {_stall(row)}" if row.state in ("stalled", STUCK) else "")),
         ("held by", _holder(row)),
     ]
     if grant:
@@ -138,20 +146,16 @@ def _opened(place: Place, key: str, _row: StreamRow) -> Place:
 STREAMS: Listing[StreamRow] = Listing(
     title="Streams",
     columns=(
-        Column("stream", "STREAM", 14, lambda row: row.stream,
-            lambda row, _pen: escaped(row.stream), grows=True, rises=True),
-        Column("state", "STATE", 8, lambda row: row.state, lambda row, _pen: row.state,
-            look=stream_look, rises=True),
-        Column("client", "HELD BY", 14, _holder, lambda row, _pen: _holder(row),
-            grows=True, rises=True),
+        Column("stream", "STREAM", 14, lambda row: row.stream, grows=True, rises=True),
+        Column("state", "STATE", 8, lambda row: row.state, look=stream_look, rises=True),
+        Column("client", "HELD BY", 14, _holder, grows=True, rises=True),
         Column("lag", "LAG", 8, lambda row: row.lagging, lambda row, _pen: _lag(row), right=True,
             look=lambda row: "warn" if is_stream_faulty(row) and row.lagging else ""),
         Column("floor", "FLOOR", 8, lambda row: row.lag.floor if row.lag else None,
             lambda row, _pen: str(row.lag.floor) if row.lag else "-", right=True, rank=2),
         Column("end", "END", 8, lambda row: row.lag.end if row.lag else None,
             lambda row, _pen: str(row.lag.end) if row.lag else "-", right=True, rank=1),
-        Column("oldest", "OLDEST", 7,
-            lambda row: None if row.oldest_ms is None else -row.oldest_ms,
+        Column("oldest", "OLDEST", 7, lambda row: None if row.oldest_ms is None else -row.oldest_ms,
             lambda row, pen: amounts.age(row.oldest_ms, pen.now_ms), right=True),
         Column("for", "FOR", 7,
             lambda row: -row.grant.since_ms if row.grant and row.grant.since_ms else None,
@@ -159,9 +163,8 @@ STREAMS: Listing[StreamRow] = Listing(
             right=True, rank=3),
         Column("epoch", "EPOCH", 5, lambda row: row.grant.grant_epoch if row.grant else None,
             lambda row, _pen: str(row.grant.grant_epoch) if row.grant else "-", right=True, rank=4),
-        Column("stalled", "STALLED", 12, _stall, lambda row, _pen: _stall(row),
-            grows=True, rank=5, look=lambda row: "bad" if row.state == "stalled" else "dim",
-            rises=True),
+        Column("stalled", "STALLED", 12, _stall, grows=True, rank=5, rises=True,
+            look=lambda row: "bad" if stream_look(row) == "bad" else "dim"),
     ),
     rows=stream_rows,
     order=Ordering("lag"),
@@ -190,18 +193,15 @@ def _standing_text(row: StreamRow) -> str:
 OUT: Listing[StreamRow] = Listing(
     title="Out",
     columns=(
-        Column("stream", "STREAM", 12, lambda row: row.stream,
-            lambda row, _pen: escaped(row.stream), rises=True),
-        Column("client", "HELD BY", 12, _holder, lambda row, _pen: _holder(row), rises=True),
+        Column("stream", "STREAM", 12, lambda row: row.stream, rises=True),
+        Column("client", "HELD BY", 12, _holder, rises=True),
         Column("out", "OUT", 6, lambda row: row.sums.out if row.sums else 0,
             lambda row, _pen: amounts.count(row.sums.out) if row.sums else "-", right=True),
         Column("waiting", "WAITING", 7, lambda row: row.sums.waiting if row.sums else 0,
             lambda row, _pen: amounts.count(row.sums.waiting) if row.sums else "-", right=True),
-        Column("oldest", "OLDEST", 7,
-            lambda row: None if row.oldest_ms is None else -row.oldest_ms,
+        Column("oldest", "OLDEST", 7, lambda row: None if row.oldest_ms is None else -row.oldest_ms,
             lambda row, pen: amounts.age(row.oldest_ms, pen.now_ms), right=True),
-        Column("why", "WHY THE FLOOR STANDS", 20, _standing_text,
-            lambda row, _pen: _standing_text(row), grows=True, rises=True),
+        Column("why", "WHY THE FLOOR STANDS", 20, _standing_text, grows=True, rises=True),
     ),
     rows=_out_rows,
     order=Ordering("out"),
@@ -217,6 +217,8 @@ class MemberRow(NamedTuple):
 
     member: "WatchedMember"
     lag: int
+    stuck: bool
+    """A stream that it holds does not move."""
 
 
 def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
@@ -226,8 +228,9 @@ def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
     for stream, grant in items.grants.get(group, {}).items():
         if grant.client_id and stream in lags:
             held[grant.client_id] = held.get(grant.client_id, 0) + lags[stream].lag
+    stuck = {row.grant.client_id for row in stream_rows(scene).values() if row.grant and row.stuck}
     return {
-        key: MemberRow(member, held.get(member.client_id, 0))
+        key: MemberRow(member, held.get(member.client_id, 0), member.client_id in stuck)
         for key, member in items.members.get(group, {}).items()
     }
 
@@ -235,20 +238,19 @@ def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
 MEMBERS: Listing[MemberRow] = Listing(
     title="Members",
     columns=(
-        Column("client", "CLIENT", 20, lambda row: row.member.client_id,
-            lambda row, _pen: escaped(row.member.client_id), grows=True, rises=True),
+        Column("client", "CLIENT", 20, lambda row: row.member.client_id, grows=True, rises=True,
+            look=lambda row: "bad" if row.stuck else ""),
         Column("streams", "STREAMS", 7, lambda row: row.member.streams,
             lambda row, _pen: str(row.member.streams) if row.member.streams else "standby",
             right=True),
-        Column("lag", "LAG", 8, lambda row: row.lag,
-            lambda row, _pen: amounts.count(row.lag), right=True),
+        Column("lag", "LAG", 8, lambda row: row.lag, right=True),
         Column("connected", "HERE FOR", 8, lambda row: -row.member.connected_at_ms,
             lambda row, pen: amounts.age(row.member.connected_at_ms, pen.now_ms), right=True),
-        Column("borrower", "BORROWER", 32, lambda row: row.member.borrower_id,
-            lambda row, _pen: row.member.borrower_id, rank=1, rises=True),
+        Column("borrower", "BORROWER", 32, lambda row: row.member.borrower_id, rank=1, rises=True),
     ),
     rows=_member_rows,
     order=Ordering("client", descending=False),
     opens=lambda _place, _key, row: Place("session", name=row.member.client_id),
+    fault=lambda row: row.stuck,
     empty="the group has no member",
 )  # fmt: skip

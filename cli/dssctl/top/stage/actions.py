@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dss_core import changes
 from dss_core.times import parse_time, text_of_us
 from dssctl.top.lists.catalogue import BoundsRow
 from dssctl.top.lists.groups import GroupRow
@@ -155,9 +156,8 @@ def _targets(furthest: str, direction: str, spot: Spot) -> str:
 
 
 def _pause(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import PauseGroup, ResumeGroup
-
-    return ResumeGroup(spot.group) if spot.paused else PauseGroup(spot.group)
+    group = spot.group
+    return changes.ResumeGroup(group) if spot.paused else changes.PauseGroup(group)
 
 
 def _schedule_of(spot: Spot) -> str:
@@ -165,10 +165,8 @@ def _schedule_of(spot: Spot) -> str:
 
 
 def _pause_schedule(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import PauseSchedule, ResumeSchedule
-
     name = _schedule_of(spot)
-    return ResumeSchedule(name) if spot.row.paused else PauseSchedule(name)
+    return changes.ResumeSchedule(name) if spot.row.paused else changes.PauseSchedule(name)
 
 
 def _job_goes_on(spot: Spot) -> bool:
@@ -189,75 +187,17 @@ def _job_pauses(spot: Spot) -> str:
 
 
 def _pause_job(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import PauseJob, ResumeJob
-
-    is_paused = spot.job is not None and spot.job.state == "paused"
-    return ResumeJob(_job_name(spot)) if is_paused else PauseJob(_job_name(spot))
-
-
-def _cancel_job(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import CancelJob
-
-    return CancelJob(_job_name(spot))
-
-
-def _remove_job(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import RemoveJob
-
-    return RemoveJob(_job_name(spot))
-
-
-def _rebalance(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import Rebalance
-
-    return Rebalance(spot.group)
-
-
-def _evict(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import Evict
-
-    return Evict(spot.group, spot.row.member.borrower_id)
-
-
-def _transfer(spot: Spot, typed: str) -> "Change":
-    from dss_client.changes import TransferGrant
-
-    return TransferGrant(spot.group, spot.stream, typed)
-
-
-def _revoke(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import RevokeGrant
-
-    return RevokeGrant(spot.group, spot.stream)
+    name, is_paused = _job_name(spot), spot.job is not None and spot.job.state == "paused"
+    return changes.ResumeJob(name) if is_paused else changes.PauseJob(name)
 
 
 def _offset_of(spot: Spot) -> int:
     return int(spot.row.offset) if _is(spot.row, "Record") else spot.place.offset or 0
 
 
-def _skip_record(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import SkipRecords
-
-    return SkipRecords(spot.group, spot.stream, _offset_of(spot))
-
-
-def _undo(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import Undo
-
-    return Undo(_number_of(spot))
-
-
-def _close(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import CloseSession
-
-    return CloseSession(_client_of(spot))
-
-
 def _remove(spot: Spot, _typed: str) -> "Change":
-    from dss_client.changes import RemoveGroup, RemoveTopic
-
     topic = _topic_of(spot)
-    return RemoveTopic(topic) if topic else RemoveGroup(spot.group)
+    return changes.RemoveTopic(topic) if topic else changes.RemoveGroup(spot.group)
 
 
 def _removed(spot: Spot) -> str:
@@ -281,7 +221,7 @@ ACTION_TABLE = (
     Action("P", _job_pauses, "pause or resume the bulk job", _job_goes_on, _pause_job),
     Action(
         "R", lambda spot: f"Rebalance {spot.group}", "spread the streams evenly over the members",
-        _has_group, _rebalance,
+        _has_group, lambda spot, _: changes.Rebalance(spot.group),
     ),
     Action(
         "W", lambda spot: f"Rewind {_what(spot)}", "let records come again", _has_group,
@@ -296,35 +236,42 @@ ACTION_TABLE = (
     ),
     Action(
         "E", lambda spot: f"Evict {spot.row.member.client_id} from {spot.group}",
-        "end the member's subscription", lambda spot: isinstance(spot.row, MemberRow), _evict,
+        "end the member's subscription", lambda spot: isinstance(spot.row, MemberRow),
+        lambda spot, _: changes.Evict(spot.group, spot.row.member.borrower_id),
     ),
     Action(
         "T", lambda spot: f"Transfer {_what(spot)}", "give the stream to a certain member",
-        _of_group_stream, _transfer, asks="To the member, by its client id",
+        _of_group_stream,
+        lambda spot, typed: changes.TransferGrant(spot.group, spot.stream, typed),
+        asks="To the member, by its client id",
     ),
     Action(
         "V", lambda spot: f"Revoke {_what(spot)}", "take the stream from its holder",
-        _of_group_stream, _revoke,
+        _of_group_stream, lambda spot, _: changes.RevokeGrant(spot.group, spot.stream),
     ),
     Action(
         "S", lambda spot: f"Pass over record {_offset_of(spot)} of {_what(spot)}",
-        "acknowledge the record by hand", _on_record, _skip_record,
+        "acknowledge the record by hand", _on_record,
+        lambda spot, _: changes.SkipRecords(spot.group, spot.stream, _offset_of(spot)),
     ),
     Action(
         "U", lambda spot: f"Undo operation {_number_of(spot)}", "take the operation back",
-        lambda spot: _number_of(spot) > 0, _undo,
+        lambda spot: _number_of(spot) > 0, lambda spot, _: changes.Undo(_number_of(spot)),
     ),
     Action(
         "C", lambda spot: f"Close the session of {_client_of(spot)}", "end the client's session",
-        lambda spot: bool(_client_of(spot)), _close, severe=_client_of,
+        lambda spot: bool(_client_of(spot)),
+        lambda spot, _: changes.CloseSession(_client_of(spot)), severe=_client_of,
     ),
     Action(
         "C", lambda spot: f"Cancel the job {_job_name(spot)}",
-        "end the bulk job; what it published stays", _job_goes_on, _cancel_job, severe=_job_name,
+        "end the bulk job; what it published stays", _job_goes_on,
+        lambda spot, _: changes.CancelJob(_job_name(spot)), severe=_job_name,
     ),
     Action(
         "X", lambda spot: f"Forget the job {_job_name(spot)}",
-        "forget a bulk job that has ended", _job_ended, _remove_job, severe=_job_name,
+        "forget a bulk job that has ended", _job_ended,
+        lambda spot, _: changes.RemoveJob(_job_name(spot)), severe=_job_name,
     ),
     Action(
         "X", lambda spot: f"Remove {_removed(spot)}", "remove the group or the topic",

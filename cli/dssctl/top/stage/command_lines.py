@@ -6,9 +6,11 @@ quoted in it.
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from dss_core import changes
 from dss_core.times import text_of_ms, text_of_span
 from dssctl.output.escape import quoted
 from dssctl.top.model.places import Place
@@ -87,79 +89,52 @@ def trigger_line(schedule: str, reason: str = "") -> str:
 _Words = tuple[tuple[str, str], tuple[str, ...], tuple[str, ...]]
 
 
+_OF_ONE = {
+    changes.ResumeGroup: ("groups", "resume"),
+    changes.RemoveGroup: ("groups", "rm"),
+    changes.PauseSchedule: ("schedules", "pause"),
+    changes.ResumeSchedule: ("schedules", "resume"),
+    changes.CloseSession: ("sessions", "close"),
+    changes.Undo: ("ops", "undo"),
+    changes.PauseJob: ("jobs", "pause"),
+    changes.ResumeJob: ("jobs", "resume"),
+    changes.CancelJob: ("jobs", "cancel"),
+    changes.RemoveJob: ("jobs", "rm"),
+}
+"""Changes of which only a name, the first field, has to be said."""
+
+
 def _words(change: "Change") -> _Words | None:
     """Noun and verb, options, and names."""
-    found = _of_records(change) or _of_groups(change) or _of_members(change)
-    return found or _of_jobs(change) or _of_rest(change)
-
-
-def _of_records(change: "Change") -> _Words | None:
-    from dss_client import changes
-
-    match change:
-        case changes.MoveCursors():
-            return _move(change)
-        case changes.SkipRecords(group, stream, offset, count, more=()):
-            return ("records", "skip"), ("--count", str(count)), (group, stream, str(offset))
-        case _:
-            return None
-
-
-def _of_groups(change: "Change") -> _Words | None:
-    from dss_client import changes
-
-    match change:
-        case changes.PauseGroup(group, until_ms):
-            until = () if until_ms is None else ("--until", text_of_ms(until_ms))
-            return ("groups", "pause"), until, (group,)
-        case changes.ResumeGroup(group):
-            return ("groups", "resume"), (), (group,)
-        case changes.Rebalance(group, moves_max):
-            most = () if moves_max is None else ("--max-moves", str(moves_max))
-            return ("groups", "rebalance"), most, (group,)
-        case changes.RemoveGroup(group):
-            return ("groups", "rm"), (), (group,)
-        case _:
-            return None
+    verb = _OF_ONE.get(type(change))
+    if verb is not None:
+        return verb, (), (str(getattr(change, fields(change)[0].name)),)
+    return _of_members(change) or _of_rest(change)
 
 
 def _of_rest(change: "Change") -> _Words | None:
-    from dss_client import changes
-
     match change:
-        case changes.Undo(number):
-            return ("ops", "undo"), (), (str(number),)
+        case changes.SkipRecords(group, stream, offset, count, more=()):
+            return ("records", "skip"), ("--count", str(count)), (group, stream, str(offset))
+        case changes.PauseGroup(group, until_ms):
+            until = () if until_ms is None else ("--until", text_of_ms(until_ms))
+            return ("groups", "pause"), until, (group,)
+        case changes.Rebalance(group, moves_max):
+            most = () if moves_max is None else ("--max-moves", str(moves_max))
+            return ("groups", "rebalance"), most, (group,)
         case changes.RemoveTopic(topic, force):
             return ("topics", "rm"), ("--force",) if force else (), (topic,)
-        case changes.CloseSession(client_id):
-            return ("sessions", "close"), (), (client_id,)
-        case changes.PauseSchedule(schedule):
-            return ("schedules", "pause"), (), (schedule,)
-        case changes.ResumeSchedule(schedule):
-            return ("schedules", "resume"), (), (schedule,)
         case _:
-            return None
+            return _moved(change)
 
 
-def _of_jobs(change: "Change") -> _Words | None:
-    from dss_client import changes
+def _moved(change: "Change") -> _Words | None:
+    from dss_client.changes import MoveCursors
 
-    match change:
-        case changes.PauseJob(job):
-            return ("jobs", "pause"), (), (job,)
-        case changes.ResumeJob(job):
-            return ("jobs", "resume"), (), (job,)
-        case changes.CancelJob(job):
-            return ("jobs", "cancel"), (), (job,)
-        case changes.RemoveJob(job):
-            return ("jobs", "rm"), (), (job,)
-        case _:
-            return None
+    return _move(change) if isinstance(change, MoveCursors) else None
 
 
 def _of_members(change: "Change") -> _Words | None:
-    from dss_client import changes
-
     match change:
         case changes.Evict(group, borrower, grace_ms, ban_ms):
             spans = (("--grace", grace_ms), ("--ban", ban_ms))

@@ -11,7 +11,6 @@ from dataclasses import replace
 from dss_core.errors import DiskFailed, OffsetOutOfRange
 from dss_core.ids import StreamId
 from dss_core.progress import Range
-from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import retry_reason
 from dssd.log.holds import Holds
 from dssd.log.limits import QUEUE_ROLLED_BYTES_MIN
@@ -27,6 +26,9 @@ from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import HoldRow, StorageTopicRow
+
+TRIM_ATTEMPTS_MAX = 16
+"""How often a low watermark is tried again when its row changed in between."""
 
 
 class Trimmer:

@@ -75,17 +75,17 @@ class _Line:
         heappush(self._passed, left)
 
     def drop(self, start: int, end: int) -> None:
-        """They do not wait any more."""
-        span = ((start, end),)
+        """These wait no longer."""
+        gone = ((start, end),)
         self._passed = [
             (due_ms, *left)
             for due_ms, low, high in self._passed
-            for left in without(((low, high),), span)
+            for left in complement(gone, low, high)
         ]
         self._ahead = [
             (*left, due_ms)
             for low, high, due_ms in self._ahead
-            for left in without(((low, high),), span)
+            for left in complement(gone, low, high)
         ]
         heapify(self._passed)
         heapify(self._ahead)
@@ -177,15 +177,15 @@ class HeldBack:
                 released.append((start, start + 1))
         return released
 
+    def drop(self, start: int, end: int) -> None:
+        """The records do not come any more."""
+        self._rests.drop(start, end)
+        self._suspects.drop(start, end)
+
     def settled(self, start: int, end: int) -> None:
         """The records are acknowledged, refused or gone."""
         if self._alone is not None and start <= self._alone < end:
             self.leave()
-
-    def drop(self, start: int, end: int) -> None:
-        """The records are never to come."""
-        self._rests.drop(start, end)
-        self._suspects.drop(start, end)
 
     def leave(self) -> None:
         """Whatever is on its way or out is not any more."""

@@ -11,10 +11,11 @@
 
 What fails is moved: appended to a queue, and once that is durable, acknowledged where it was. An
 entry acknowledges its source, so what a queue holds beyond `applied_end` is taken in when the lane
-is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing of
-main is read before the lane is open; one move of a lane is under way at a time, and what fails
-meanwhile goes with the next; a report has the queues as they are at the same moment. What cannot be
-moved stays where it is, and is tried again. This module does not know credit, turns or the log.
+is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing is
+read before the lane is open, also not of the retry queue, for dead letters may say that it is done;
+one move of a lane is under way at a time, and what fails meanwhile goes with the next; a report has
+the queues as they are at the same moment. What cannot be moved stays where it is, and is tried
+again. This module does not know credit, turns or the log.
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,7 +95,7 @@ class Lane:
             part.lane = self
             part.records.failed = []
             part.records.suspects_rest_ms = self._suspects_rest_ms
-        main.is_shut = True
+            part.is_shut = True
 
     def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
         """All of it comes again: nothing is read by a cursor, and no frontier tells anything."""
@@ -182,7 +183,9 @@ class Lane:
     def opened(self, now_ms: int) -> None:
         """All of them were read: begin."""
         self.is_open = True
-        self.main.is_shut = False
+        for part in self.parts:
+            part.is_shut = False
+            part.begins()
         self._bury_killers()
         if self._to_redrive():
             self._redrive_ms = now_ms
@@ -283,6 +286,18 @@ class Lane:
                     left.append(piece._replace(start=cut, end=high))
         return tuple(pieces), left
 
+    def _drop(self, done: Ranges) -> None:
+        """Of what waits to be moved from the stream, these are done: nothing is read behind them
+        for longer than they wait."""
+        self._pending = [
+            piece._replace(start=low, end=high)
+            for piece in self._pending
+            for low, high in without(
+                ((piece.start, piece.end),), done if piece.level == MAIN else ()
+            )
+        ]
+        self._count_moving()
+
     def _done(self, level: int) -> Ranges:
         if level == DEAD:
             progress = self._dead.progress
@@ -307,7 +322,7 @@ class Lane:
         if given.failed:
             self._pending[:0] = given.failed
             self._again_ms = now_ms + REFUSED_MOVE_MS
-        self._count_moving()
+        self._drop(self._done(MAIN))
         self._copy_forward()
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
@@ -394,6 +409,8 @@ class Lane:
         if level == MAIN:
             if self._late:
                 self._settle_late(acked)
+            if self._pending:
+                self._drop(acked)
             return acked
         moving = [(piece.start, piece.end) for piece in self._moving(level)]
         out = self.retry.records.out

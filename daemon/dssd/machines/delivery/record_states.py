@@ -15,7 +15,7 @@ from dssd.machines.delivery.ack_wait import AckWaits
 from dssd.machines.delivery.consumed import Consumed
 from dssd.machines.delivery.durable_rests import DurableRests
 from dssd.machines.delivery.events import ChunkRead, Installed, Nak
-from dssd.machines.delivery.frame_plan import Plan
+from dssd.machines.delivery.frame_plan import DeliveryPlan
 from dssd.machines.delivery.held_back import HeldBack
 from dssd.machines.delivery.marking import Marking
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
@@ -84,7 +84,7 @@ class RecordStates:
 
     # Sending
 
-    def note_out(self, planned: Plan, *, again: bool) -> None:
+    def note_out(self, planned: DeliveryPlan, *, again: bool) -> None:
         """It is sent; again: under this grant once more."""
         suspects_max = 0 if again else self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
@@ -230,6 +230,9 @@ class RecordStates:
                 self.marking.note_failed(sent.start, sent.end)
             if failed and self.failed is not None:
                 self.waiting.settled(sent.start, sent.end)
+                if delay_ms is not None:
+                    # Until it is moved: its holder may be gone before.
+                    self.rests.rest(sent.start, sent.end, now_ms, delay_ms)
                 self.failed.append(Failed(sent.start, sent.end, nak))
             else:
                 self._rest(sent, now_ms, delay_ms)

@@ -28,9 +28,15 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
-from dssd.limits import DELIVERY_READ_BYTES_MAX, RANGES_ADDED_MAX, RESTING_RANGES_MAX
-from dssd.machines.delivery.events import ChunkRead, Deliver, Installed
-from dssd.machines.delivery.frame_plan import CreditLeft, FrameSpans, Plan, plan, whole_frames
+from dssd.limits import RANGES_ADDED_MAX
+from dssd.machines.delivery.events import ChunkRead, Deliver, Edited, Installed
+from dssd.machines.delivery.frame_plan import (
+    CreditLeft,
+    DeliveryPlan,
+    FrameSpans,
+    plan,
+    whole_frames,
+)
 from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.read_trouble import ReadTrouble
 from dssd.machines.delivery.record_states import RecordStates
@@ -40,6 +46,14 @@ from dssd.machines.queues import Queues
 
 if TYPE_CHECKING:
     from dssd.machines.delivery.entries import WaitingEntries
+
+RESTING_RANGES_MAX = 4_096
+"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+DELIVERY_READ_BYTES_MAX = 1 << 20
+"""One read ahead for a session, and what a delivery has at most where frames are small: a message
+costs as much as a quarter of a megabyte in it (measured)."""
+
 
 NEVER_HELD = 1 << 62
 
@@ -99,8 +113,8 @@ class DeliveredStream:
         """Was due and is lost; the client is not told yet."""
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
-        ranges = granted.progress.ranges
-        self._ranges_max = max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)
+        self._ranges_max = ACKED_RANGES_MAX
+        self.begins()
 
     @property
     def lent(self) -> int:
@@ -110,6 +124,11 @@ class DeliveredStream:
     def parts(self) -> "tuple[DeliveredStream, ...]":
         """Of the grant, by level."""
         return (self,) if self.lane is None else self.lane.parts
+
+    def begins(self) -> None:
+        """It is read from now on: the ranges that it has by then, nobody else can close."""
+        ranges = len(self.records.progress.ranges)
+        self._ranges_max = max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)
 
     # Reading
 
@@ -159,6 +178,13 @@ class DeliveredStream:
             self.trouble.met(trouble, now_ms)
             if self.resending:
                 self.records.resting.pass_by()
+
+    def edit(self, given: Edited, now_ms: int) -> None:
+        """Its group was edited."""
+        self.records.waits.last(given.ack_wait_ms)
+        self.stall_at_damage = given.stall_at_damage
+        if self.trouble.stall is Stall.DAMAGED:
+            self.trouble.again_now(now_ms)
 
     def lose(self, ranges: Ranges) -> None:
         """They should be moved, and are not there any more."""
@@ -357,7 +383,7 @@ class DeliveredStream:
         else:
             self.forget_chunk()
 
-    def _delivery(self, chunk: ChunkRead, planned: Plan) -> Deliver:
+    def _delivery(self, chunk: ChunkRead, planned: DeliveryPlan) -> Deliver:
         if planned.size == len(chunk.frames):
             frames = chunk.frames
         elif len(planned.pieces) == 1:

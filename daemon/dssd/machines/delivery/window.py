@@ -18,12 +18,11 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
-from dssd.limits import REVOKE_REPORT_SHARE
+from dssd.limits import LAST_MOVE_MS, REVOKE_REPORT_SHARE
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.dispatch import Dispatch
 from dssd.machines.delivery.events import (
@@ -138,10 +137,7 @@ class DeliveryWindow:
 
     def taken(self) -> dict[int, int]:
         """How many records each subscription has out."""
-        out: Counter[int] = Counter()
-        for stream in self._streams.values():
-            out[stream.subscription] += stream.records.out.records
-        return dict(out)
+        return self._turns.out()
 
     @property
     def held_bytes(self) -> int:
@@ -171,27 +167,25 @@ class DeliveryWindow:
             self._due_by(part.next_ms())
             self._offer(part)
 
-    def _entries_read(self, given: EntriesRead, now_ms: int) -> None:
-        self._lanes.take_entries(given)
-
-    def _lane_opened(self, given: LaneOpened, now_ms: int) -> None:
-        self._go_on_with(self._lanes.opened(given, now_ms), now_ms)
+    def _lane_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> None:
+        lane = self._lanes.take_read(given, now_ms)
+        self._go_on_with(lane, now_ms, moved=True)
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        self._go_on_with(lane, now_ms)
+        self._go_on_with(lane, now_ms, moved=bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.is_moving:
             self._finish(lane.main, None)
 
-    def _go_on_with(self, lane: Lane | None, now_ms: int) -> None:
-        """A lane has taken in entries."""
+    def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:
+        """A lane has taken in an answer, which moved something on or did not."""
         if lane is None or lane.main.finished:
             return
         self._due_by(self._lanes.next_ms())
         for part in lane.parts:
             self._tell_gone(part)
             self._due_by(part.next_ms())
-            self._note_moved(part, part.records.progress, now_ms, moved=True)
+            self._note_moved(part, part.records.progress, now_ms, moved=moved)
             self._offer(part)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
@@ -243,11 +237,7 @@ class DeliveryWindow:
         stream = self._streams.get(given.grant)
         if stream is None or stream.records.ending:
             return
-        until_ms = now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE)
-        for part in stream.parts():
-            self._turns.withdraw(part)
-            part.end(until_ms)
-        self._due_by(until_ms)
+        self._end(stream, now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
         self._effects.append(SendRevoke(given.grant, given.deadline_ms))
 
     def _revoke_finished(self, given: RevokeFinished, now_ms: int) -> None:
@@ -257,14 +247,23 @@ class DeliveryWindow:
             return
         asked = stream.records.ending
         lane = self._lanes.of(stream)
-        if lane is not None and lane.is_moving and asked:
+        if lane is not None and lane.is_moving:
             # What the client refused goes to its queue first, with its error.
             lane.ends_once_moved = True
-            return
-        # The client has dropped what it did not hand out: nothing beyond the frontier is known.
-        self._finish(stream, None)
+            self._end(stream, now_ms + LAST_MOVE_MS)
+        else:
+            # The client has dropped what it did not hand out: beyond the frontier nothing is known.
+            self._finish(stream, None)
         if not asked:
             self._last_effects.append(Unwanted(stream.subscription))
+
+    def _end(self, stream: DeliveredStream, until_ms: int) -> None:
+        """Send nothing more; until then what is out may be settled."""
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            if not part.records.ending:
+                part.end(until_ms)
+        self._due_by(until_ms)
 
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
         for part in stream.parts():
@@ -327,44 +326,25 @@ class DeliveryWindow:
                 )
                 self._dispatch.credit_back(stream, left)
 
-    def _suspended(self, given: Suspended, now_ms: int) -> None:
+    def _silenced(self, given: Suspended | Resumed | Paused | Unpaused, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
-        share.suspended = True
-        self._stop_sending(share)
-
-    def _resumed(self, given: Resumed, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.suspended = False
-        self._go_on_sending(share)
-
-    def _paused(self, given: Paused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = True
-        self._stop_sending(share)
-
-    def _unpaused(self, given: Unpaused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = False
-        self._go_on_sending(share)
-
-    def _stop_sending(self, share: Share) -> None:
-        for grant in share.grants:
-            self._turns.withdraw(self._streams[grant])
-
-    def _go_on_sending(self, share: Share) -> None:
+        if isinstance(given, Suspended | Resumed):
+            share.suspended = isinstance(given, Suspended)
+        else:
+            share.paused = isinstance(given, Paused)
         for grant in sorted(share.grants):
-            self._offer(self._streams[grant])
+            if isinstance(given, Suspended | Paused):
+                self._turns.withdraw(self._streams[grant])
+            else:
+                self._offer(self._streams[grant])
 
     def _edited(self, given: Edited, now_ms: int) -> None:
         for grant in self._turns.share(given.subscription).grants:
             stream = self._streams[grant]
-            stream.records.waits.last(given.ack_wait_ms)
-            stream.stall_at_damage = given.stall_at_damage
+            stream.edit(given, now_ms)
             lane = self._lanes.of(stream)
             if lane is not None and given.policy is not None:
                 lane.policy = given.policy
-            if stream.trouble.stall is Stall.DAMAGED:
-                stream.trouble.again_now(now_ms)
             self._due_by(stream.next_ms())
 
     def _share(self, stream: DeliveredStream) -> Share:
@@ -373,8 +353,8 @@ class DeliveryWindow:
     # Inputs about records
 
     def _settles(self, given: Settles, now_ms: int) -> None:
-        for settle in given.settles:
-            self._settle(settle, now_ms)
+        for each in given.settles:
+            self._settle(each, now_ms)
 
     def _settle(self, given: Settle, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -386,7 +366,7 @@ class DeliveryWindow:
         before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
         if acked and (lane := self._lanes.of(stream)) is not None:
-            acked = lane.acks_of(stream.level, acked)
+            acked = self._counted(lane, stream, acked, given.token, now_ms)
         if acked:
             self._dispatch.credit_back(stream, records.ack(acked))
         frontier = records.frontier
@@ -403,10 +383,23 @@ class DeliveryWindow:
             self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
-        if given.token and self._durable.awaits(given.grant):
-            self._reports.hurry(given.grant, now_ms)
+        if given.token and self._awaits(stream):
+            self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
+
+    def _counted(
+        self, lane: Lane, stream: DeliveredStream, acked: Ranges, token: int, now_ms: int
+    ) -> Ranges:
+        """What of these counts where it was acknowledged; what is late, in the retry queue."""
+        retry = lane.retry
+        before = retry.records.progress
+        counted = lane.acks_of(stream.level, acked)
+        if retry.records.progress is not before:
+            self._note_moved(retry, before, now_ms)
+            if token:
+                self._answer(self._durable.wait(retry.grant, token, retry.records.consumed.done()))
+        return counted
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
@@ -472,13 +465,13 @@ class DeliveryWindow:
         self._due_by(stream.next_ms())
 
     def _report(self) -> None:
-        awaits = self._durable.awaits
-        reports = tuple(
-            (grant, self._streams[grant].report(is_awaited=awaits(grant)))
-            for grant in self._reports.take()
-        )
+        lent = [self._streams[grant] for grant in self._reports.take()]
+        reports = tuple((each.grant, each.report(is_awaited=self._awaits(each))) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
+
+    def _awaits(self, stream: DeliveredStream) -> bool:
+        return any(self._durable.awaits(part.grant) for part in stream.parts())
 
     # Turns
 
@@ -536,13 +529,13 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Left: DeliveryWindow._left,
     Closing: DeliveryWindow._closing,
     Saved: DeliveryWindow._saved,
-    Suspended: DeliveryWindow._suspended,
-    Resumed: DeliveryWindow._resumed,
+    Suspended: DeliveryWindow._silenced,
+    Resumed: DeliveryWindow._silenced,
     Edited: DeliveryWindow._edited,
-    Paused: DeliveryWindow._paused,
-    Unpaused: DeliveryWindow._unpaused,
+    Paused: DeliveryWindow._silenced,
+    Unpaused: DeliveryWindow._silenced,
     Ticked: DeliveryWindow._ticked,
-    EntriesRead: DeliveryWindow._entries_read,
-    LaneOpened: DeliveryWindow._lane_opened,
+    EntriesRead: DeliveryWindow._lane_read,
+    LaneOpened: DeliveryWindow._lane_read,
     Moved: DeliveryWindow._moved,
 }

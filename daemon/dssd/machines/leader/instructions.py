@@ -38,7 +38,7 @@ from dssd.machines.leader.hand_overs import (
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
 from dssd.machines.leader.pausing import cancel_pause, change_pause
-from dssd.machines.leader.state import Reserve
+from dssd.machines.leader.state import KeptFor
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
@@ -78,7 +78,7 @@ def begin_postponed(turn: LeaderTurn) -> None:
     """What waited for the end of the reservations begins."""
     state = turn.state
     postponed = state.hand_overs.postponed
-    if postponed and state.reserve is Reserve.NOTHING:
+    if postponed and state.reserve is KeptFor.NOTHING:
         state.hand_overs.postponed = {}
         for number in sorted(postponed):
             INSTRUCTIONS[type(postponed[number])](turn, postponed[number])

@@ -77,11 +77,11 @@ from dssd.machines.leader.state import (
     Alarm,
     BanEnds,
     ForgetDeparted,
+    KeptFor,
     Leader,
     LeaderState,
     MemberLease,
     Resend,
-    Reserve,
     StateDeadline,
     TellPause,
     Timer,
@@ -155,7 +155,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         versions = ((each.session_id, each.version) for each in given.versions)
         state.stream_sets.counters = {session: at for session, at in versions if at is not None}
     if any(lent.reserved for lent in state.streams.values()):
-        state.reserve = Reserve.FOR_SESSIONS if given.restarted else Reserve.FOR_HOLDERS
+        state.reserve = KeptFor.FOR_SESSIONS if given.restarted else KeptFor.FOR_HOLDERS
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
         state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
@@ -169,8 +169,8 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
 def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
     # What a session's last grant left in doubt is known; a holder may have gone on since.
-    ended = HolderLost() if state.reserve is Reserve.FOR_HOLDERS else ReserveEnded()
-    state.reserve = Reserve.NOTHING
+    ended = HolderLost() if state.reserve is KeptFor.FOR_HOLDERS else ReserveEnded()
+    state.reserve = KeptFor.NOTHING
     state.timers.clear(Alarm.RESERVE)
     for lent in state.streams.values():
         if lent.reserved:
@@ -275,7 +275,7 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving or state.reserve is not Reserve.NOTHING:
+    if state.moving or state.reserve is not KeptFor.NOTHING:
         # Who held streams may still hand out and come back; moves end with the reserve.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return

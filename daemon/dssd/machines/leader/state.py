@@ -211,7 +211,7 @@ class Leader:
         self.resend_ms: dict[StreamId, int] = {}
         self.leaving: set[SessionId] = set()
         """Sessions that left since the last rebalance."""
-        self.reserve: Reserve = Reserve.NOTHING
+        self.reserve: KeptFor = KeptFor.NOTHING
         self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
@@ -249,10 +249,10 @@ class Leader:
 def is_pause_obeyed(state: Leader) -> bool:
     """Whether all who may hand out records know of the pause as it is."""
     silent = not state.pause.paused or state.timers.at_ms(Alarm.SILENCE) is None
-    return not state.telling and state.reserve is Reserve.NOTHING and silent
+    return not state.telling and state.reserve is KeptFor.NOTHING and silent
 
 
-class Reserve(Enum):
+class KeptFor(Enum):
     """For whom free streams are kept after a takeover."""
 
     NOTHING = "nothing"

@@ -5,9 +5,10 @@ Invariant: numbers only from the plan of each stream. This module does not know 
 
 from collections.abc import Iterator, Sequence
 
+from dss_core.answers import StreamPlan
 from dss_core.counted import counted
 from dssd.operations.kinds.clients_named import they
-from dssd.operations.plans import StreamPlan, subject_of
+from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from dss_core.answers import StreamPlan
 from dss_core.changes import (
     Change,
     Direction,
@@ -46,7 +47,7 @@ from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import found_target, within
 from dssd.operations.kinds.cursor_sentences import effects_of, summary_of
 from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
-from dssd.operations.plans import Begun, Made, Plan, StreamPlan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow

@@ -11,7 +11,9 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from shlex import quote
 
+from dss_core.answers import StreamPlan
 from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
 from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, OperationInProgress, StreamNotRead
@@ -27,8 +29,7 @@ from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
-from dssd.operations.limits import CHOICE_BYTES_MAX, CHOICE_RANGES_MAX
-from dssd.operations.plans import Begun, Made, Plan, StreamPlan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.queues.looking import Choice, EntryLook, Lane
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store
@@ -37,6 +38,13 @@ from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 Change = RedriveDeadLetters | DiscardDeadLetters
 
 REDRIVE, DISCARD = "dlq.redrive", "dlq.discard"
+
+CHOICE_RANGES_MAX = 10_000
+"""Ranges of dead letters that one operation names: 160 KB in rows, and some hundred in a plan."""
+
+CHOICE_BYTES_MAX = 256 << 20
+"""What a plan reads to choose dead letters by error or key: a second or two. The same command does
+the rest afterwards."""
 
 
 @dataclass(slots=True)
@@ -90,7 +98,8 @@ class DeadLetters(Final):
         else:
             chosen = await _chosen(look, streams, change)
         _check_none_comes_back(group, chosen)
-        return _planned(change, group, chosen, is_cut=_is_cut(look, chosen))
+        is_cut, has_members = _is_cut(look, chosen), bool(survey.members)
+        return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
@@ -120,7 +129,7 @@ class DeadLetters(Final):
 
 def _check_has_queues(group: GroupRow) -> None:
     if not group.max_deliver:
-        command = f"dssctl groups edit {subject_of(group)} --max-deliver 5"
+        command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
         rule = f"it has a limit of attempts, or it has no dead letters: {command}"
         raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
 
@@ -194,7 +203,9 @@ def _still_dead(
     return chosen
 
 
-def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: bool) -> Plan:
+def _planned(
+    change: Change, group: GroupRow, chosen: list[_Chosen], *, has_members: bool, is_cut: bool
+) -> Plan:
     kind = REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
     count = sum(each.count for each in chosen)
     lanes = tuple(
@@ -202,6 +213,7 @@ def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: 
         for each in chosen
     )
     members = sorted({each.stream.view.client_id for each in chosen} - {""})
+    effects = _effects(kind, count, members, has_members=has_members, is_cut=is_cut)
     verb = kind.partition(".")[2]
     told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
     return Plan(
@@ -212,7 +224,7 @@ def _planned(change: Change, group: GroupRow, chosen: list[_Chosen], *, is_cut: 
         summary=f"{verb} {told if chosen else 'nothing'} of {subject_of(group)}",
         group=group,
         streams=tuple(_stream_plan(kind, each) for each in chosen),
-        effects=tuple(_effects(kind, count, members, is_cut=is_cut)) if chosen else (),
+        effects=tuple(effects) if chosen else (),
         members=tuple(members),
         not_undoable_because=_FINAL[kind],
         nothing_to_do=not chosen,
@@ -235,20 +247,20 @@ def _stream_plan(kind: str, each: _Chosen) -> StreamPlan:
     )
 
 
-def _effects(kind: str, count: int, members: Sequence[str], *, is_cut: bool) -> list[str]:
-    records = counted(count, "record comes", "records come")
-    told = [
-        f"{records} again at the first attempt, due at once, so many a second."
-        if kind == REDRIVE
-        else f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."
-    ]
+def _effects(
+    kind: str, count: int, members: Sequence[str], *, has_members: bool, is_cut: bool
+) -> list[str]:
+    told = [f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."]
+    if kind == REDRIVE:
+        come = counted(count, "record comes", "records come")
+        told = [f"{come} again at the first attempt, due at once, so many a second."]
+    if kind == REDRIVE and not has_members:
+        told.append("Nobody is a member: they come back once somebody is.")
     if members:
-        stream = (
-            "gives their streams back and gets"
-            if len(members) == 1
-            else ("give their streams back and get")
+        told.append(
+            f"{they(members, 'gives', 'give')} these streams back and "
+            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected."
         )
-        told.append(f"{they(members, stream, stream)} them anew, without being disconnected.")
     if is_cut:
         told.append("Not all could be chosen at once: the same command does the rest afterwards.")
     return told

@@ -10,9 +10,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress
 from dssd.limits import ISOLATE_AFTER_DOUBTS
-from dssd.machines.delivery.events import Edited, Nak, RevokeBegun, RevokeFinished
+from dssd.machines.delivery.events import (
+    AnswerSettled,
+    DeliveryInput,
+    Edited,
+    Nak,
+    OpenLane,
+    RevokeBegun,
+    RevokeFinished,
+    Saved,
+    Settle,
+)
 from dssd.machines.queues import Redrive, RetryPolicy
-from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
+from support.proof_share import share
 
 
 def test_a_refused_record_waits_in_the_retry_queue_and_is_done_in_its_stream() -> None:
@@ -85,6 +96,20 @@ def test_a_late_ack_settles_the_entry_that_was_not_sent_since() -> None:
     assert lane.places()[0] == []
     lane.tick(10_000)
     assert (RETRY, 0) not in lane.out
+
+
+def test_a_late_ack_is_reported_and_answered_once_that_is_durable() -> None:
+    lane = PlayedLane(1)
+    lane.settle(MAIN, handed_out=[0])
+    lane.tick(ACK_WAIT_MS + 100)
+    lane.feed(Saved(GRANT, lane.states()[0]))
+    lane.reports.clear()
+    lane.feed(Settle(GRANT, acked=((0, 1),), frontier=1, token=9))
+    lane.tick(1)
+    assert not lane.others
+    assert lane.reports[-1].queues[0].progress == Progress(1)
+    lane.feed(Saved(GRANT + RETRY, Progress(1)))
+    assert lane.others == [AnswerSettled(9)]
 
 
 def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> None:
@@ -166,6 +191,16 @@ def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> No
     lane.answer()
     assert lane.reports[-1].queues[0].applied_end == 1
     assert lane.reports[-1].progress.floor == 1
+
+
+def test_what_a_client_refused_is_moved_first_also_where_it_gives_the_stream_back_unasked() -> None:
+    lane = PlayedLane(1)
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    lane.feed(RevokeFinished(GRANT))
+    assert not any(report.queues[0].applied_end for report in lane.reports)
+    lane.answer()
+    assert lane.reports[-1].queues[0].applied_end == 1
 
 
 def test_a_record_that_killed_as_often_as_it_may_fail_is_dead_at_the_next_grant() -> None:
@@ -285,6 +320,100 @@ def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
     assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
 
 
+def test_an_ack_of_a_retried_record_that_is_waited_for_is_reported_at_once_and_answered() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.feed(Settle(GRANT + RETRY, acked=((0, 1),), token=9))
+    lane.tick(1)
+    assert (lane.reports[-1].stream, lane.reports[-1].is_awaited) == (STREAMS[MAIN], True)
+    lane.feed(Saved(GRANT + RETRY, lane.reports[-1].queues[0].progress))
+    assert lane.others == [AnswerSettled(9)]
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "the queues are full"])
+def test_a_delay_outlives_a_holder_that_could_not_move_its_record(why: str) -> None:
+    lane = PlayedLane(2, replace(POLICY, queue_records=0 if "queues" in why else 1_000))
+    lane.refuses = True
+    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane.tick(10)
+    lane.die()
+    lane.tick(59_000)
+    assert (MAIN, 0) not in lane.out
+    lane.tick(1_000)
+    assert (MAIN, 0) in lane.out
+
+
+def test_nothing_is_sent_of_the_retry_queue_before_the_dead_letters_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.save()
+    lane.nak(RETRY, 0, reject=True)
+    opened = lane._opened
+    told: list[DeliveryInput] = []
+
+    def of_retry_queue(asked: OpenLane) -> list[DeliveryInput]:
+        told[:] = opened(asked)
+        return [told.pop(0)]
+
+    monkeypatch.setattr(lane, "_opened", of_retry_queue)
+    lane.lend()
+    lane.feed(Edited(1, ACK_WAIT_MS, False, POLICY))  # anything that makes it look at its times
+    lane.tick(10)
+    lane.feed(*told)
+    assert not lane.out
+    assert lane.places() == [[DEAD]]
+
+
+def test_a_lane_that_is_lent_with_many_moves_that_were_not_reported_is_read_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 2)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 1)
+    lane = PlayedLane(8)
+    for at in (1, 3, 5):
+        lane.nak(MAIN, at, reject=True)
+    lane.lend()
+    assert lane.out
+
+
+def test_a_move_that_fails_again_and_again_is_no_news_to_the_leader() -> None:
+    lane = PlayedLane(1)
+    lane.refuses = True
+    lane.nak(MAIN, 0)
+    lane.tick(10)
+    lane.reports.clear()
+    lane.tick(10_000)
+    assert len(lane.moves) > 5
+    assert not lane.reports
+
+
+def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_moved() -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=1, queue_records=0))
+    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane.refuses = True
+    lane.die()
+    lane.tick(120_000)
+    assert not lane.out
+    lane.refuses = False
+    lane.tick(1_000)
+    assert lane.places() == [[DEAD]]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_is_acknowledged_while_it_waits_to_be_moved_holds_up_nothing(answered: bool) -> None:
+    lane = PlayedLane(1)
+    lane.refuses, lane.holds = True, not answered
+    lane.nak(MAIN, 0)
+    lane.ack(MAIN, 0)
+    lane.answer()
+    (main, _) = lane.window.streams()
+    assert main.records.moving == 0
+
+
 class AnyLane(RuleBasedStateMachine):
     """Whatever happens, each record is in one place, or done."""
 
@@ -355,4 +484,4 @@ class AnyLane(RuleBasedStateMachine):
 
 
 TestAnyLane = AnyLane.TestCase
-TestAnyLane.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestAnyLane.settings = settings(max_examples=share(30, 1_000), stateful_step_count=30)
