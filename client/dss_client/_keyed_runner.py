@@ -14,7 +14,7 @@ the handler ends.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from dss_client._chains import Chain, Loose
 from dss_client._failure import Reject
@@ -189,8 +189,9 @@ class KeyedRunner:
         for _ in range(records):
             self._room.release()
 
-    async def _work(self) -> NoReturn:
-        while True:
+    async def _work(self) -> None:
+        # A handler may end its cancellation with another error, or go on to its end.
+        while not _is_cancelled():
             chain, record = await self._slots.get()
             try:
                 await self._handle(chain, record)
@@ -222,22 +223,29 @@ class KeyedRunner:
         held.hand_out(record._at)
         try:
             await self._handler(record)
-        except asyncio.CancelledError as cancelled:
-            worker = asyncio.current_task()
-            if worker is not None and worker.cancelling():
-                self._cancelled(chain, record)
-                raise
-            # The worker was not cancelled, but something that the handler awaited was.
-            await self._failed(chain, record, cancelled)
-        except Exception as error:  # noqa: BLE001 - a handler may raise anything; it comes again
-            self._refuse_misuse(chain, record, error)
-            await self._failed(chain, record, error)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a handler may raise anything
+            await self._ended_by(error, chain, record)
         else:
             if record.refused:
                 chain.refused(record)
             else:
                 chain.handled(record)
                 await record.ack()
+
+    async def _ended_by(
+        self,
+        error: Exception | asyncio.CancelledError,
+        chain: Chain | Loose,
+        record: "DeliveredRecord",
+    ) -> None:
+        """The handler raised; what it made of the end of this run is no failure of its record."""
+        if _is_cancelled() and not isinstance(error, Reject):
+            self._cancelled(chain, record)
+            return
+        # Where the worker was not cancelled, something that the handler awaited was.
+        if isinstance(error, Exception):
+            self._refuse_misuse(chain, record, error)
+        await self._failed(chain, record, error)
 
     def _waits(self, chain: Chain | Loose) -> bool:
         """Whether a record waits for the end of a pause."""
@@ -294,6 +302,12 @@ class KeyedRunner:
         if record.refused:
             return
         await (record.reject(error) if rejects else record.nak(error=error))
+
+
+def _is_cancelled() -> bool:
+    """Whether this worker was cancelled, whatever its handler made of it."""
+    worker = asyncio.current_task()
+    return worker is not None and bool(worker.cancelling())
 
 
 def raised_by_call(error: Exception) -> bool:

@@ -82,6 +82,8 @@ class Lane:
         self._killed_before = bool(retry.fate.failures)
         self._pending: list[MovePiece] = []
         self._under_way: tuple[MovePiece, ...] = ()
+        self._leaving = 0
+        """Records of main that wait to be moved, or are on their way."""
         self._again_ms: int | None = None
         """Nothing is moved before."""
         self._late: dict[int, int] = {}
@@ -220,9 +222,11 @@ class Lane:
         start, end, failures = each
         delay_ms = None if nak is None else nak.delay_ms
         rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
-        if level == MAIN and self.is_full:
-            self.main.records.rest(start, end, now_ms + rest_ms)
-            return
+        if level == MAIN and end - start > (room := self._room()):
+            self.main.records.rest(start + room, end, now_ms + rest_ms)
+            end = start + room
+            if not room:
+                return
         rejected = nak is not None and nak.reject
         cause = ACK_WAIT if nak is None else REJECTED if rejected else REFUSED
         error, kind = ("", "") if nak is None else (nak.error, nak.error_type)
@@ -233,20 +237,26 @@ class Lane:
 
     def _add(self, piece: MovePiece) -> None:
         self._pending.append(piece)
-        self._count_moving()
+        self._note_leaving(piece)
+
+    def _note_leaving(self, piece: MovePiece) -> None:
+        """What waits to be moved from main counts like what rests there."""
+        if piece.level == MAIN:
+            self.main.records.moving += 1
+            self._leaving += piece.end - piece.start
 
     def _count_moving(self) -> None:
-        """What waits to be moved from main counts like what rests there."""
-        pieces = (*self._pending, *self._under_way)
-        self.main.records.moving = sum(piece.level == MAIN for piece in pieces)
+        self.main.records.moving = self._leaving = 0
+        for piece in (*self._pending, *self._under_way):
+            self._note_leaving(piece)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the queues hold as much as they may: nothing more leaves main."""
+    def _room(self) -> int:
+        """How many more records may leave main: at 0 the queues hold as much as they may."""
+        if self.entries.bytes >= self.policy.queue_bytes:
+            return 0
         end = self._dead.applied_end
         waiting = self.entries.records + end - self._dead.progress.acked_in(0, end)
-        policy = self.policy
-        return waiting >= policy.queue_records or self.entries.bytes >= policy.queue_bytes
+        return max(self.policy.queue_records - waiting - self._leaving, 0)
 
     # Moving
 

@@ -154,15 +154,15 @@ class DeliveryWindow:
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
         share = self._turns.share(given.subscription)
-        account, suspects = share.account, share.suspects
-        stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
+        own = share.account.resting
+        stream = DeliveredStream(given, self.credit.records, Resting(own), now_ms)
         if given.policy is not None:
-            lane = self._lanes.install(given, stream, Resting(account.resting), suspects, now_ms)
+            lane = self._lanes.install(given, stream, Resting(own), share.suspects, now_ms)
             self._effects.append(lane.opening())
         for part in stream.parts():
             self._streams[part.grant] = part
             if self._turns.enter(part):
-                self.credit.open(account)
+                self.credit.open(share.account)
             self._durable.begin(part.grant, part.records.progress)
             self._due_by(part.next_ms())
             self._offer(part)
@@ -320,9 +320,8 @@ class DeliveryWindow:
         suspects = [stream for stream in streams if stream.records.suspect_out]
         for stream in streams:
             if not self._share(stream).paused:
-                left = stream.records.end_vanished(
-                    self._now_ms, alone=alone, blamed=suspects == [stream]
-                )
+                blamed = suspects == [stream]
+                left = stream.records.end_vanished(self._now_ms, alone=alone, blamed=blamed)
                 self._dispatch.credit_back(stream, left)
 
     def _silenced(self, given: Suspended | Resumed | Paused | Unpaused, now_ms: int) -> None:
@@ -489,13 +488,12 @@ class DeliveryWindow:
 
     def _forget(self, stream: DeliveredStream) -> None:
         share = self._share(stream)
-        account = share.account
         for part in stream.parts():
             part.records.waiting.leave()
             self._dispatch.credit_back(part, part.records.out.take_all())
             part.records.resting.clear()
             if self._turns.forget(part):
-                self.credit.close(account)
+                self.credit.close(share.account)
             if self._durable.end(part.grant):
                 self._effects.append(RefuseGrant(stream.grant))
             del self._streams[part.grant]

@@ -174,6 +174,14 @@ def test_full_queues_leave_records_in_their_stream_until_there_is_room() -> None
     assert set(lane.out) == {(RETRY, 0), (MAIN, 1)}
 
 
+def test_of_what_is_refused_together_only_as_much_is_moved_as_the_queues_have_room_for() -> None:
+    lane = PlayedLane(9, RetryPolicy(3, (60_000,), queue_records=4, queue_bytes=1 << 30))
+    lane.settle(MAIN, naks=[Nak(0, 1), Nak(1, 2), Nak(2, 9)])
+    assert lane.places() == [[RETRY]] * 4 + [[MAIN]] * 5
+    lane.tick(60_000)
+    assert len(lane.out) == 9
+
+
 def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> None:
     lane = PlayedLane(1)
     lane.feed(RevokeBegun(GRANT, 1_000))
