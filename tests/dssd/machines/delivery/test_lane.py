@@ -404,6 +404,8 @@ def test_what_is_acknowledged_while_it_waits_to_be_moved_holds_up_nothing(answer
     lane.answer()
     (main, _) = lane.window.streams()
     assert main.records.moving == 0
+    lane.tick(2_000)
+    assert lane.window.wake_at_ms is None
 
 
 class AnyLane(RuleBasedStateMachine):
