@@ -121,32 +121,32 @@ IN_DELIVERY = (
         "credit lost at a revoke",
         "the credit of a stream that is taken away does not come back",
         "DeliveryWindow._finish",
-        "self._credit_back(stream, left)",
-        "pass",
+        "self._dispatch.credit_back(part, self._left_at_end(part, answered=sent is None))",
+        "self._left_at_end(part, answered=sent is None)",
     ),
     Mutant(
         "credit given back twice",
         "expired records are counted as out no more, and once more when they are acknowledged",
         "DeliveryWindow._act_due",
-        "self._credit_back(stream, expired)",
+        "self._dispatch.credit_back(stream, expired)",
         """
-        self._credit_back(stream, expired)
-        self._credit_back(stream, expired)
+        self._dispatch.credit_back(stream, expired)
+        self._dispatch.credit_back(stream, expired)
         """,
     ),
     Mutant(
         "sent while revoking",
         "a stream that is to be given back goes on being delivered",
-        "DeliveryWindow._revoke_begun",
-        "self._turns.withdraw(stream)",
+        "DeliveryWindow._end",
+        "self._turns.withdraw(part)",
         "",
     ),
     Mutant(
         "revoke waits for ever",
         "a session waits for the user of a stream that it has to give back",
-        "DeliveryWindow._revoke_begun",
-        "self._due_by(stream.revoke_until_ms)",
-        "stream.revoke_until_ms = 1 << 62",
+        "DeliveryWindow._end",
+        "part.end(until_ms)",
+        "part.end(1 << 62)",
     ),
     Mutant(
         "sent records trusted at a revoke",
@@ -158,7 +158,7 @@ IN_DELIVERY = (
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
-        "DeliveryWindow._stop_sending",
+        "DeliveryWindow._silenced",
         "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),
@@ -203,15 +203,15 @@ IN_DELIVERY = (
     Mutant(
         "lent at the cap",
         "a stream that is lent with as many acked ranges as there may be is never read on",
-        "DeliveredStream.__init__",
-        "max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)",
+        "DeliveredStream.begins",
+        "max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)",
         "ACKED_RANGES_MAX",
     ),
     Mutant(
         "resending waits at the cap",
         "what comes again waits for the gaps to close that it is",
-        "DeliveryWindow._send_from",
-        "not stream.resending and stream.capped()",
+        "Dispatch._send_from",
+        "not again and stream.capped()",
         "stream.capped()",
     ),
     Mutant(
