@@ -203,7 +203,7 @@ class EditGroup:
     on_damage: str | None = None
     """``pass`` or ``stall``."""
     max_deliver: int | None = None
-    """This and what follows: of a group that has queues."""
+    """This gives a group queues, or takes them (0); what follows is of a group that has some."""
     backoff_ms: tuple[int, ...] = ()
     """Stays as it is where empty."""
     queue_records: int | None = None

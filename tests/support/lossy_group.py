@@ -109,10 +109,8 @@ class World:
         self.made = 0
         self.streams = [StreamId(1, at) for at in range(streams)]
         self.stored = {stream: Stored() for stream in self.streams}
-        for stream in self.streams if failing_rate else ():
-            for queue in (StreamId(2, stream.partition), StreamId(3, stream.partition)):
-                self.stored[stream].queues[queue] = QueueState(queue)
-                self.logs[queue] = []
+        if failing_rate:
+            self.make_queues()
         self.leader_epoch = 0
         self.leader: Leader | None = None
         self.members: dict[bytes, Member] = {}
@@ -120,6 +118,30 @@ class World:
         self.unmarked: set[tuple[StreamId, int]] = set()
         self.messages = 0
         self.incarnations: Counter[str] = Counter()
+
+    def make_queues(self) -> None:
+        for stream in self.streams:
+            for queue in (StreamId(2, stream.partition), StreamId(3, stream.partition)):
+                self.stored[stream].queues[queue] = QueueState(queue)
+                self.logs[queue] = []
+
+    def held(self) -> None:
+        """Nobody holds a stream: the group gets queues, or loses those that are empty."""
+        readings = [each for member in self.members.values() for each in member.reading.values()]
+        assert not [each for each in readings if not each.finishing], "somebody hands out"
+        if not self.logs:
+            self.make_queues()
+            self.failing_rate = 0.3
+        elif self.are_queues_empty():
+            self.logs.clear()
+            for stored in self.stored.values():
+                stored.queues.clear()
+        queues = tuple((at, tuple(each.queues.values())) for at, each in self.stored.items())
+        self.feed(leader_events.LendAgain(self.now_ms, queues))
+
+    def are_queues_empty(self) -> bool:
+        queues = (queue for stored in self.stored.values() for queue in stored.queues.values())
+        return all(each.progress.floor == len(self.logs[each.stream]) for each in queues)
 
     def at(self, delay_ms: int, act: Callable[[], None]) -> None:
         self.made += 1
@@ -197,6 +219,8 @@ class World:
                     self.at(COMMIT_MS, partial(self.commit, leading_now, effect))
                 case leader_events.WakeAt(at_ms):
                     self.at(max(at_ms - self.now_ms, 0), lambda: self.tick_leader(leading_now))
+                case leader_events.Held():
+                    self.held()
                 case leader_events.Stop():
                     self.leader = None
 
@@ -423,7 +447,7 @@ class Member:
     def settle(self, reading: Reading, tried: Entry) -> None:
         """Acknowledge a record, or move it to a queue; who does that may die in between."""
         world = self.world
-        if world.failing_rate and world.random.random() < world.failing_rate:
+        if reading.queues and world.random.random() < world.failing_rate:
             entry = tried._replace(attempt=tried.attempt + 1)
             level = DEAD if entry.attempt == ATTEMPTS_MAX else RETRY
             queue = reading.queues[level - 1]

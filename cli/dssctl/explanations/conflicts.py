@@ -101,11 +101,11 @@ CONFLICTS = {
         daemon was killed or lost its power, and its stream went on behind a gap, so that no
         offset is given twice. Nothing is missing for that reason. The hint has the next
         record.""",
-    "DSS2130": """Whether a group has a retry queue and dead letters is said when it is declared:
-        with max_deliver it has them, without it a record that fails comes again for ever. An edit
-        may change how often and how late it comes again, and how much may wait, but not this.
-        Declare a group of another name for the same filter, let the first one finish, and remove
-        it.""",
+    "DSS2130": """A group loses its retry queue and dead letters only where nothing is left in
+        them, for what they hold would be lost. Nothing was changed; or, where records failed while
+        the edit was under way, all streams are lent again as they were. Let members finish what
+        waits to be tried again. Bring the dead letters back, or discard them; then edit the group
+        again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

@@ -87,15 +87,18 @@ class GroupOfAnotherKind(DssError):
 
 
 @registered
-class QueuesAreDeclared(DssError):
-    """An edit would give a group its retry queue and dead letters, or take them.
-
-    Fields: group, declared.
-    """
+class QueuesNotEmpty(DssError):
+    """A group is to lose its queues, and records wait in them. Fields: group, retrying, dead."""
 
     code = "DSS2130"
-    sentence = "The group {group} was declared {declared} max_deliver, and an edit keeps it so."
-    hint = "Declare a group of another name, as you want it: dssctl groups create --max-deliver N"
+    sentence = (
+        "The group {group} keeps its queues: {retrying} records wait to be tried again, and {dead} "
+        "are dead letters."
+    )
+    hint = (
+        "Look at them: dssctl dlq ls {group}. Bring dead letters back: dssctl dlq redrive {group}; "
+        "or give them up: dssctl dlq discard {group}. Then edit the group again."
+    )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

@@ -17,6 +17,7 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
+from dssd.leaders.held_streams import Waiter, queues_by_stream
 from dssd.leaders.lane_topics import LaneTopics
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
@@ -39,12 +40,15 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Held,
+    Hold,
     Instructed,
     Instruction,
     LeaderEffect,
     LeaderGlance,
     LeaderInput,
     LeaderView,
+    LendAgain,
     Persist,
     Received,
     Send,
@@ -63,7 +67,7 @@ from dssd.machines.leader.rebalance import planned_hand_overs
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
-from dssd.store.port import PreconditionFailed, Store, Write
+from dssd.store.port import Precondition, PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -98,9 +102,10 @@ class LeaderActor:
         # A private group ends with its session, and nobody else may have its streams.
         heard = teller if group.session_id is None else Unheard()
         self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
-        self._lanes: LaneTopics | None = None
-        if has_queues(group):
-            self._lanes = LaneTopics(group.group_id, catalogue, self._tell_topic)
+        self._lanes = LaneTopics(
+            group.group_id, catalogue, self._tell_topic, lambda: has_queues(self.group)
+        )
+        self._held = Waiter()
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -108,6 +113,10 @@ class LeaderActor:
         self._bell = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._last_look: asyncio.TimerHandle | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._claimed: Takeover | None = None
+        self._preparing: asyncio.Task[NoReturn] | None = None
+        """Makes queues, once the group has some."""
         self._stopped = False
         self._stop_asked = asyncio.Event()
         self.since_ms = clock.wall_ms()
@@ -130,16 +139,21 @@ class LeaderActor:
                 # Nobody asks again for what operations want.
                 await self._stops_before_retry()
             return
-        preparing: asyncio.Task[NoReturn] | None = None
-        if self._lanes is not None:
-            name = f"queues of group {self.group.group_id}"
-            preparing = tasks.create_task(self._lanes.run(), name=name)
+        self._tasks, self._claimed = tasks, claimed
+        if has_queues(self.group):
+            self._begin_lanes()
         try:
             await self._lead(claimed, tasks)
         finally:
-            for timer in (self._alarm, self._last_look, preparing):
+            for timer in (self._alarm, self._last_look, self._preparing):
                 if timer is not None:
                     timer.cancel()
+
+    def _begin_lanes(self) -> None:
+        """Make the queues of topics that come from now on."""
+        if self._preparing is None and self._tasks is not None:
+            name = f"queues of group {self.group.group_id}"
+            self._preparing = self._tasks.create_task(self._lanes.run(), name=name)
 
     def receive(self, message: ToLeader) -> None:
         """Take a borrower's message; a full mailbox loses it."""
@@ -181,7 +195,7 @@ class LeaderActor:
         """A topic appeared, changed or went."""
         if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
             return
-        if self._lanes is not None:
+        if self._preparing is not None or has_queues(self.group):
             self._lanes.change(topic, removed)
         else:
             self._tell_topic(topic, removed)
@@ -193,6 +207,34 @@ class LeaderActor:
         else:
             present = present_streams(topic, self._catalogue, self.group)
             self._put(StreamsChanged(now_ms, present=present))
+
+    async def hold(self) -> Precondition | None:
+        """Take all streams back and lend none, until `lend_again`; None where it ends before.
+
+        What is stored of the group is all there is then. A commit that rests on that has the
+        precondition that is returned.
+        """
+        self._put(Hold(self._clock.now_ms()))
+        if not await self._held.held() or self._claimed is None:
+            return None
+        return self._claimed.still_holds()
+
+    async def lend_again(self, group: GroupRow) -> None:
+        """Lend the streams by what the group's row says by now of its queues."""
+        if self._held.ended:
+            return
+        self.group = group
+        if has_queues(group):
+            self._begin_lanes()
+            for topic in self._catalogue.meeting(self._filter):
+                await self._lanes.make_with_patience(topic)
+        topics = self._catalogue.meeting(self._filter)
+        queues = await queues_by_stream(self._store, self._catalogue, group, topics)
+        self._put(LendAgain(self._clock.now_ms(), queues))
+
+    def end_wait(self) -> None:
+        """After `run`: who waits for what it holds waits no more."""
+        self._held.tell(held=False)
 
     def destroy(self) -> None:
         """The group was removed."""
@@ -250,7 +292,7 @@ class LeaderActor:
 
     async def _load(self, claimed: Takeover) -> None:
         group = self.group
-        if self._lanes is not None:
+        if has_queues(group):
             for topic in self._catalogue.meeting(self._filter):
                 await self._lanes.make(topic)
         streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
@@ -305,6 +347,8 @@ class LeaderActor:
                 self._wake_at(at_ms)
             case Concluded(number):
                 self._concluded(number)
+            case Held():
+                self._held.tell(held=True)
             case Stop():
                 self._stopped = True
             case _:

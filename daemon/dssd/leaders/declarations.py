@@ -4,13 +4,12 @@ Invariant: values and their rules only; nothing here is committed or remembered.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dss_core.errors import (
     GroupOfAnotherKind,
     IllegalArgument,
-    QueuesAreDeclared,
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
@@ -129,20 +128,51 @@ def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> 
         raise IllegalArgument(argument=f"{name} {value}", rule=f"1 to {maximum:,}{more}")
 
 
-def check_retries(group: GroupRow, edited: GroupRow) -> None:
-    """Refuse an edit that a group cannot have.
+NO_QUEUES: Mapping[str, Any] = {
+    "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0
+}  # fmt: skip
+"""What a row says of queues, of a group that has none."""
+
+
+def edited_retries(group: GroupRow, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields that an edit of a group makes of those that were asked for.
+
+    A group that gets queues gets all that belongs to them; one that loses them keeps nothing.
 
     Raises:
-        QueuesAreDeclared: it would give the group queues, or take them.
-        IllegalArgument: a value is out of its bounds.
+        IllegalArgument: the group cannot have them.
     """
-    retries = _retries_of(edited)
-    if retries == _retries_of(group):
-        return
-    if not (has_queues(group) and has_queues(edited)):
-        declared = "with" if has_queues(group) else "without"
-        raise QueuesAreDeclared(group=group.name, declared=declared)
-    retries.check()
+    said: Mapping[str, Any] = {name: value for name, value in fields.items() if name in NO_QUEUES}
+    if not said:
+        return fields
+    if said.get("max_deliver") == 0:
+        _refuse_more_of_no_queues(said)
+        return {**fields, **NO_QUEUES}
+    if not has_queues(group):
+        said = _first_retries(group, said).columns()
+    _retries_of(replace(group, **said)).check()
+    return {**fields, **said}
+
+
+def _refuse_more_of_no_queues(said: Mapping[str, Any]) -> None:
+    for name, value in said.items():
+        if value != NO_QUEUES[name]:
+            rule = "a group without queues has none of it"
+            raise IllegalArgument(argument=f"{name} with max_deliver 0", rule=rule)
+
+
+def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
+    """Of a group that had no queues."""
+    if group.kind == EXCLUSIVE:
+        rule = "a private group ends with its session, and nobody else could look at its queues"
+        raise IllegalArgument(argument=f"max_deliver of {group.name}", rule=rule)
+    backoff = said.get("backoff_ms", "")
+    return AskedRetries(
+        said.get("max_deliver"),
+        parsed_backoff(backoff) if backoff else (),
+        said.get("queue_records"),
+        said.get("queue_bytes"),
+    ).of_new_group()
 
 
 def _retries_of(group: GroupRow) -> AskedRetries:

@@ -24,12 +24,17 @@ class MakesQueues(Protocol):
 
 
 class LaneTopics:
-    """Of one group that has queues."""
+    """Of one group, once it has queues."""
 
     def __init__(
-        self, group_id: int, catalogue: MakesQueues, tell: Callable[[Topic, bool], None]
+        self,
+        group_id: int,
+        catalogue: MakesQueues,
+        tell: Callable[[Topic, bool], None],
+        are_wanted: Callable[[], bool],
     ) -> None:
         self._group_id = group_id
+        self._are_wanted = are_wanted
         self._catalogue = catalogue
         self._tell = tell
         self._changed: deque[tuple[Topic, bool]] = deque()
@@ -41,11 +46,14 @@ class LaneTopics:
         self._bell.set()
 
     async def make(self, topic: Topic) -> None:
-        """Make the queues of a topic; where one of them went meanwhile, there is nothing to make.
+        """Make the queues of a topic; where one of them went meanwhile, or the group lost its
+        queues, there is nothing to make.
 
         Raises:
             DiskFull: they need room.
         """
+        if not self._are_wanted():
+            return
         with suppress(GroupNotFound, TopicNotFound):
             await self._catalogue.make_queues(self._group_id, topic)
 
@@ -57,10 +65,11 @@ class LaneTopics:
             while self._changed:
                 topic, removed = self._changed.popleft()
                 if not removed:
-                    await self._make_with_patience(topic)
+                    await self.make_with_patience(topic)
                 self._tell(topic, removed)
 
-    async def _make_with_patience(self, topic: Topic) -> None:
+    async def make_with_patience(self, topic: Topic) -> None:
+        """The same, as soon as there is room."""
         while True:
             try:
                 await self.make(topic)

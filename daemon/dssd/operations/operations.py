@@ -410,6 +410,11 @@ class Operations:
             found = await self._store.read(GroupRow, (group.group_id,))
             if found is None:
                 raise GroupDestroyed(group=group.name)
+            if found.row.revision >= group.revision:
+                # The end of an edit that gave it queues, or took them, came between.
+                planned, last = group.revision - 1, "it was edited"
+                now = found.row.revision
+                raise RevisionMoved(subject=row.subject, planned=planned, found=now, last=last)
             conditions.append(VersionIs(GroupRow, (group.group_id,), found.version))
             writes.append(Put(group))
         try:

@@ -119,11 +119,9 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        writers = QueueWriters(log)
-        catalogue.watch(writers.topic_changed)
+        catalogue.watch((writers := QueueWriters(log)).topic_changed)
         parts = store, catalogue, log, groups, registry, clock, writers
-        services = Services(*parts, random_bytes, events or Unheard())
-        sessions = cls(services)
+        sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()
         return sessions
 
@@ -527,12 +525,11 @@ class Sessions:
 
 async def _end_older(older: Session | None, opening: Opening) -> None:
     """End the connection of before, once its client hands out no more."""
-    if older is None:
-        return
-    if not opening.session_id:
-        await older.drain(TAKEOVER_DRAIN_S, charges=True)
-    # Else the same client is back, and has dropped what came on that connection.
-    older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
+    if older is not None:
+        if not opening.session_id:
+            await older.drain(TAKEOVER_DRAIN_S, charges=True)
+        # Else the same client is back, and has dropped what came on that connection.
+        older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
 
 
 def _stay_ms(row: SessionRow) -> int:

@@ -11,7 +11,7 @@ they exist: they watch it.
 
 import asyncio
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -229,11 +229,11 @@ class Catalogue:
             work = self._remove_queues(lambda queue: queue.group_id == group_id)
             await finished(work, name=f"remove queues of group {group_id}")
 
-    async def remove_lost_queues(self, group_ids: Container[int]) -> None:
-        """Remove the internal topics whose group is not among these, or whose topic is gone."""
+    async def remove_lost_queues(self, has_queues: Callable[[int], bool]) -> None:
+        """Remove the internal topics whose group has no queues, or whose topic is gone."""
         topic_ids = {topic.topic_id for topic in self._by_name.values()}
         await self._remove_queues(
-            lambda queue: queue.group_id not in group_ids or queue.main_topic_id not in topic_ids
+            lambda queue: not has_queues(queue.group_id) or queue.main_topic_id not in topic_ids
         )
 
     def note_edited(self, row: TopicRow) -> None:

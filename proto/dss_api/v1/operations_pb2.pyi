@@ -702,7 +702,7 @@ class EditGroup(_message.Message):
     ack_wait_ms: _builtins.int
     on_damage: _groups_pb2.OnDamage.ValueType
     max_deliver: _builtins.int
-    """this and what follows: of a group that has queues"""
+    """gives a group queues, or takes them (0); what follows is of one that has some"""
     queue_records: _builtins.int
     queue_bytes: _builtins.int
     @_builtins.property

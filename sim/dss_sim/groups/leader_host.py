@@ -34,6 +34,7 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Held,
     Instructed,
     Instruction,
     LeaderEffect,
@@ -301,6 +302,9 @@ class LeaderHost:
                 self._world.member_operator.concluded(group_id, number, acting.leader)
                 self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
+            case Held():
+                # Nobody asks here to hold streams.
+                pass
             case Stop():
                 self._end(acting)
             case _:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.errors import IllegalArgument, QueuesAreDeclared
-from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, check_retries
+from dss_core.errors import IllegalArgument
+from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries
 from dssd.limits import (
     BACKOFF_MS,
     BACKOFF_STEPS_MAX,
@@ -78,25 +78,30 @@ def test_a_group_is_what_is_said_of_it(asked: AskedRetries, differs: bool) -> No
 
 
 def test_an_edit_may_change_how_often_and_how_late() -> None:
-    check_retries(LANED, replace(LANED, max_deliver=9, backoff_ms="0", queue_records=1))
-    check_retries(PLAIN, replace(PLAIN, ack_wait_ms=1))
+    said = {"max_deliver": 9, "backoff_ms": "0", "queue_records": 1}
+    assert edited_retries(LANED, said) == said
+    assert edited_retries(PLAIN, {"ack_wait_ms": 1}) == {"ack_wait_ms": 1}
+
+
+def test_a_group_that_gets_queues_gets_all_that_belongs_to_them_and_loses_it_with_them() -> None:
+    got = edited_retries(PLAIN, {"max_deliver": 3, "queue_bytes": 7, "ack_wait_ms": 1})
+    made = AskedRetries(3, queue_bytes=7).of_new_group().columns()
+    assert got == {**made, "ack_wait_ms": 1}
+    lost = edited_retries(replace(PLAIN, **got), {"max_deliver": 0})
+    assert replace(PLAIN, **lost) == PLAIN
 
 
 @pytest.mark.parametrize(
-    ("group", "edited", "word"),
+    ("group", "said", "sentence"),
     [
-        (PLAIN, replace(PLAIN, max_deliver=3), "without"),
-        (PLAIN, replace(PLAIN, queue_bytes=3), "without"),
-        (LANED, replace(LANED, max_deliver=0), "with"),
+        (LANED, {"max_deliver": MAX_DELIVER_MAX + 1}, "1 to 1,000"),
+        (LANED, {"max_deliver": 0, "queue_bytes": 3}, "a group without queues has none of it"),
+        (PLAIN, {"queue_bytes": 3}, "give both"),
+        (replace(PLAIN, kind="exclusive"), {"max_deliver": 3}, "ends with its session"),
     ],
 )
-def test_an_edit_neither_gives_a_group_queues_nor_takes_them(
-    group: GroupRow, edited: GroupRow, word: str
+def test_an_edit_keeps_to_the_bounds_of_a_declaration(
+    group: GroupRow, said: dict[str, object], sentence: str
 ) -> None:
-    with pytest.raises(QueuesAreDeclared, match=f"billing was declared {word} max_deliver"):
-        check_retries(group, edited)
-
-
-def test_an_edit_keeps_to_the_bounds_of_a_declaration() -> None:
-    with pytest.raises(IllegalArgument, match="1 to 1,000"):
-        check_retries(LANED, replace(LANED, max_deliver=MAX_DELIVER_MAX + 1))
+    with pytest.raises(IllegalArgument, match=sentence):
+        edited_retries(group, said)

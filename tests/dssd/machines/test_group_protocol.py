@@ -177,3 +177,37 @@ def test_of_records_that_fail_none_is_moved_twice_nor_left_though_leaders_change
     world.run_until(world.is_settled, within_ms=240_000)
     check_moves(world)
     assert world.unmarked == set()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_group_gets_queues_while_members_work_and_keeps_them_while_something_is_in_them(
+    seed: int, protocol: str
+) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.2, dying_rate=0.02)
+    world.start_leader()
+    world.join("ann")
+    world.join("bob")
+    world.run_for(250)
+    world.feed(leader_events.Hold(world.now_ms))
+    world.run_until(lambda: bool(world.logs), within_ms=30_000)
+    world.run_for(400)
+    world.feed(leader_events.Hold(world.now_ms))
+    world.run_until(world.is_settled, within_ms=240_000)
+    check_moves(world)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_group_loses_queues_while_members_work_and_no_record(seed: int, protocol: str) -> None:
+    world = World(seed, protocol, streams=6, fault_rate=0.2, failing_rate=0.001)
+    world.start_leader()
+    world.join("ann")
+    world.join("bob")
+    for _ in range(5):
+        world.run_for(400)
+        if world.logs:
+            world.feed(leader_events.Hold(world.now_ms))
+    world.run_until(lambda: not world.logs, within_ms=30_000)
+    world.run_until(world.is_settled, within_ms=120_000)
+    assert world.unmarked == set()

@@ -13,7 +13,7 @@ from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
     OperationInProgress,
-    QueuesAreDeclared,
+    QueuesNotEmpty,
     RevisionMoved,
     TopicNotFound,
     VersionMoved,
@@ -145,15 +145,95 @@ async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works:
     assert replace(await group_row(works), revision=before.revision) == before
 
 
-@pytest.mark.parametrize("plain", [True, False])
-async def test_an_edit_does_not_make_a_plain_group_one_with_queues_nor_back(
-    works: Works, plain: bool
-) -> None:
-    await (works.plant.group("$share/billing/orders/#") if plain else laned(works))
-    with pytest.raises(QueuesAreDeclared):
-        await works.operations.apply(EditGroup("billing", max_deliver=3 * plain), caller=ANA)
-    same = await works.apply(EditGroup("billing", max_deliver=0 if plain else 5))
-    assert same.summary.endswith("nothing would change")
+GET, LOSE = EditGroup("billing", max_deliver=3), EditGroup("billing", max_deliver=0)
+
+
+async def test_a_live_group_gets_queues_loses_them_and_both_are_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 2)
+    before = await works.plant.group("$share/billing/orders/#")
+    member = works.plant.member(before, "ann")
+    member.want()
+    assert [each.queues for each in await member.granted(2)] == [(), ()]
+    row = await works.operations.apply(GET, caller=ANA)
+    for _ in range(2):
+        await works.given_back(member, 0)
+    assert [len(each.queues) for each in await member.granted(2)] == [2, 2]
+    assert (await works.ended(row.number)).state == "done"
+    assert (await group_row(works)).max_deliver == 3
+    row = await works.operations.apply(LOSE, caller=ANA)
+    for _ in range(2):
+        await works.given_back(member, 0)
+    assert [each.queues for each in await member.granted(2)] == [(), ()]
+    assert (await works.ended(row.number)).state == "done"
+    assert works.plant.catalogue.internal_topics() == ()
+    assert replace(await group_row(works), revision=before.revision) == before
+
+
+async def test_an_edit_that_gave_queues_or_took_them_is_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    before = await works.plant.group("$share/billing/orders/#")
+    got = await works.apply(GET)
+    undone = await works.apply(Undo(got.number))
+    assert (undone.state, works.plant.catalogue.internal_topics()) == ("done", ())
+    assert replace(await group_row(works), revision=before.revision) == before
+    await works.apply(Undo(undone.number))
+    assert (await group_row(works)).max_deliver == 3
+    assert len(works.plant.catalogue.internal_topics()) == 2
+
+
+async def test_what_a_daemon_that_ended_had_not_done_the_next_one_does(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    group = await works.plant.group("$share/billing/orders/#")
+    member = works.plant.member(group, "ann")
+    member.want()
+    await member.granted(1)
+    row = await works.operations.apply(GET, caller=ANA)
+    assert (await group_row(works)).max_deliver == 0
+    await works.restart()
+    assert (await works.ended(row.number)).state == "done"
+    assert (await group_row(works)).max_deliver == 3
+
+
+async def waits_in_queue(works: Works) -> None:
+    group = works.plant.groups.find("billing")
+    [main] = works.plant.catalogue.get("orders").streams()
+    queues = works.plant.catalogue.queues_of(group.group_id, main)
+    assert queues is not None
+    await works.plant.publish(queues[0], 1)
+
+
+async def test_queues_are_not_taken_while_a_record_waits_in_them(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/billing/orders/#")
+    await works.apply(GET)
+    await waits_in_queue(works)
+    with pytest.raises(QueuesNotEmpty, match="1 records wait to be tried again, and 0 are dead"):
+        await works.operations.plan(LOSE)
+
+
+async def test_a_record_that_fails_while_queues_are_to_be_taken_keeps_them(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    group = await works.plant.group("$share/billing/orders/#")
+    await works.apply(GET)
+    member = works.plant.member(group, "ann")
+    member.want()
+    await member.granted(1)
+    row = await works.operations.apply(LOSE, caller=ANA)
+    await waits_in_queue(works)
+    await works.given_back(member, 0)
+    [again] = await member.granted(1)
+    assert len(again.queues) == 2
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure.split(":")[0]) == (
+        "failed",
+        "The group billing@orders/# keeps its queues",
+    )
+    assert (await works.operations.plan(Undo(row.number))).nothing_to_do
+
+
+async def test_an_edit_to_no_queues_of_a_plain_group_changes_nothing(works: Works) -> None:
+    await works.plant.group("$share/billing/orders/#")
+    assert (await works.apply(LOSE)).summary.endswith("nothing would change")
 
 
 async def test_an_edit_to_what_is_there_changes_nothing(works: Works) -> None:

@@ -48,16 +48,13 @@ class Lanes:
         self._lanes.pop(grant, None)
         self._busy.pop(grant, None)
 
-    def take_entries(self, given: EntriesRead) -> None:
-        """Some of what the queues hold."""
-        lane = self._lanes.get(given.grant)
-        if lane is not None and not lane.is_open:
-            lane.take_entries(given)
-
-    def opened(self, given: LaneOpened, now_ms: int) -> Lane | None:
-        """All of the queues was read; the lane, if it is still there."""
+    def take_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> Lane | None:
+        """Some of what the queues hold, or the end of it; the lane, once it is open by this."""
         lane = self._lanes.get(given.grant)
         if lane is None or lane.is_open:
+            return None
+        if isinstance(given, EntriesRead):
+            lane.take_entries(given)
             return None
         lane.opened(now_ms)
         self._busy[given.grant] = lane

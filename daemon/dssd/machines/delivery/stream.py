@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
 from dssd.limits import RANGES_ADDED_MAX
-from dssd.machines.delivery.events import ChunkRead, Deliver, Installed
+from dssd.machines.delivery.events import ChunkRead, Deliver, Edited, Installed
 from dssd.machines.delivery.frame_plan import (
     CreditLeft,
     DeliveryPlan,
@@ -178,6 +178,13 @@ class DeliveredStream:
             self.trouble.met(trouble, now_ms)
             if self.resending:
                 self.records.resting.pass_by()
+
+    def edit(self, given: Edited, now_ms: int) -> None:
+        """Its group was edited."""
+        self.records.waits.last(given.ack_wait_ms)
+        self.stall_at_damage = given.stall_at_damage
+        if self.trouble.stall is Stall.DAMAGED:
+            self.trouble.again_now(now_ms)
 
     def lose(self, ranges: Ranges) -> None:
         """They should be moved, and are not there any more."""

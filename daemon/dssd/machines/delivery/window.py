@@ -167,11 +167,9 @@ class DeliveryWindow:
             self._due_by(part.next_ms())
             self._offer(part)
 
-    def _entries_read(self, given: EntriesRead, now_ms: int) -> None:
-        self._lanes.take_entries(given)
-
-    def _lane_opened(self, given: LaneOpened, now_ms: int) -> None:
-        self._go_on_with(self._lanes.opened(given, now_ms), now_ms, moved=True)
+    def _lane_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> None:
+        lane = self._lanes.take_read(given, now_ms)
+        self._go_on_with(lane, now_ms, moved=True)
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
@@ -230,7 +228,6 @@ class DeliveryWindow:
             self._pause(stream, Stall.UNREADABLE, now_ms)
 
     def _pause(self, stream: DeliveredStream, trouble: Stall, now_ms: int) -> None:
-        """Nothing of the stream can be read for a while; it is tried again."""
         stream.read_failed(now_ms, trouble)
         self._due_by(stream.next_ms())
         self._show_stalled(stream)
@@ -328,44 +325,25 @@ class DeliveryWindow:
                 )
                 self._dispatch.credit_back(stream, left)
 
-    def _suspended(self, given: Suspended, now_ms: int) -> None:
+    def _silenced(self, given: Suspended | Resumed | Paused | Unpaused, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
-        share.suspended = True
-        self._stop_sending(share)
-
-    def _resumed(self, given: Resumed, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.suspended = False
-        self._go_on_sending(share)
-
-    def _paused(self, given: Paused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = True
-        self._stop_sending(share)
-
-    def _unpaused(self, given: Unpaused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = False
-        self._go_on_sending(share)
-
-    def _stop_sending(self, share: Share) -> None:
-        for grant in share.grants:
-            self._turns.withdraw(self._streams[grant])
-
-    def _go_on_sending(self, share: Share) -> None:
+        if isinstance(given, Suspended | Resumed):
+            share.suspended = isinstance(given, Suspended)
+        else:
+            share.paused = isinstance(given, Paused)
         for grant in sorted(share.grants):
-            self._offer(self._streams[grant])
+            if isinstance(given, Suspended | Paused):
+                self._turns.withdraw(self._streams[grant])
+            else:
+                self._offer(self._streams[grant])
 
     def _edited(self, given: Edited, now_ms: int) -> None:
         for grant in self._turns.share(given.subscription).grants:
             stream = self._streams[grant]
-            stream.records.waits.last(given.ack_wait_ms)
-            stream.stall_at_damage = given.stall_at_damage
+            stream.edit(given, now_ms)
             lane = self._lanes.of(stream)
             if lane is not None and given.policy is not None:
                 lane.policy = given.policy
-            if stream.trouble.stall is Stall.DAMAGED:
-                stream.trouble.again_now(now_ms)
             self._due_by(stream.next_ms())
 
     def _share(self, stream: DeliveredStream) -> Share:
@@ -374,8 +352,8 @@ class DeliveryWindow:
     # Inputs about records
 
     def _settles(self, given: Settles, now_ms: int) -> None:
-        for settle in given.settles:
-            self._settle(settle, now_ms)
+        for each in given.settles:
+            self._settle(each, now_ms)
 
     def _settle(self, given: Settle, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -550,13 +528,13 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Left: DeliveryWindow._left,
     Closing: DeliveryWindow._closing,
     Saved: DeliveryWindow._saved,
-    Suspended: DeliveryWindow._suspended,
-    Resumed: DeliveryWindow._resumed,
+    Suspended: DeliveryWindow._silenced,
+    Resumed: DeliveryWindow._silenced,
     Edited: DeliveryWindow._edited,
-    Paused: DeliveryWindow._paused,
-    Unpaused: DeliveryWindow._unpaused,
+    Paused: DeliveryWindow._silenced,
+    Unpaused: DeliveryWindow._silenced,
     Ticked: DeliveryWindow._ticked,
-    EntriesRead: DeliveryWindow._entries_read,
-    LaneOpened: DeliveryWindow._lane_opened,
+    EntriesRead: DeliveryWindow._lane_read,
+    LaneOpened: DeliveryWindow._lane_read,
     Moved: DeliveryWindow._moved,
 }

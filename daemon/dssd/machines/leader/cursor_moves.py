@@ -45,7 +45,7 @@ def make_move(state: LentStream) -> None:
     before, after = state.progress, moved(state.progress, move)
     state.ended_move = MadeMove(move.number, before, after)
     state.cursor_generation = move.number
-    _fence(state)
+    fence(state)
     state.suspect_end = max(state.suspect_end, _handed_out_below(state))
     known_below = _first_reopened(before, after)
     state.frontier = max(min(state.frontier, known_below), after.floor)
@@ -64,7 +64,7 @@ def _with_dead_letters(queues: Queues, move: CursorMove) -> Queues:
     return (*queues[: DEAD - 1], dead)
 
 
-def _fence(state: LentStream) -> None:
+def fence(state: LentStream) -> None:
     """Nothing of before counts from now on, and nobody comes back for the stream."""
     state.grant_epoch += 1
     state.grant_unsaved = True

@@ -192,6 +192,22 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Take all streams back and lend none; answered by `Held`."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LendAgain:
+    """End a `Hold`."""
+
+    now_ms: int
+    queues: tuple[tuple[StreamId, Queues], ...] = ()
+    """The queues that streams have from now on; those that are not named stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Destroyed:
     """The group was removed."""
 
@@ -226,6 +242,8 @@ LeaderInput = (
     | StreamsChanged
     | Committed
     | Instructed
+    | Hold
+    | LendAgain
     | Destroyed
     | SessionsEnding
     | StopAsked
@@ -298,6 +316,11 @@ class Concluded:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Pass it to the borrower that it names."""
 
@@ -318,7 +341,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | Concluded | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | Held | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,11 @@ from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
+    Hold,
     Instructed,
     LeaderEffect,
     LeaderInput,
+    LendAgain,
     Received,
     SessionClosed,
     SessionsEnding,
@@ -62,6 +64,7 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.evictions import end_ban, end_evicted, keep_out
 from dssd.machines.leader.hand_overs import begin_hand_overs
 from dssd.machines.leader.hand_overs_under_way import forget_hand_over
+from dssd.machines.leader.holding_back import go_on, hold, is_holding, lend_again
 from dssd.machines.leader.instructions import (
     begin_postponed,
     take_instruction,
@@ -117,6 +120,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
         rebalance_if_due(turn)
         end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
+        go_on(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -275,8 +279,9 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving or state.reserve is not KeptFor.NOTHING:
-        # Who held streams may still hand out and come back; moves end with the reserve.
+    if state.moving or state.reserve is not KeptFor.NOTHING or is_holding(state):
+        # Who held streams may still hand out and come back; moves end with the reserve, and
+        # whoever asked to hold streams lends them again.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
     void_postponed(turn)
@@ -343,6 +348,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, StreamsChanged): ignore,
     (_S.LOADING, Committed): ignore,
     (_S.LOADING, Instructed): ignore,
+    (_S.LOADING, Hold): ignore,
+    (_S.LOADING, LendAgain): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
@@ -353,6 +360,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, StreamsChanged): _change_streams,
     (_S.LEADING, Committed): note_committed,
     (_S.LEADING, Instructed): take_instruction,
+    (_S.LEADING, Hold): hold,
+    (_S.LEADING, LendAgain): lend_again,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
@@ -363,6 +372,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, StreamsChanged): ignore,
     (_S.STOPPING, Committed): note_committed,
     (_S.STOPPING, Instructed): ignore,
+    (_S.STOPPING, Hold): ignore,
+    (_S.STOPPING, LendAgain): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
@@ -373,6 +384,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, StreamsChanged): ignore,
     (_S.STOPPED, Committed): ignore,
     (_S.STOPPED, Instructed): ignore,
+    (_S.STOPPED, Hold): ignore,
+    (_S.STOPPED, LendAgain): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,

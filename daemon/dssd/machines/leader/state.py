@@ -153,6 +153,7 @@ class Leader:
         "dirty",
         "evictions",
         "hand_overs",
+        "holding",
         "in_flight",
         "leader_epoch",
         "leaving",
@@ -227,6 +228,7 @@ class Leader:
         """Streams whose moves are not durably ended, by the number of the operation."""
         self.hand_overs = HandOvers()
         self.evictions = Evictions()
+        self.holding = Holding.NOTHING
         self.pause: Pause = NO_PAUSE
         self.paused_ms = 0
         """Since when the pause is as it is, as far as this leader knows."""
@@ -250,6 +252,19 @@ def is_pause_obeyed(state: Leader) -> bool:
     """Whether all who may hand out records know of the pause as it is."""
     silent = not state.pause.paused or state.timers.at_ms(Alarm.SILENCE) is None
     return not state.telling and state.reserve is KeptFor.NOTHING and silent
+
+
+class Holding(Enum):
+    """How far it has come that nothing is lent: `holding_back`."""
+
+    NOTHING = "nothing"
+    """Streams are lent."""
+    WAITING = "waiting"
+    """Streams are still kept for those who held them before this leader."""
+    TAKING_BACK = "taking_back"
+    FENCING = "fencing"
+    """Nobody holds a stream, and that is being made durable."""
+    HELD = "held"
 
 
 class KeptFor(Enum):
