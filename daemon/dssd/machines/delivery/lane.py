@@ -296,6 +296,8 @@ class Lane:
                 ((piece.start, piece.end),), done if piece.level == MAIN else ()
             )
         ]
+        if not self._pending:
+            self._again_ms = None
         self._count_moving()
 
     def _done(self, level: int) -> Ranges:

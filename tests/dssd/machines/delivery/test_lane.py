@@ -20,6 +20,7 @@ from dssd.machines.delivery.events import (
     RevokeFinished,
     Saved,
     Settle,
+    Ticked,
 )
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
@@ -412,6 +413,10 @@ def test_what_is_acknowledged_while_it_waits_to_be_moved_holds_up_nothing(answer
     lane.answer()
     (main, _) = lane.window.streams()
     assert main.records.moving == 0
+    lane.tick(10)
+    lane.now_ms += 2_000
+    lane.feed(Ticked())
+    assert (lane.window.wake_at_ms or ACK_WAIT_MS) > lane.now_ms
 
 
 class AnyLane(RuleBasedStateMachine):
