@@ -10,10 +10,10 @@ the registry watches it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from dss_core.errors import (
     DiskFull,
@@ -23,9 +23,8 @@ from dss_core.errors import (
     GroupNotFound,
     IllegalArgument,
     QueueNotDeclared,
-    TopicNotFound,
 )
-from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dssd.clock import Clock
 from dssd.leaders.bans import collect_ended_bans
@@ -310,66 +309,6 @@ class Groups:
         work = self._remove(self.get(group_id), beside, fence)
         await finished(work, name=f"remove group {group_id}")
 
-    async def make_queues(self, group: GroupRow) -> None:
-        """Make the queues of a group that is to have some.
-
-        Raises:
-            DiskFull: they need room.
-        """
-        for topic in self._catalogue.meeting(TopicFilter.parse(group.filter)):
-            with suppress(GroupNotFound, TopicNotFound):
-                await self._catalogue.make_queues(group.group_id, topic)
-
-    async def remove_queues(self, group_id: int) -> None:
-        """Remove the queues of a group that has none any more, or is gone."""
-        with suppress(DiskFull):  # `keep` or the next start finds them
-            await self._catalogue.remove_queues(group_id)
-
-    async def change_queues(
-        self, group_id: int, fields: Mapping[str, Any], still_held: Precondition
-    ) -> None:
-        """Change what the row says of queues, while nobody holds a stream of the group.
-
-        Who gets queues begins its attempts anew; what failed before is forgotten in one commit.
-
-        Raises:
-            GroupDestroyed: it was removed.
-            PreconditionFailed: somebody may hold a stream by now.
-        """
-        work = self._change_queues(group_id, fields, still_held)
-        await finished(work, name=f"change the queues of group {group_id}")
-
-    async def _change_queues(
-        self, group_id: int, fields: Mapping[str, Any], still_held: Precondition
-    ) -> None:
-        while True:
-            found = await self._store.read(GroupRow, (group_id,))
-            if found is None:
-                raise GroupDestroyed(group=self.get(group_id).name)
-            row = replace(found.row, **fields, revision=found.row.revision + 1)
-            writes: list[Write] = [Put(row)]
-            if has_queues(row):
-                writes += await self._begun_anew(group_id)
-            unchanged = VersionIs(GroupRow, (group_id,), found.version)
-            try:
-                await self._store.commit(writes, [still_held, unchanged])
-            except PreconditionFailed as failed:
-                if failed.precondition != unchanged:
-                    raise
-                continue
-            self.note_changed(row)
-            return
-
-    async def _begun_anew(self, group_id: int) -> list[Write]:
-        rows = [found.row for found in await scan_all(self._store, ProgressRow, (group_id,))]
-        has = self._catalogue.has_storage_topic
-        anew = [
-            (row, replace(row, attempts=b"", failures=b"", rests=b"", rest_delays=b""))
-            for row in rows
-            if has(row.storage_topic_id)
-        ]
-        return [Put(after) for before, after in anew if after != before]
-
     def note_changed(self, row: GroupRow) -> None:
         """A commit changed the group; a concurrent removal wins."""
         if row.group_id in self._by_id:
@@ -509,7 +448,8 @@ class Groups:
         late = await self._stream_deletes(group.group_id)
         if late:
             await self._store.commit(late)
-        await self.remove_queues(group.group_id)
+        with suppress(DiskFull):  # `keep` or the next start finds them
+            await self._catalogue.remove_queues(group.group_id)
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []

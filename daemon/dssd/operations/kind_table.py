@@ -76,7 +76,7 @@ def operation_kinds(
             (RedriveDeadLetters, DiscardDeadLetters),
             ("dlq",),
         ),
-        (GroupEdits(store, groups, registry), (EditGroup,), ("groups.edit",)),
+        (GroupEdits(store, groups, registry, catalogue), (EditGroup,), ("groups.edit",)),
         (
             TopicEdits(store, groups, registry, catalogue, log, clock),
             (EditTopic,),

@@ -142,7 +142,7 @@ class Life:
         await stack.enter_async_context(self.sessions)
         parts = (store, self.groups, self.registry)
         pauses = Pauses(self.groups, self.registry, clock)
-        edits = GroupEdits(*parts)
+        edits = GroupEdits(*parts, self.catalogue)
         kinds = KindTable(
             {PauseGroup: pauses, ResumeGroup: pauses, EditGroup: edits},
             {PAUSE: pauses, RESUME: pauses, "groups.edit": edits},

@@ -20,6 +20,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.leaders.declarations import AskedRetries
 from dssd.leaders.groups import Groups, Joined
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
@@ -240,13 +241,21 @@ async def test_a_removed_group_takes_its_queues_along(plant: Plant) -> None:
         plant.log.bounds(queues[0])
 
 
-async def test_queues_that_a_crash_left_behind_their_group_are_collected_at_the_start(
+async def test_queues_that_a_crash_left_behind_their_group_or_its_loss_are_collected_at_the_start(
     plant: Plant,
 ) -> None:
     [stream] = await plant.topic("orders", 1)
-    gone = await plant.group("$share/gone/orders/#")
-    stays = await plant.group("$share/stays/orders/#")
-    for group in (gone, stays):
+    gone, plain, stays = [
+        await plant.groups.declare(
+            SubscriptionFilter.parse(f"$share/{name}/orders/#"), retries=retries
+        )
+        for name, retries in (
+            ("gone", AskedRetries(3)),
+            ("plain", AskedRetries()),
+            ("stays", AskedRetries(3)),
+        )
+    ]
+    for group in (gone, plain, stays):
         await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
     await plant.stop()
     await plant.store.commit([Delete(GroupRow, (gone.group_id,))])

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from dss_core.errors import DiskFull
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_sim.played_groups import Plant
+from dssd.leaders.declarations import AskedRetries
 from dssd.log.port import AskFloors
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Put
@@ -28,7 +30,8 @@ async def plant(tmp_path: Path) -> AsyncIterator[Plant]:
 async def queues(plant: Plant) -> tuple[StreamId, StreamId]:
     """The queues of the one stream of `orders`, each with two sealed files of one record."""
     [stream] = await plant.topic("orders", 1)
-    group = await plant.group("$share/g/orders/#")
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    group = await plant.groups.declare(parsed, retries=AskedRetries(3))
     await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
     found = plant.catalogue.queues_of(group.group_id, stream)
     assert found is not None

@@ -19,6 +19,7 @@ from dssd.leaders.declarations import STALL, AskedRetries, check_settings, edite
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey
 from dssd.leaders.lanes import has_queues
+from dssd.leaders.queue_changes import QueueChanges
 from dssd.leaders.registry import Registry
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.edited_fields import (
@@ -34,6 +35,7 @@ from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.plans import Begun, Plan, Worked, subject_of
 from dssd.store.port import Precondition, Store
 from dssd.store.rows import GroupRow, OperationRow
+from dssd.topics.catalogue import Catalogue
 
 _RETRIES = ("max_deliver", "backoff_ms", "queue_records", "queue_bytes")
 
@@ -41,10 +43,13 @@ _RETRIES = ("max_deliver", "backoff_ms", "queue_records", "queue_bytes")
 class GroupEdits(Unstoppable):
     """Edits of groups."""
 
-    def __init__(self, store: Store, groups: Groups, registry: Registry) -> None:
+    def __init__(
+        self, store: Store, groups: Groups, registry: Registry, catalogue: Catalogue
+    ) -> None:
         self._store = store
         self._groups = groups
         self._registry = registry
+        self._queues = QueueChanges(store, groups, catalogue)
 
     async def plan(self, change: EditGroup) -> Plan:
         """What the edit would do.
@@ -118,17 +123,17 @@ class GroupEdits(Unstoppable):
         async def change(still_held: Precondition) -> None:
             if losing:
                 _check_empty(group, await self._registry.survey(group))
-            await self._groups.change_queues(group.group_id, changed, still_held)
+            await self._queues.change(group.group_id, changed, still_held)
 
         try:
             if not losing:
-                await self._groups.make_queues(group)
+                await self._queues.make(group)
             await self._registry.while_held(group.group_id, change)
         except DssError as failed:
             # It changed nothing, so there is nothing to take back.
             return Worked(before, failed.message)
         if losing:
-            await self._groups.remove_queues(group.group_id)
+            await self._queues.remove(group.group_id)
         return Worked(changed)
 
 
