@@ -50,7 +50,7 @@ async def records_of(came: list[bytes], rounds: int) -> AsyncGenerator[Delivered
             for offset, subject, key, payload, headers, timestamp_us in handout.rows():
                 record = DeliveredRecord()
                 record._source = handout
-                record.offset = offset
+                record._at = offset
                 record.subject = subject
                 record.key = key
                 record.payload = payload

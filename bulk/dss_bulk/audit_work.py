@@ -12,7 +12,7 @@ from dss_bulk.audits.examining import RangeRead, Rule, Shape, examined
 from dss_bulk.audits.output import GroupLag, Output, output_of
 from dss_bulk.audits.params import AuditParams
 from dss_bulk.audits.partial import Partial, merged
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_bulk.whole_range import whole_range
 from dss_bulk.work import ChunkDone
 from dss_client import Client
@@ -90,7 +90,7 @@ def rule_of(job: str, params: str, filter: str) -> Rule:
             number: Shape(router, each.partitions, each.factor)
             for number, each in said.shapes.items()
         },
-        selection=Selection(subject=TopicFilter.parse(filter) if filter else None),
+        selection=RecordSelection(subject=TopicFilter.parse(filter) if filter else None),
     )
 
 

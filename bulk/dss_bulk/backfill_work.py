@@ -15,13 +15,7 @@ from typing import Self
 import pyarrow as pa
 
 from dss_bulk.inputs import InputFile, Inputs
-from dss_bulk.limits import (
-    BACKFILL_CHUNK_BYTES,
-    BACKFILL_FILES_PLAIN_BYTES_MAX,
-    BACKFILL_PARAMS_BYTES_MAX,
-    BACKFILL_ROWS_PER_CHUNK,
-    REJECTS_MAX,
-)
+from dss_bulk.limits import REJECTS_MAX
 from dss_bulk.rejects import Reject
 from dss_bulk.row_rule import RowRule
 from dss_bulk.rows import checked, records_of
@@ -32,6 +26,18 @@ from dss_client.job_values import Granted, JobChunk, JobInput
 from dss_core.errors import IllegalJob, RowsRefused, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.staged import StagedFor
+
+BACKFILL_ROWS_PER_CHUNK = 65_536
+"""Rows that are published at once: some 16 MiB of usual records."""
+
+BACKFILL_CHUNK_BYTES = 64 << 20
+"""Of rows that are longer: the daemon takes 256 MiB, and JSON is larger than what it is made of."""
+
+BACKFILL_PARAMS_BYTES_MAX = 64 << 10
+"""What the daemon takes as a job's params, in which a backfill lists its files."""
+
+BACKFILL_FILES_PLAIN_BYTES_MAX = 8 << 10
+"""Of that list as people can read it: a longer one is packed, and some thousand files fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
     return tuple(found)
 
 
-class Look:
+class RowsLook:
     """Looks through rows, before anything is made of them, and keeps what they would give."""
 
     def __init__(self, rule: RowRule, patterns: Sequence[str] = ()) -> None:
@@ -138,17 +144,17 @@ class Look:
 
 def looked_through(
     paths: Sequence[Path], rule: RowRule, patterns: Sequence[str] = ()
-) -> tuple[Inputs, Look]:
+) -> tuple[Inputs, RowsLook]:
     """The files, and what all of their rows would give; each file is read once.
 
     A chunk that is published stays so, and none is before all rows were looked at. So a driver
     reads them once more, when there is a job.
 
     Raises:
-        SubjectOutsideTopic, RowsRefused: as of `Look.take`.
+        SubjectOutsideTopic, RowsRefused: as of `RowsLook.take`.
         InputRefused: a file is not as it should be.
     """
-    look = Look(rule, patterns)
+    look = RowsLook(rule, patterns)
     inputs = Inputs.looked_at(paths, rule, look.take)
     return inputs, look
 

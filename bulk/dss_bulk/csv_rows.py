@@ -16,11 +16,18 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.csv
 
-from dss_bulk.limits import CSV_BLOCK_BYTES_MAX, CSV_BLOCK_BYTES_USUAL, REJECTS_MAX
+from dss_bulk.limits import REJECTS_MAX
 from dss_bulk.text_files import require_text
 from dss_bulk.typed import Types, arrow_type, converted
 from dss_core.counted import counted
 from dss_core.errors import InputRefused
+
+CSV_BLOCK_BYTES_USUAL = 1 << 20
+"""Of a CSV file, parsed at once: what Arrow takes, too. A row that is longer needs larger ones."""
+
+CSV_BLOCK_BYTES_MAX = (1 << 31) - 1
+"""More Arrow does not take, so a row that is longer cannot be read."""
+
 
 REJECT = "__reject"
 """The column with the reason why a row makes no record; null where there is none."""

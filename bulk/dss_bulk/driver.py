@@ -29,12 +29,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from dss_bulk.limits import (
-    CRASH_SAID_CHARACTERS_MAX,
-    DRIVER_ATTEMPTS_MAX,
-    FULL_DISK_REST_S,
-    FULL_DISK_S,
-)
 from dss_bulk.work import ChunkDone, Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job, JobChunk
@@ -50,6 +44,20 @@ from dss_core.errors import (
     JobNotFound,
     JobNotInState,
 )
+
+DRIVER_ATTEMPTS_MAX = 3
+"""Of a driver that crashes: what came from beside the work, want of memory for one, may have
+passed; what comes again ends the job."""
+
+CRASH_SAID_CHARACTERS_MAX = 500
+"""Of the reason of a crash beside the progress of a driver: the log has all of it."""
+
+FULL_DISK_S = 600.0
+"""How long a driver waits for room. Then it ends, and the job waits for the next driver."""
+
+FULL_DISK_REST_S = 1.0
+"""Between two tries: what was staged is kept, so a try of a commit costs little."""
+
 
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""

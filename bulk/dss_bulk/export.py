@@ -33,8 +33,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dss_bulk.limits import EXPORT_ROWS_PER_GROUP
 from dss_core.errors import ExportBroken
+
+EXPORT_ROWS_PER_GROUP = 131_072
+"""Rows of a row group of Parquet: readers prune by them, and larger ones compress little better."""
+
 
 MANIFEST = "_dss_export.json"
 RUN_MANIFEST = "_dss_run.json"

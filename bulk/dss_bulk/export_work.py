@@ -13,7 +13,7 @@ from typing import Self
 
 from dss_bulk.export import ExportRun, Lost
 from dss_bulk.selecting import selected
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_bulk.source import tables_of
 from dss_bulk.work import ChunkDone
 from dss_client import Client
@@ -44,10 +44,10 @@ class ExportParams:
         return json.dumps(asdict(self))
 
 
-def selection_of(granted: Granted) -> Selection:
+def selection_of(granted: Granted) -> RecordSelection:
     """Which records an export takes."""
     filter = granted.job.filter
-    return Selection(subject=TopicFilter.parse(filter) if filter else None)
+    return RecordSelection(subject=TopicFilter.parse(filter) if filter else None)
 
 
 def run_of(granted: Granted, params: ExportParams) -> ExportRun:

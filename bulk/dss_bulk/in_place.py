@@ -22,16 +22,24 @@ import pyarrow as pa
 from xxhash import xxh3_64_intdigest
 
 from dss_bulk.asked_ahead import AskedAhead
-from dss_bulk.limits import (
-    IN_PLACE_BATCH_BYTES,
-    IN_PLACE_GAP_BYTES,
-    IN_PLACE_SPAN_BYTES,
-    IN_PLACE_TABLES_AT_ONCE,
-)
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_client.stored_runs import StoredRun, StoredRuns
 from dss_core.decode import decode
+
+IN_PLACE_SPAN_BYTES = 4 << 20
+"""Read at once from a segment file: few calls, and little memory. A run may be larger."""
+
+IN_PLACE_BATCH_BYTES = 2 << 20
+"""Frames that are made into one table: where they are small, the work a table costs more than they
+do, and larger ones gain nothing."""
+
+IN_PLACE_TABLES_AT_ONCE = 4
+"""Tables read by one turn of a thread, 8 MiB of usual frames: a lease is kept between two turns."""
+
+IN_PLACE_GAP_BYTES = 64 << 10
+"""Bytes of other streams that are read along: they cost less than another call."""
+
 
 _OFFSET_END = 1 << 63
 

@@ -21,11 +21,15 @@ import pyarrow.parquet as pq
 
 from dss_bulk.csv_rows import REJECT, read_csv
 from dss_bulk.json_rows import LINE, read_json_lines
-from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH, COLUMNS_SHOWN_MAX
+from dss_bulk.limits import BACKFILL_ROWS_PER_BATCH
 from dss_bulk.row_rule import RowRule
 from dss_bulk.rows import OWN
 from dss_bulk.typed import arrow_type
 from dss_core.errors import InputRefused
+
+COLUMNS_SHOWN_MAX = 20
+"""Names of columns in an error, which has to be read, and told to the daemon in 4 KiB."""
+
 
 FORMATS = {
     ".parquet": "parquet",

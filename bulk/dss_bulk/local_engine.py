@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dss_bulk.in_turn import InTurn
-from dss_bulk.limits import LOCAL_CHUNKS_AT_ONCE
 from dss_bulk.work import Work
 from dss_client import Client
 from dss_client.job_values import Granted, Job
 from dss_core.errors import IllegalJob
+
+LOCAL_CHUNKS_AT_ONCE = 2
+"""Of the local engine: while the daemon takes one in, the next is staged. More would wait, and each
+takes its room on the disk."""
 
 
 class LocalEngine:

@@ -5,20 +5,36 @@ Invariant: for processes of their own; in somebody else's, threads and memory st
 
 import asyncio
 import os
-from collections.abc import Coroutine
+import sys
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 from typing import TypeVar
-
-from dss_bulk.without_pandas import never_load_pandas
 
 _NEVER = "-1"
 
 T = TypeVar("T")
 
 
+class _NoPandas(MetaPathFinder):
+    """Keeps Arrow from loading pandas.
+
+    Arrow loads it with the first value that it is given, wherever it is installed, to look whether
+    the value is one of pandas. That takes as long as some hundred thousand records do, and a driver
+    has no such values.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("a driver needs no pandas", name=fullname)
+
+
 def set_up() -> None:
     """No pandas, and memory that Arrow had once stays with the process."""
-    never_load_pandas()
+    sys.meta_path.insert(0, _NoPandas())
     # Of mimalloc, Arrow's own allocator, which reads it when Arrow is loaded. The next batch needs
     # as much as the one before, and fresh pages took a tenth of a driver's time.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", _NEVER)

@@ -31,7 +31,7 @@ _TIME_BYTES = 40
 _YEARS_S = (-62_135_596_800, 253_402_300_799)
 """From year 1 to the end of 9999, in seconds since 1970: what Python has."""
 _PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000}
-_DAY_S = 86_400
+_SECONDS_A_DAY = 86_400
 
 
 def payloads_fit(rows: pa.Table, payload: str | None) -> bool:
@@ -74,7 +74,10 @@ def _bytes_max(column: pa.ChunkedArray, *, text: int, data: int) -> int | None:
 def _python_has(times: pa.ChunkedArray) -> bool:
     """Whether each is a time that Python has: of its years, and in microseconds at most."""
     if pa.types.is_date32(times.type):
-        numbers, lowest, highest = times.cast(pa.int32()), *(each // _DAY_S for each in _YEARS_S)
+        numbers, lowest, highest = (
+            times.cast(pa.int32()),
+            *(each // _SECONDS_A_DAY for each in _YEARS_S),
+        )
     elif times.type.unit in _PER_S and times.type.tz in (None, "UTC"):
         numbers = times.cast(pa.int64())
         lowest, highest = (each * _PER_S[times.type.unit] for each in _YEARS_S)

@@ -8,7 +8,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from dss_bulk.limits import DRIVER_NICENESS
+DRIVER_NICENESS = 10
+"""Of a driver, and of all that it starts here: beside whoever produces and consumes it gets a tenth
+of a processor, and all that they leave."""
+
 
 _SESSION = Path("/proc/self/autogroup")
 """``/autogroup-25 nice 0``: Linux may weigh sessions first, and processes only within their own.

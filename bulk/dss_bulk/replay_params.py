@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 from dss_bulk.copy_rule import CopyRule
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_client.job_values import Granted
 from dss_core.filters import TopicFilter
 
@@ -43,10 +43,10 @@ def copy_rule_of(granted: Granted, params: ReplayParams) -> CopyRule:
     return CopyRule(job.source, granted.target.topic, job.name, job.hops_max, params.subject)
 
 
-def selection_of(granted: Granted, params: ReplayParams) -> Selection:
+def selection_of(granted: Granted, params: ReplayParams) -> RecordSelection:
     """Which records a replay takes."""
     job = granted.job
-    return Selection(
+    return RecordSelection(
         subject=TopicFilter.parse(job.filter) if job.filter else None,
         key=None if params.key is None else bytes.fromhex(params.key),
         headers=tuple((name, value.encode()) for name, value in params.headers),

@@ -11,7 +11,6 @@ from functools import partial
 import pyarrow as pa
 
 from dss_bulk.copies import copied
-from dss_bulk.limits import STAGED_TABLES_AT_ONCE
 from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_bulk.selecting import selected
 from dss_bulk.source import tables_of
@@ -22,6 +21,10 @@ from dss_bulk.work import ChunkDone
 from dss_client import Client
 from dss_client.job_values import Granted, JobChunk
 from dss_core.staged import StagedFor
+
+STAGED_TABLES_AT_ONCE = 4
+"""Tables taken in by one turn of a thread: to hand over each by itself costs more than to keep it
+until it is written."""
 
 
 class ReplayWork:

@@ -7,11 +7,11 @@ one, all else column by column.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_core.filters import TopicFilter
 
 
-def selected(table: pa.Table, selection: Selection) -> pa.Table:
+def selected(table: pa.Table, selection: RecordSelection) -> pa.Table:
     """The records that are taken, in their order."""
     mask: pa.ChunkedArray | None = None
     for each in _conditions(table, selection):
@@ -21,7 +21,7 @@ def selected(table: pa.Table, selection: Selection) -> pa.Table:
     return table.filter(pc.fill_null(mask, False))
 
 
-def _conditions(table: pa.Table, selection: Selection) -> list[pa.ChunkedArray]:
+def _conditions(table: pa.Table, selection: RecordSelection) -> list[pa.ChunkedArray]:
     found: list[pa.ChunkedArray] = []
     if selection.append_from_us is not None:
         found.append(pc.greater_equal(table["append_time_us"], selection.append_from_us))

@@ -11,7 +11,7 @@ from dss_core.filters import TopicFilter
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RecordSelection:
     """The conditions of one job; all that is absent holds for every record."""
 
     subject: TopicFilter | None = None

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dss_bulk.in_place import Places, places_of, tables_in_place
 from dss_bulk.selecting import selected
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_bulk.tables import with_encoded_subjects
 from dss_client import Client
 from dss_client.job_values import SourceRange
@@ -46,7 +46,7 @@ async def tables_of(
         OffsetOutOfRange, StreamNotFound: a part of a range is not kept.
         DssError: the daemon refuses, or the connection was lost.
     """
-    selection = Selection(None if subject is None else TopicFilter.parse(subject))
+    selection = RecordSelection(None if subject is None else TopicFilter.parse(subject))
     async with aclosing(_Asked(client, ranges)) as asked:
         for number, each in enumerate(ranges):
             at = each.start

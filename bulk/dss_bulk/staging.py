@@ -12,11 +12,15 @@ from typing import Self
 
 import pyarrow as pa
 
-from dss_bulk.limits import STAGED_BATCH_BYTES, STAGED_RECORD_BYTES
+from dss_bulk.limits import STAGED_BATCH_BYTES
 from dss_bulk.tables import columns_of
 from dss_bulk.target import Target
 from dss_core.arrow_columns import routed
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
+
+STAGED_RECORD_BYTES = 64
+"""What a record takes in a table beside key, payload and headers: to add up all columns of each
+table would take as long as to decode it."""
 
 
 class Staging:

@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from dss_bulk.limits import FUNCTION_BYTES_MAX
 from dss_core.errors import FunctionRefused
+
+FUNCTION_BYTES_MAX = 32 << 10
+"""Text of a transform's file: it is kept in the job's params, which have 64 KiB of JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dss_bulk.in_place import tables_in_place
-from dss_bulk.limits import IN_PLACE_HOLES_MAX
 from dss_bulk.offset_runs import runs_of
 from dss_bulk.tables import RECORDS
 from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_core.errors import StreamDamaged
 from dss_core.progress import Range, Ranges, clipped, complement, normalised
+
+IN_PLACE_HOLES_MAX = 64
+"""Parts of a range that files did not give and that the daemon is asked for one by one: where there
+are more, all of it is asked for at once."""
 
 
 @dataclass(frozen=True, slots=True)

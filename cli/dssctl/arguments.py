@@ -18,6 +18,27 @@ StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 fo
 IfExists = Annotated[
     bool, typer.Option("--if-exists", "--ignore-not-found", help="Accept that it is gone.")
 ]
+MaxDeliver = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="A record that failed so often is a dead letter; 0: it comes for ever.",
+    ),
+]
+Backoff = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPANS", help="How long it rests after each failure, 1s,5s,30s: the last repeats."
+    ),
+]
+QueueRecords = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="So many may wait in the queues of one stream."),
+]
+QueueBytes = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="And so much of them, 4G for one.")
+]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int,

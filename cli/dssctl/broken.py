@@ -12,7 +12,9 @@ from pathlib import Path
 
 from dss_core.errors import ToolFailed
 from dssctl import VERSION
-from dssctl.limits import FAILURES_KEPT
+
+FAILURES_KEPT = 20
+"""Files with tracebacks of errors that nobody expected; the oldest go first."""
 
 
 def condition_of(failure: Exception) -> ToolFailed:

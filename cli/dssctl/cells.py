@@ -1,8 +1,16 @@
 """Cells of columns that several nouns have: lags and rates, as a person reads them."""
 
-from dssctl.limits import RATES_AFTER_S
 from dssctl.output import Cell, Instant, Item
 
+RATES_AFTER_S = 6.0
+"""How old a group is until its rates are shown: the daemon looks at it every 5 s, and before it has
+looked, a rate of 0 would stand beside thousands of records."""
+
+
+REASON_STYLES = {
+    **dict.fromkeys(("unreadable", "damage-ahead", "capped", "dead"), "bold red"),
+    **dict.fromkeys(("no-members", "paused", "free", "retrying"), "yellow"),
+}
 HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
 
 

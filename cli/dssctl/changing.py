@@ -93,10 +93,11 @@ def carry_out(
     show: Show = show_operation,
     *,
     tells_plan: bool = True,
+    has_end: Callable[[Settings, "Operation"], bool] | None = None,
 ) -> None:
     """Make the change, as the options of the command say.
 
-    A plan that nobody is asked about need not be told.
+    A plan that nobody is asked about need not be told. What has no end in sight is not awaited.
 
     Raises:
         typer.Exit: of a dry run, where it was asked for: there is something to do.
@@ -112,7 +113,8 @@ def carry_out(
         return
     from dssctl.waiting import require_done, wait_for_end
 
-    if settings.change.wait and not operation.ended:
+    is_awaited = settings.change.wait and not operation.ended
+    if is_awaited and (has_end is None or has_end(settings, operation)):
         operation = wait_for_end(settings, operation)
     show(settings, operation)
     require_done(operation)

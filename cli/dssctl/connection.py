@@ -11,11 +11,17 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_core.errors import DssError, ExitCode, TimedOut, Unreachable
-from dssctl.limits import CONNECT_PAUSE_S, SILENT_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
     from dss_client import Client
+
+SILENT_S = 3.0
+"""After it a person is told that the daemon has not answered: most calls take milliseconds."""
+
+CONNECT_PAUSE_S = 0.05
+"""Between two attempts at it; the transport has pauses of its own."""
+
 
 Answer = TypeVar("Answer")
 

@@ -11,7 +11,10 @@ from typing import TypeVar
 
 from dss_core.errors import DocumentUnreadable, DssError, InputUnreadable
 from dssctl.input_lines import opened
-from dssctl.limits import DOCUMENT_BYTES_MAX
+
+DOCUMENT_BYTES_MAX = 64 << 20
+"""A plan, or exported offsets: of 65,536 streams with some 100 acknowledged ranges each, less."""
+
 
 Fields = dict[str, object]
 Read = TypeVar("Read")

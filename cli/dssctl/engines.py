@@ -16,9 +16,9 @@ from typing import Annotated
 
 import typer
 
+from dss_core.counted import bytes_text
 from dss_core.errors import EngineMissing
 from dssctl.output import note
-from dssctl.output.model import bytes_text
 from dssctl.settings import ENGINES, Settings
 
 LOCAL, SPARK, AUTO = ENGINES

@@ -18,7 +18,7 @@ from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
 
 if TYPE_CHECKING:
-    from dss_client import Client
+    from dss_client import Client, WhyAnswer
 
 
 def stuck(
@@ -90,9 +90,7 @@ def why(
     show_list(settings, STANDING_KIND, [standing_item(each) for each in answer.records])
     _note_commands(settings, [each.reason.command for each in answer.records])
     if answer.next_command:
-        unlooked = next(each for each in answer.looked if each.end < each.to)
-        told = f"{unlooked.stream} was looked at from {unlooked.start} to {unlooked.end}"
-        note(settings, f"{told}, and ends at {unlooked.to}; go on: {answer.next_command}")
+        note(settings, f"{_unlooked(answer)}; go on: {answer.next_command}")
 
 
 def verify(
@@ -121,6 +119,13 @@ def verify(
     show_list(settings, VERIFIED_KIND, [sums_item(each) for each in found])
     if any(each.problem for each in found):
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _unlooked(answer: "WhyAnswer") -> str:
+    left = next((each for each in answer.looked if each.end < each.to), None)
+    if left is None:
+        return "not all of the queues was looked through"
+    return f"{left.stream} was looked at from {left.start} to {left.end}, and ends at {left.to}"
 
 
 def _note_commands(settings: Settings, commands: list[str]) -> None:

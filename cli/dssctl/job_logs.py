@@ -16,16 +16,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dss_core.errors import JobNotFound
-from dssctl.limits import (
-    JOB_LOG_BYTES_MAX,
-    JOB_LOG_END_S,
-    JOB_LOG_LINE_BYTES_MAX,
-    JOB_LOG_LOOK_S,
-)
 from dssctl.output import Column, Instant, Item, Kind
 
 if TYPE_CHECKING:
     from dss_client import Client, Event, Job
+
+JOB_LOG_BYTES_MAX = 1 << 20
+"""Of what the drivers of a job said. Where it is more when another one is started, it becomes the
+older half; so there are two of these at most, and what one driver says: a line a chunk."""
+
+JOB_LOG_LINE_BYTES_MAX = 64 << 10
+"""Of a line that is printed."""
+
+JOB_LOG_LOOK_S = 0.5
+"""How soon `jobs logs -f` tells what a driver said."""
+
+JOB_LOG_END_S = 3.0
+"""How long the last events of a job that has ended are awaited: the daemon writes its events once a
+second."""
+
 
 _ENDS = ("job.ended", "job.failed")
 """What the daemon tells last of a job; of one that is cancelled it tells nothing."""

@@ -11,7 +11,6 @@ from dss_core.errors import DriverEnded, JobNotDone, JobNotFound, StillWaiting
 from dssctl.advice import outages_noted
 from dssctl.connection import ask, connected, require_daemon
 from dssctl.job_logs import JOB_LOG_KIND, follow
-from dssctl.limits import DRIVER_LOOK_S, DRIVER_LOOKS_MAX
 from dssctl.output import growing, note
 from dssctl.output.writer import Growing
 from dssctl.progress import settling
@@ -20,6 +19,12 @@ from dssctl.settings import Settings
 if TYPE_CHECKING:
     from dss_client import Client, Job, WatchUpdate
     from dssctl.started_driver import StartedDriver
+
+DRIVER_LOOK_S = 0.1
+"""How soon it is looked again whether a driver that was just started has taken its job."""
+
+DRIVER_LOOKS_MAX = 80
+"""A driver takes a second or two to start; who waits is then told that nobody drives the job."""
 
 
 def wait_for_job(settings: Settings, job: "Job", driver: "StartedDriver | None" = None) -> "Job":

@@ -8,7 +8,10 @@ import gc
 import sys
 
 from dssctl import VERSION
-from dssctl.limits import OBJECTS_BEFORE_COLLECTION
+
+OBJECTS_BEFORE_COLLECTION = 100_000
+"""New objects before the collector of cycles looks. What a command loads stays until it ends, and
+with Python's own figure it was looked through again and again meanwhile."""
 
 
 def main() -> int:

@@ -16,7 +16,14 @@ import stat
 import struct
 import termios
 
-from dssctl.limits import PIPE_BYTES, PIPE_LOOK_MS, PIPE_PAUSE_S
+PIPE_BYTES = 4096
+"""Of a pipe that `consume --group` writes to: a page, so that room means that it is empty."""
+
+PIPE_LOOK_MS = 1
+"""How long the event loop stands still for a reader; one that waits takes some 20 us."""
+
+PIPE_PAUSE_S = 0.001
+"""Before a pipe is looked at again that could not be made small."""
 
 
 class PipeReader:

@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dssctl.limits import PROGRESS_AFTER_S, PROGRESS_LINE_S
 from dssctl.output import note
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
+
+PROGRESS_AFTER_S = 1.0
+"""A bar that comes and goes sooner is noise."""
+
+PROGRESS_LINE_S = 10.0
+"""Between two lines of progress where there is no terminal: a log of an hour has 360 of them."""
 
 
 @contextmanager

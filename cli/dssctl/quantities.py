@@ -28,6 +28,15 @@ def size_bytes(text: str) -> int:
     return int(found[1]) * _UNITS_BYTES[found[2].upper()]
 
 
+def spans_ms(text: str) -> tuple[int, ...]:
+    """Spans like ``1s,5s,30s``.
+
+    Raises:
+        IllegalSpan: one of them is none.
+    """
+    return tuple(parse_span_ms(each.strip()) for each in text.split(","))
+
+
 def distance(text: str) -> int | timedelta:
     """So many records, ``100``, or a span of time, ``15m``; negative where it begins with -."""
     amount = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")

@@ -8,9 +8,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from dssctl.limits import WATCH_SCREEN_MARGIN
 from dssctl.output import Instant
 from dssctl.settings import Settings
+
+WATCH_SCREEN_MARGIN = 2
+"""Lines of a terminal that a watched list leaves: its heading, and where the cursor is."""
+
 
 _HOME, _CLEAR, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[2J", "\x1b[K", "\x1b[J"
 

@@ -6,7 +6,8 @@ where a line ends. This module knows no command.
 
 from typer.core import TyperCommand
 
-from dssctl.limits import SUMMARY_CHARACTERS_MAX
+SUMMARY_CHARACTERS_MAX = 400
+"""Of a verb in the help of its noun: any first sentence, over a few lines."""
 
 
 class Summarized(TyperCommand):

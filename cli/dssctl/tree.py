@@ -36,6 +36,8 @@ COMMANDS = {
     "offsets": "How far groups are: list, rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: peek at the newest, find, get one whole, skip.",
+    "dlq": "Dead letters of groups: list, count by error, peek, redrive, discard.",
+    "rq": "Records that failed and wait for their next attempt: list, count by error.",
     "leaders": "Who leads which group, since when: list, describe.",
     "sessions": "What the daemon keeps of clients: list, close.",
     "schedules": "What the daemon does by the clock: list, create, describe, pause, trigger, edit.",

@@ -14,6 +14,7 @@ from dss_core.errors import DssError
 
 if TYPE_CHECKING:
     from dss_client import changes
+    from dss_client._failure import Reject
     from dss_client._subscription_options import GrantNotice
     from dss_client.answers import (
         GroupDescription,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
+    from dss_client.queues import ErrorCount, ErrorCounts, NewestEntries, QueueEntry
     from dss_client.reader import Reader
     from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
     from dss_client.schedules import (
@@ -67,6 +69,8 @@ __all__ = [
     "Delivery",
     "DssError",
     "DueTime",
+    "ErrorCount",
+    "ErrorCounts",
     "Event",
     "EventPage",
     "Grant",
@@ -79,17 +83,20 @@ __all__ = [
     "JobChunk",
     "LocatedRange",
     "Looked",
+    "NewestEntries",
     "Operation",
     "OperationPlan",
     "PeerHeld",
     "Producer",
     "Quarantined",
+    "QueueEntry",
     "Rates",
     "Reader",
     "Reason",
     "Record",
     "RecordFields",
     "RecordStanding",
+    "Reject",
     "ScanFound",
     "Schedule",
     "ScheduleDescription",
@@ -151,11 +158,16 @@ _PLACES = {
     "Delivery": "producer",
     "Producer": "producer",
     "RecordFields": "producer",
+    "ErrorCount": "queues",
+    "ErrorCounts": "queues",
+    "NewestEntries": "queues",
+    "QueueEntry": "queues",
     "Reader": "reader",
     "Batch": "record",
     "DeliveredBatch": "record",
     "DeliveredRecord": "record",
     "Record": "record",
+    "Reject": "_failure",
     "DueTime": "schedules",
     "Schedule": "schedules",
     "ScheduleDescription": "schedules",

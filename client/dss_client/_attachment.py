@@ -18,10 +18,12 @@ import grpc.aio
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._doubt import Doubt
-from dss_client._grant import GrantReport, HeldGrant
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport
 from dss_client._handout import Handout
 from dss_client._listeners import Listener
-from dss_client._reports_on_wire import settle_of
+from dss_client._reports_on_wire import sent_together, settle_of
+from dss_client._retried import RetriedHandout
 from dss_client.limits import (
     ACKED_RANGES_KEPT,
     CREDIT_PARTS,
@@ -31,6 +33,7 @@ from dss_client.limits import (
     REVOKE_WAIT_OF_DEADLINE,
 )
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
+from dss_core.lane import MAIN
 from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
 from dss_core.progress import Ranges
 
@@ -54,14 +57,14 @@ class Attachment:
         self._listener = listener
         self._lease_s = opened.lease_ms / 1_000
         self._grants: dict[int, HeldGrant] = {}
-        self._dirty: dict[int, HeldGrant] = {}
+        self._dirty: dict[HeldGrant, None] = {}  # in order; of a lane, each level
         self._revoking: dict[int, HeldGrant] = {}
         self._ended: dict[int, HeldGrant] = {}
         """Grants that are over, the oldest first: what the daemon still refuses is counted."""
-        self._reports: list[GrantReport] = []
+        self._reports: deque[GrantReport] = deque()  # bounded by the credit
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
-        self._kept: deque[int] = deque()
-        """The grants that remember acks, by number and in the order of those; the oldest first."""
+        self._kept: deque[HeldGrant] = deque()
+        """The grants that remember acks, in the order of those; the oldest first."""
         self._taken_bytes = 0
         """That came since the last report."""
         self._wake = asyncio.Event()
@@ -120,7 +123,7 @@ class Attachment:
         If they are fewer, more records are in flight, or there are none. Reporting at once would
         trade a few acks for a few records, again and again.
         """
-        records = sum(grant.held_records for grant in self._dirty.values())
+        records = sum(grant.held_records for grant in self._dirty)
         if (
             records * CREDIT_PARTS >= self.opened.credit_records
             or self._taken_bytes * CREDIT_PARTS >= self.opened.credit_bytes
@@ -146,9 +149,10 @@ class Attachment:
     async def settled(self, subscription: int) -> None:
         """Wait until the acks of a subscription so far are durable, or cannot become so."""
         waits = [
-            grant.settled()
+            level.settled()
             for grant in self._grants.values()
             if grant.subscription == subscription and not grant.over
+            for level in grant.levels()
         ]
         await asyncio.gather(*waits, return_exceptions=True)
 
@@ -162,7 +166,7 @@ class Attachment:
 
     def report(self, subscription: int) -> None:
         """Have what is to be reported of a subscription go out before all that is sent next."""
-        for grant in [g for g in self._dirty.values() if g.subscription == subscription]:
+        for grant in [g for g in self._dirty if g.subscription == subscription]:
             self._collect(grant)
 
     def heard_s(self) -> float:
@@ -236,6 +240,7 @@ class Attachment:
             redelivered_below=subscription.handed_below(item.storage_topic_id, item.stream),
             touched=self._touched,
             storage_topic_id=item.storage_topic_id,
+            queues=item.queues,
         )
         self._grants[item.grant] = grant
         subscription.granted(grant)
@@ -250,9 +255,10 @@ class Attachment:
         mask: Ranges = tuple((each.start, each.end) for each in item.mask)
         frames = item.frames
         self._taken_bytes += len(frames)
-        subscription.deliver(
-            Handout(grant, frames, mask, redelivered=item.redelivered, attempt=item.attempt)
-        )
+        redelivered, attempt, kind = item.redelivered, item.attempt, Handout
+        if item.level != MAIN:
+            grant, kind = grant.of_level(item.level), RetriedHandout
+        subscription.deliver(kind(grant, frames, mask, redelivered=redelivered, attempt=attempt))
 
     def _on_settled(self, token: int) -> None:
         settling = self._settling.pop(token, None)
@@ -282,7 +288,8 @@ class Attachment:
     def _on_gone(self, item: wire.Gone) -> None:
         grant = self._grants.get(item.grant)
         if grant is not None:
-            grant.gone(tuple((each.start, each.end) for each in item.ranges))
+            ranges = tuple((each.start, each.end) for each in item.ranges)
+            grant.of_level(item.level).gone(ranges)
 
     def _on_pause_set(self, item: wire.PauseSet) -> None:
         subscription = self._listener.subscription(item.subscription)
@@ -319,9 +326,10 @@ class Attachment:
         if grant.stopped:
             return False
         subscription = self._listener.subscription(grant.subscription)
-        if subscription is not None:
-            subscription.stop(grant)
-        grant.stopped = True
+        for level in grant.levels():
+            if subscription is not None:
+                subscription.stop(level)
+            level.stopped = True
         return True
 
     def _tell_revoked(self, grant: HeldGrant) -> None:
@@ -337,7 +345,8 @@ class Attachment:
     def _give_back(self, grant: HeldGrant) -> None:
         """Send the final report of a grant; those who wait for its acks still get an answer."""
         self._stop(grant)
-        self._collect(grant)
+        for level in grant.levels():
+            self._collect(level)
         self._drop(grant, GrantNotHeld(grant=grant.stream))
         self.send(wire.SessionUp(revoke_finished=wire.RevokeFinished(grant=grant.number)))
 
@@ -352,14 +361,15 @@ class Attachment:
     def _drop(self, grant: HeldGrant, reason: DssError) -> None:
         subscription = self._listener.subscription(grant.subscription)
         self._revoking.pop(grant.number, None)
-        self._dirty.pop(grant.number, None)
         self._grants.pop(grant.number, None)
         self._ended[grant.number] = grant
         if len(self._ended) > ENDED_GRANTS_MAX:
             del self._ended[next(iter(self._ended))]
-        grant.end(reason)
-        if subscription is not None:
-            subscription.ended(grant)
+        for level in grant.levels():
+            self._dirty.pop(level, None)
+            level.end(reason)
+            if subscription is not None:
+                subscription.ended(level)
 
     def _refuse_ack(self, error: GrantNotHeld) -> None:
         """Fail those whose report the daemon refused as a whole: their acks do not count."""
@@ -398,7 +408,7 @@ class Attachment:
     # Writing.
 
     def _touched(self, grant: HeldGrant, urgent: bool) -> None:
-        self._dirty[grant.number] = grant
+        self._dirty[grant] = None
         if urgent:
             self._wake.set()
         elif self._flush_timer is None:
@@ -420,17 +430,16 @@ class Attachment:
                 return
 
     def _next_item(self) -> wire.SessionUp | None:
-        for grant in list(self._dirty.values()):
+        for grant in list(self._dirty):
             self._collect(grant)
         self._dirty.clear()
         self._taken_bytes = 0
         for grant in list(self._revoking.values()):
-            if not grant.holds_any:
+            if not any(level.holds_any for level in grant.levels()):
                 self._finish_revoke(grant)
         if self._reports:
-            reports, self._reports = self._reports, []
-            pieces = (piece for report in reports for piece in report.pieces(SETTLE_RANGES_MAX))
-            return wire.SessionUp(settle=wire.SettleBatch(settles=map(settle_of, pieces)))
+            settles = map(settle_of, sent_together(self._reports))
+            return wire.SessionUp(settle=wire.SettleBatch(settles=settles))
         return self._outbox.popleft() if self._outbox else None
 
     def _collect(self, grant: HeldGrant) -> None:
@@ -439,17 +448,17 @@ class Attachment:
             subscription.note_current()
         report = grant.report(partial(self._token, grant))
         if report is not None:
-            self._reports.append(report)
+            self._reports.extend(report.pieces(SETTLE_RANGES_MAX))
             if report.acked:
                 self._keep(grant, report.acked)
                 self._listener.acked(grant.subscription)
 
     def _keep(self, grant: HeldGrant, acked: Ranges) -> None:
         """Remember them: the daemon may have sent some of these records again before it hears."""
-        self._kept.extend(grant.number for each in acked if grant.keep_acked(each))
+        self._kept.extend(grant for each in acked if grant.keep_acked(each))
         while len(self._kept) > ACKED_RANGES_KEPT:
-            oldest = self._grants.get(self._kept.popleft())
-            if oldest is not None:
+            oldest = self._kept.popleft()
+            if not oldest.over:
                 oldest.forget_oldest_acked()
 
     def _token(self, grant: HeldGrant, waiters: list[asyncio.Future[None]]) -> int:

@@ -5,7 +5,10 @@ The full jitter spreads clients that lost the same daemon at the same moment.
 
 import random
 
-from dss_client.limits import BACKOFF_FIRST_S, BACKOFF_MAX_S
+BACKOFF_FIRST_S = 0.05
+BACKOFF_MAX_S = 0.5
+"""Reconnect pauses double between these, each drawn from zero to its value. The longest is an
+eighth of what a restarted daemon keeps a stream for the session that held it."""
 
 
 class Backoff:

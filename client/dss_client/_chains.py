@@ -1,10 +1,11 @@
 """What is to be handled next of one key: decisions only, the runner acts on them.
 
-A *chain* is the records of one key under one grant. A record is handled only when no earlier
-record of its chain waits for redelivery. Until that one came again and is done with, its followers
-stay here, *parked*: they were not handed out, so they cost no attempt and no redelivery. Records
-that are not parked hold a place in the runner's room; the parked ones hold none, or the record that
-they wait for could find no place when it comes again.
+A *chain* is the records of one key under one grant, of a lane those of all its levels. A record is
+handled only when no earlier record of its chain waits for redelivery. Until that one came again and
+is done with, its followers stay here, *parked*: they were not handed out, so they cost no attempt
+and no redelivery. Where the grant has queues, nothing waits for what was refused. Records that are
+not parked hold a place in the runner's room; the parked ones hold none, or the record that they
+wait for could find no place when it comes again.
 
 Invariant: a chain is busy as long as one of its records waits for a handler or is handled, and
 only then do others wait in it without being parked. A chain knows nothing of tasks or handlers.
@@ -54,12 +55,13 @@ class Chain:
         return record, freed + parked
 
     def refused(self, record: "DeliveredRecord") -> None:
-        """The record is to come again."""
-        self._refused.add(record.offset)
+        """The record is to come again; with queues it does so later, and nothing waits for it."""
+        if not self.grant.queues:
+            self._refused.add(record._at)
 
     def handled(self, record: "DeliveredRecord") -> None:
         """The record is done with."""
-        self._refused.discard(record.offset)
+        self._refused.discard(record._at)
 
     def look_again(self) -> bool:
         """Forget what was acknowledged after it was refused; whether its followers may go on."""
@@ -97,9 +99,9 @@ class Chain:
         """
         records = [*self._parked]
         if records:
-            first, waiting = records[0].offset, self._waiting
-            records += [record for record in waiting if record.offset > first]
-            self._waiting = deque(record for record in waiting if record.offset < first)
+            first, waiting = records[0]._at, self._waiting
+            records += [record for record in waiting if record._at > first]
+            self._waiting = deque(record for record in waiting if record._at < first)
         self._parked.clear()
         return records
 
@@ -113,11 +115,11 @@ class Chain:
     def _follows(self, record: "DeliveredRecord") -> bool:
         """Whether an earlier record is to come again first."""
         # Each refused record has its own delay, so the order of arrival does not say which.
-        return bool(self._refused) and any(offset < record.offset for offset in self._refused)
+        return bool(self._refused) and any(offset < record._at for offset in self._refused)
 
     def _park(self, record: "DeliveredRecord") -> None:
-        if self._parked and record.offset < self._parked[-1].offset:
-            self._parked = deque(sorted((*self._parked, record), key=lambda each: each.offset))
+        if self._parked and record._at < self._parked[-1]._at:
+            self._parked = deque(sorted((*self._parked, record), key=lambda each: each._at))
         else:
             self._parked.append(record)
 

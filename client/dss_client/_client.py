@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
     from dss_client.producer import Producer
+    from dss_client.queues import Queues
     from dss_client.reader import Reader
     from dss_client.schedules import Schedules
     from dss_client.session import Session
@@ -91,6 +92,7 @@ _PARTS = {
     "events": "events",
     "jobs": "jobs",
     "operations": "operations",
+    "queues": "queues",
     "sessions": "sessions",
     "schedules": "schedules",
 }
@@ -108,6 +110,7 @@ class Client:
     events: "Events"
     jobs: "Jobs"
     operations: "Operations"
+    queues: "Queues"
     sessions: "Sessions"
     schedules: "Schedules"
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         jobs_pb2_grpc,
         log_pb2_grpc,
         operations_pb2_grpc,
+        queues_pb2_grpc,
         schedules_pb2_grpc,
         sessions_pb2_grpc,
         topics_pb2_grpc,
@@ -142,6 +143,13 @@ class Connection:
         from dss_api.v1.operations_pb2_grpc import OperationsStub
 
         return OperationsStub(self._channel)
+
+    @cached_property
+    def queues(self) -> "queues_pb2_grpc.QueuesStub":
+        """Stub of the service Queues."""
+        from dss_api.v1.queues_pb2_grpc import QueuesStub
+
+        return QueuesStub(self._channel)
 
     @cached_property
     def schedules(self) -> "schedules_pb2_grpc.SchedulesStub":

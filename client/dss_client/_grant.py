@@ -6,58 +6,27 @@ Invariants: once `over`, a grant reports nothing and takes nothing: late acks ar
 hand-out is reported once: by the frontier, which passes a record only when it and all before it
 were handed out, or by name where it came out of turn. Out of turn is what was handed out before,
 and what `Subscription.run` handed out while an earlier record still waited there for its key.
+A lane, a stream that has a retry queue, has one such grant a level, each with offsets of its own;
+they begin and end together. Of the queue every hand-out is out of turn.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from dss_client._acks import Acks, offset_ranges
+from dss_client._failure import NOTHING_SAID, Failure
+from dss_client._grant_report import GrantReport, Nak, joined
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
+from dss_core.lane import MAIN
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
 
-Value = TypeVar("Value")
+REFUSED_KEPT = 4_096
+"""Refused records of a level of a lane whose refusal is remembered, for who still has the record:
+some 400 KiB at most."""
 
 _EVERY_OFFSET = 1 << 64
-
-NakRange = tuple[int, int, int | None]
-"""Start, end, and the delay in milliseconds where the user chose one."""
-
-
-@dataclass(frozen=True, slots=True)
-class GrantReport:
-    """What a grant reports at one moment."""
-
-    grant: int
-    acked: Ranges
-    in_progress: Ranges
-    handed_out: Ranges
-    """Out of turn: above the frontier, or below it and again. Without what is acked here."""
-    naks: tuple[NakRange, ...]
-    frontier: int
-    """Every offset below it was handed out, or is not for the user."""
-    token: int
-    """Not 0: someone waits until the acks are durable."""
-
-    def pieces(self, ranges_max: int) -> "list[GrantReport]":
-        """The same in several reports of so many ranges at most; the last has the token.
-
-        Naks come behind the hand-outs: the daemon takes the nak of something that it sent again
-        only once it knows that this was handed out.
-        """
-        ranges = (self.acked, self.in_progress, self.handed_out, self.naks)
-        if sum(map(len, ranges)) <= ranges_max:
-            return [self]
-        nothing = replace(self, acked=(), in_progress=(), handed_out=(), naks=(), token=0)
-        return [
-            *(replace(nothing, acked=each) for each in _slices(self.acked, ranges_max)),
-            *(replace(nothing, in_progress=each) for each in _slices(self.in_progress, ranges_max)),
-            *(replace(nothing, handed_out=each) for each in _slices(self.handed_out, ranges_max)),
-            *(replace(nothing, naks=each) for each in _slices(self.naks, ranges_max)),
-            replace(nothing, token=self.token),
-        ]
 
 
 class Unsettled(NamedTuple):
@@ -97,8 +66,10 @@ class HeldGrant:
         "_late",
         "_naks",
         "_progressed",
+        "_queue",
         "_ranges",
         "_refused",
+        "_refused_order",
         "_touched",
         "_waiters",
         "_waiting",
@@ -107,8 +78,11 @@ class HeldGrant:
         "floor",
         "frontier",
         "grant_epoch",
+        "lane",
+        "level",
         "number",
         "over",
+        "queues",
         "redelivered_below",
         "refused_acked",
         "reported_frontier",
@@ -129,6 +103,9 @@ class HeldGrant:
         redelivered_below: int,
         touched: "Callable[[HeldGrant, bool], None]",
         storage_topic_id: int = 0,
+        queues: bool = False,
+        lane: "HeldGrant | None" = None,
+        level: int = MAIN,
     ) -> None:
         self.number = number
         self.subscription = subscription
@@ -136,6 +113,10 @@ class HeldGrant:
         self.storage_topic_id = storage_topic_id
         """Tells streams of one name apart: a removed topic may be made anew. 0 from an older
         daemon, which does not say it."""
+        self.level, self.lane = level, lane or self
+        """The lane is what is lent: the grant of the stream itself."""
+        self.queues = queues
+        """What is refused goes to a queue: it does not come again on its level."""
         self.grant_epoch = grant_epoch
         self.redelivered_below = redelivered_below
         """Offsets below it were handed out by this client before."""
@@ -147,14 +128,13 @@ class HeldGrant:
         self.stopped = False
         """Revoked: nothing more is handed out."""
         self.over = False
-        self.ended: DssError | None = None
-        """Why it is over, for whoever waits for an ack."""
+        self.ended: DssError | None = None  # why it is over, for whoever waits for an ack
         self.acks = Acks(self.touch)
         """Where `DeliveredRecord.ack` leaves offsets; the same for the life of the grant."""
         self.refused_acked: Callable[[], None] = _nobody
         """Called with a report that acknowledges what was refused before, so it will not come."""
         self._ranges: list[Range] = []
-        self._naks: list[NakRange] = []
+        self._naks: list[Nak] = []
         self._progressed: list[Range] = []
         self._handing_out: list[int] = []
         """Handed out one by one since this was last summed up."""
@@ -174,9 +154,38 @@ class HeldGrant:
         self._kept: deque[Range] = deque()
         """Acknowledged and reported, the oldest first; whoever reports bounds it."""
         self._refused: set[int] = set()
-        """Offsets that are to come again; bounded by the credit given to the daemon."""
+        """Offsets that are to come again; bounded by the credit given to the daemon. With queues
+        those that were refused last."""
+        self._refused_order: deque[int] = deque()  # with queues: the same, and some of before
+        self._queue: HeldGrant | None = None
         self._late = 0
         self._touched = touched
+
+    def of_level(self, level: int) -> "HeldGrant":
+        """What is held of a level of this lane."""
+        if level == self.level:
+            return self
+        if self._queue is None:
+            self.queues = True
+            self._queue = HeldGrant(
+                self.number,
+                subscription=self.subscription,
+                stream=self.stream,
+                grant_epoch=self.grant_epoch,
+                floor=_EVERY_OFFSET,
+                redelivered_below=_EVERY_OFFSET,
+                touched=self._touched,
+                storage_topic_id=self.storage_topic_id,
+                queues=True,
+                lane=self,
+                level=level,
+            )
+            self._queue.stopped = self.stopped
+        return self._queue
+
+    def levels(self) -> "tuple[HeldGrant, ...]":
+        """What is held of every level of this lane that anything came of."""
+        return (self,) if self._queue is None else (self, self._queue)
 
     @property
     def held_records(self) -> int:
@@ -199,8 +208,9 @@ class HeldGrant:
         self._note(ranges)
         if self._refused:
             for low, high in ranges:
-                self._refused.difference_update(range(low, high))
-                self._outlive_naks(low, high)
+                if not self._refused.isdisjoint(range(low, high)):
+                    self._refused.difference_update(range(low, high))
+                    self._outlive_naks(low, high)
 
     def unsettled(self) -> Unsettled:
         """What was handed out, and is not known to be settled."""
@@ -208,7 +218,7 @@ class HeldGrant:
         held = self._held
         if self._awaited:
             held = normalised((*held, *(each for ranges in self._awaited for each in ranges)))
-        return Unsettled(held, frozenset(self._refused))
+        return Unsettled(held, frozenset(() if self.queues else self._refused))
 
     def take(self, ranges: Ranges, unsettled: Unsettled | None = None) -> None:
         """Ranges of offsets that came, in order, are now handed out one by one by `hand_out`.
@@ -227,7 +237,7 @@ class HeldGrant:
         if not self._handing_out:
             self.touch()
         self._handing_out.append(offset)
-        if self._refused:
+        if offset in self._refused:
             self._refused.discard(offset)
             self._outlive_naks(offset, offset + 1)
         if self._copies:
@@ -237,7 +247,7 @@ class HeldGrant:
         """Handed out again before their refusals were reported, which would be taken for new."""
         parts = ((each, clipped((each[:2],), 0, low)) for each in self._naks)
         rest = ((each, (*head, *clipped((each[:2],), high, _EVERY_OFFSET))) for each, head in parts)
-        self._naks = [(start, end, each[2]) for each, left in rest for start, end in left]
+        self._naks = [Nak(*part, *each[2:]) for each, left in rest for part in left]
 
     def acked_meanwhile(self, offset: int) -> bool:
         """Whether one of those taken was acknowledged as it had been handed out before."""
@@ -318,16 +328,24 @@ class HeldGrant:
         self._ranges.extend(ranges)
         self._touched(self, False)
 
-    def nak(self, ranges: Ranges, delay_s: float | None) -> None:
-        """Refuse ranges of offsets; they come again."""
+    def nak(self, ranges: Ranges, delay_s: float | None, failure: Failure = NOTHING_SAID) -> None:
+        """Refuse ranges of offsets; they come again, on whichever level."""
         if self.over:
             self._late += total(ranges)
             return
         for start, end in ranges:
             self._refused.update(range(start, end))
+            if self.queues:
+                self._forget_old_refusals(range(start, end))
         delay_ms = None if delay_s is None else round(delay_s * 1_000)
-        self._naks.extend((start, end, delay_ms) for start, end in ranges)
+        self._naks.extend(Nak(start, end, delay_ms, failure) for start, end in ranges)
         self._touched(self, False)
+
+    def _forget_old_refusals(self, newer: range) -> None:
+        """No word comes that what was refused came again: keep so many as handlers may have."""
+        self._refused_order.extend(newer)
+        while len(self._refused_order) > REFUSED_KEPT:
+            self._refused.discard(self._refused_order.popleft())
 
     def gone(self, ranges: Ranges) -> None:
         """What was refused in these ranges does not come again: it is lost."""
@@ -380,7 +398,7 @@ class HeldGrant:
         if not news and frontier == self.reported_frontier:
             return None
         waiters, self._waiters = self._waiters, []
-        naks, self._naks = _joined(self._naks), []
+        naks, self._naks = joined(self._naks), []
         progressed, self._progressed = normalised(self._progressed), []
         self.reported_frontier = frontier
         report = GrantReport(
@@ -391,6 +409,7 @@ class HeldGrant:
             naks=naks,
             frontier=frontier,
             token=next_token(waiters) if waiters else 0,
+            level=self.level,
         )
         self._settle(acked, naks)
         return report
@@ -418,14 +437,14 @@ class HeldGrant:
             offset not in self._refused for low, high in settled for offset in range(low, high)
         )
 
-    def _settle(self, acked: Ranges, naks: tuple[NakRange, ...]) -> None:
+    def _settle(self, acked: Ranges, naks: tuple[Nak, ...]) -> None:
         refused_before = len(self._refused)
         if refused_before:
             for low, high in acked:
                 self._refused.difference_update(range(low, high))
         settled = acked
         if naks:
-            settled = normalised((*acked, *((start, end) for start, end, _ in naks)))
+            settled = normalised((*acked, *((each.start, each.end) for each in naks)))
         self._held = _without(self._held, settled)
         if len(self._refused) < refused_before:
             self.refused_acked()
@@ -452,21 +471,6 @@ class HeldGrant:
 
 def _nobody() -> None:
     """Nobody waits for what was refused."""
-
-
-def _slices(values: tuple[Value, ...], most: int) -> Iterator[tuple[Value, ...]]:
-    return (values[at : at + most] for at in range(0, len(values), most))
-
-
-def _joined(naks: Iterable[NakRange]) -> tuple[NakRange, ...]:
-    """Naks in their order, those that go on where the last one ended, for as long, as one."""
-    found: list[NakRange] = []
-    for start, end, delay_ms in naks:
-        if found and found[-1][1:] == (start, delay_ms):
-            found[-1] = found[-1][0], end, delay_ms
-        else:
-            found.append((start, end, delay_ms))
-    return tuple(found)
 
 
 def _contains(ranges: Iterable[Range], offset: int) -> bool:

@@ -10,7 +10,7 @@ on its way to the daemon, or it has been since.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dss_client._acks import offset_ranges
 from dss_client._grant import HeldGrant
@@ -25,6 +25,8 @@ _EVERY_OFFSET = 1 << 64
 
 class Handout:
     """Frames of one grant, decoded when the first record is taken."""
+
+    kind_of_records: ClassVar = DeliveredRecord
 
     __slots__ = (
         "_ahead",
@@ -62,7 +64,7 @@ class Handout:
         self.attempt = attempt
         self.acks = grant.acks
         """Where `DeliveredRecord.ack` leaves its offset: with the grant."""
-        self.kind = DeliveredRecord
+        self.kind = self.kind_of_records
         """Of the records that are made of it."""
         self.taker: object = None
         """What records of another kind leave their acks with."""
@@ -119,11 +121,14 @@ class Handout:
             FrameCorrupt: the frames are damaged.
         """
         if self._rows is None:
-            self._rows = chain.from_iterable(self.decoded.rows())
+            self._rows = self._all_rows()
         rows = self._rows
         if self._ahead is not None:
             rows = chain(self._ahead, rows)
         return rows if self._unsettled is None and not self.left_out else self._not_acked(rows)
+
+    def _all_rows(self) -> "Iterator[Row]":
+        return chain.from_iterable(self.decoded.rows())
 
     def records(self) -> Iterator[DeliveredRecord]:
         """The same, made into records as they are taken."""
@@ -143,8 +148,7 @@ class Handout:
 
     def make_anew(self) -> None:
         """Making records was broken off: make those again that were not handed out."""
-        rows = chain.from_iterable(self.decoded.rows())
-        self._rows = islice(rows, self._next_at(), None)
+        self._rows = islice(self._all_rows(), self._next_at(), None)
         self._ahead = None
 
     @property
@@ -218,7 +222,10 @@ class Handout:
             remaining = self._without_handed()
             # That it is handed out is noted here, and must not be noted twice.
             remaining._noted_end = _EVERY_OFFSET
-        return DeliveredBatch(remaining, remaining.decoded)
+        return remaining._batch()
+
+    def _batch(self) -> DeliveredBatch:
+        return DeliveredBatch(self, self.decoded)
 
     def split_off(self) -> "Handout":
         """What was not handed out, to be handed out later; of this one nothing more is."""
@@ -227,12 +234,20 @@ class Handout:
         self.stopped = True
         return self._without_handed()
 
-    def release(self) -> None:
-        """Every record is handed out: drop the frames, keep only what the records share."""
+    def release(self, *, for_good: bool = True) -> None:
+        """Every record is handed out, or taken: keep only what the records share.
+
+        The frames are kept too where some of them may be put back, by `again`.
+        """
         self._decoded = None
         self._rows = None
         self._ahead = None
-        self._frames = b""
+        if for_good:
+            self._frames = b""
+
+    def again(self, offsets: list[int]) -> "Handout":
+        """Records that were taken and not handed out, as a piece of their own."""
+        return self._masked(complement(offset_ranges(offsets), 0, _EVERY_OFFSET))
 
     def _without_handed(self) -> "Handout":
         mask = [*self._mask]
@@ -240,10 +255,13 @@ class Handout:
             mask.append((self.decoded.base_offset, self.last_offset + 1))
         if self.left_out:
             mask += offset_ranges([*self.left_out])
-        rest = Handout(
+        return self._masked(tuple(mask))
+
+    def _masked(self, mask: Ranges) -> "Handout":
+        rest = type(self)(
             self.grant,
             self._frames,
-            tuple(mask),
+            mask,
             redelivered=self.redelivered_below == _EVERY_OFFSET,
             attempt=self.attempt,
         )

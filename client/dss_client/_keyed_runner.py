@@ -12,12 +12,13 @@ the handler ends.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from dss_client._chains import Chain, Loose
+from dss_client._failure import Reject
+from dss_client._failure_log import log_failure
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY, YIELD_EVERY_S
 from dss_client.record import grant_behind
 from dss_core.errors import IllegalArgument
@@ -25,8 +26,6 @@ from dss_core.errors import IllegalArgument
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client.record import DeliveredRecord
-
-_LOG = logging.getLogger("dss_client")
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
 Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]
@@ -171,7 +170,7 @@ class KeyedRunner:
                     del self._chains[at]
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
-        grant, key = grant_behind(record), record.key
+        grant, key = grant_behind(record).lane, record.key
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -190,8 +189,9 @@ class KeyedRunner:
         for _ in range(records):
             self._room.release()
 
-    async def _work(self) -> NoReturn:
-        while True:
+    async def _work(self) -> None:
+        # A handler may end its cancellation with another error, or go on to its end.
+        while not _is_cancelled():
             chain, record = await self._slots.get()
             try:
                 await self._handle(chain, record)
@@ -216,28 +216,36 @@ class KeyedRunner:
         if self._paused or self._draining:
             self._left.append(record)
             return
-        if grant.acked_meanwhile(record.offset):
+        held = grant_behind(record)
+        if held.acked_meanwhile(record._at):
             chain.handled(record)
             return
-        grant.hand_out(record.offset)
+        held.hand_out(record._at)
         try:
             await self._handler(record)
-        except asyncio.CancelledError:
-            worker = asyncio.current_task()
-            if worker is not None and worker.cancelling():
-                self._cancelled(chain, record)
-                raise
-            # The worker was not cancelled, but something that the handler awaited was.
-            await self._failed(chain, record)
-        except Exception as error:  # noqa: BLE001 - a handler may raise anything; it comes again
-            self._refuse_misuse(chain, record, error)
-            await self._failed(chain, record)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a handler may raise anything
+            await self._ended_by(error, chain, record)
         else:
             if record.refused:
                 chain.refused(record)
             else:
                 chain.handled(record)
                 await record.ack()
+
+    async def _ended_by(
+        self,
+        error: Exception | asyncio.CancelledError,
+        chain: Chain | Loose,
+        record: "DeliveredRecord",
+    ) -> None:
+        """The handler raised; what it made of the end of this run is no failure of its record."""
+        if _is_cancelled() and not isinstance(error, Reject):
+            self._cancelled(chain, record)
+            return
+        # Where the worker was not cancelled, something that the handler awaited was.
+        if isinstance(error, Exception):
+            self._refuse_misuse(chain, record, error)
+        await self._failed(chain, record, error)
 
     def _waits(self, chain: Chain | Loose) -> bool:
         """Whether a record waits for the end of a pause."""
@@ -280,16 +288,26 @@ class KeyedRunner:
             self._cancelled(chain, record)
             raise HandlerMisused("it is an async function of one record") from error
 
-    async def _failed(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        """The handler raised what is being handled."""
+    async def _failed(
+        self, chain: Chain | Loose, record: "DeliveredRecord", error: BaseException
+    ) -> None:
+        """The handler raised an error."""
         if record.acked:
-            _LOG.exception("the handler failed for %r after acknowledging it", record)
+            log_failure(record, error, "it is acknowledged already")
             chain.handled(record)
             return
-        _LOG.exception("the handler failed for %r; it will be redelivered", record)
+        rejects = isinstance(error, Reject)
+        log_failure(record, error, "it is rejected" if rejects else "it is refused")
         chain.refused(record)
-        if not record.refused:
-            await record.nak()
+        if record.refused:
+            return
+        await (record.reject(error) if rejects else record.nak(error=error))
+
+
+def _is_cancelled() -> bool:
+    """Whether this worker was cancelled, whatever its handler made of it."""
+    worker = asyncio.current_task()
+    return worker is not None and bool(worker.cancelling())
 
 
 def raised_by_call(error: Exception) -> bool:
@@ -299,4 +317,4 @@ def raised_by_call(error: Exception) -> bool:
 
 
 def _in_order(record: "DeliveredRecord") -> tuple[int, int]:
-    return record.offset, record.grant_number
+    return record._at, record.grant_number

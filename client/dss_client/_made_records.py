@@ -33,7 +33,7 @@ class MadeRecords:
         handed_out: list[DeliveredRecord] = []
         for handout, records in self._pieces:
             if records:
-                handout.last_offset = records[-1].offset
+                handout.last_offset = records[-1]._at
             handed_out += records
             if len(handed_out) < wanted:
                 finish(handout)

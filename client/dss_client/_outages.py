@@ -12,8 +12,15 @@ from typing import TypeVar
 
 from dss_client._backoff import Backoff
 from dss_client._outage_log import Outage
-from dss_client.limits import FIRST_ANSWER_S, LOSSES_OF_A_CALL_MAX
 from dss_core.errors import DssError, OutcomeUnknown, Stopping, Unreachable
+
+FIRST_ANSWER_S = 30.0
+"""So long a daemon that went away under the very first call is waited for: a restart with a large
+store takes less, and what never answers at a mistaken address is told of."""
+
+LOSSES_OF_A_CALL_MAX = 8
+"""So often the connection may be lost under one question: it may be what ends the daemon."""
+
 
 Answer = TypeVar("Answer")
 

@@ -10,7 +10,12 @@ import re
 import sys
 from pathlib import Path
 
-from dss_client.limits import OWN_NAME_PART_CHARS_MAX, OWN_NAME_RANDOM_BYTES
+OWN_NAME_PART_CHARS_MAX = 32
+"""Of user, host and program in a made-up name, which is then half as long as a name may be."""
+
+OWN_NAME_RANDOM_BYTES = 3
+"""Processes of one number on hosts of one name are few; 16 million ends are enough."""
+
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")
 

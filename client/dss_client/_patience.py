@@ -5,7 +5,12 @@ same request, whose fault that may be. One that was heard between two losses was
 long the work takes that both of them hit. No clock and no loop in here.
 """
 
-from dss_client.limits import AWAY_S, LOSSES_MAX
+from dss_client.limits import AWAY_S
+
+LOSSES_MAX = 160
+"""How often a daemon may be lost while one request, or the reading of one chunk, is tried again: it
+may be that which ends it. A lease is renewed each 4 s, so what is refused by a daemon that is heard
+between is given up after ten minutes too."""
 
 
 class Patience:

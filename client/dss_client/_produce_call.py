@@ -23,12 +23,7 @@ from dss_client._outage_log import Outage
 from dss_client._producer_queue import Ack, FrameQueue, PendingFrame
 from dss_client._routes import Routes
 from dss_client._task_spawner import Spawn
-from dss_client.limits import (
-    CROWDED_FRAMES,
-    FAILURES_KEPT_MAX,
-    GATHER_MS,
-    REQUEST_BYTES_USUAL,
-)
+from dss_client.limits import GATHER_MS
 from dss_client.topics import Topic, Topics
 from dss_core.build import build_frame
 from dss_core.counted import counted
@@ -43,6 +38,17 @@ from dss_core.errors import (
     TopicNotFound,
 )
 from dss_core.producer_ids import new_producer_id
+
+REQUEST_BYTES_USUAL = 1_000 << 10
+"""One request of a producer, where so much waits: several frames share the cost of a message on
+both sides, and of a sync in the daemon."""
+
+FAILURES_KEPT_MAX = 100
+"""Failures of a producer kept for the next flush; further ones are counted."""
+
+CROWDED_FRAMES = 8
+"""After so many full frames, senders that may wait let the loop run once."""
+
 
 if TYPE_CHECKING:
     Call = grpc.aio.StreamStreamCall[wire.ProduceRequest, wire.ProduceReply]

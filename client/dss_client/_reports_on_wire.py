@@ -3,10 +3,23 @@
 Invariant: nothing of a report is left out. Knows neither calls nor sessions.
 """
 
+from collections import deque
+
 from dss_api.v1 import sessions_pb2 as wire
 from dss_api.v1 import types_pb2
-from dss_client._grant import GrantReport
+from dss_client._grant_report import GrantReport, Nak
+from dss_client.limits import REFUSALS_A_REPORT
+from dss_core.lane import MAIN
 from dss_core.progress import Ranges
+
+
+def sent_together(reports: deque[GrantReport]) -> list[GrantReport]:
+    """Take from the front what goes into one message."""
+    taken: list[GrantReport] = []
+    refusals = 0
+    while reports and (refusals := refusals + len(reports[0].naks)) <= REFUSALS_A_REPORT:
+        taken.append(reports.popleft())
+    return taken
 
 
 def settle_of(report: GrantReport) -> wire.Settle:
@@ -14,14 +27,25 @@ def settle_of(report: GrantReport) -> wire.Settle:
     return wire.Settle(
         grant=report.grant,
         acked=_ranges(report.acked),
-        naks=[
-            wire.Nak(start=start, end=end, delay_ms=delay_ms)
-            for start, end, delay_ms in report.naks
-        ],
-        frontier=report.frontier,
+        naks=map(_nak, report.naks),
+        # Of a queue every hand-out is told by name.
+        frontier=report.frontier if report.level == MAIN else 0,
         token=report.token,
         in_progress=_ranges(report.in_progress),
         handed_out=_ranges(report.handed_out),
+        level=report.level,
+    )
+
+
+def _nak(nak: Nak) -> wire.Nak:
+    text, kind, rejects = nak.failure
+    return wire.Nak(
+        start=nak.start,
+        end=nak.end,
+        delay_ms=nak.delay_ms,
+        error=text,
+        error_type=kind,
+        reject=rejects,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dss_client._producer_queue import PendingFrame
-from dss_client.limits import RECORD_OVERHEAD_BYTES, ROUTES_CACHED_MAX, SUBJECTS_CACHED_MAX
+from dss_client.limits import RECORD_OVERHEAD_BYTES
 from dss_core.errors import IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject
 from dss_core.routing import Router, key_hash, partition_of
@@ -16,6 +16,12 @@ from dss_core.routing import Router, key_hash, partition_of
 if TYPE_CHECKING:
     from dss_client.topics import Topic
     from dss_core.columns import Columns
+
+ROUTES_CACHED_MAX = 65_536
+"""Keys whose partition a producer remembers."""
+
+SUBJECTS_CACHED_MAX = 65_536
+"""Subjects that a producer remembers as legal."""
 
 
 class Routes:

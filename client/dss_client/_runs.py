@@ -2,21 +2,27 @@
 
 A run may be cancelled, or end by an error, while the subscription goes on. What it took and did not
 hand out is kept for the next run. Whoever takes records in another way instead gets them from the
-daemon again. What its handlers had when they were cancelled comes again as soon as records are
-taken again, in whichever way; nobody refuses it before, for the subscription may be left instead.
+daemon again; in a group with queues from here, for there a refusal is a failure. What its handlers
+had when they were cancelled comes again as soon as records are taken again, in whichever way;
+nobody refuses it before, for the subscription may be left instead.
 Invariant: a record that is kept for the next run was not handed out by a run.
 """
 
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
 
+from dss_client._failure import Failure
 from dss_client.record import grant_behind
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
+    from dss_client._handout import Handout
     from dss_client._keyed_runner import Chains, KeyedRunner
     from dss_client.record import DeliveredRecord
+
+
+_CANCELLED = Failure("its handler was cancelled", "CancelledError")
 
 
 class Runs:
@@ -68,15 +74,28 @@ class Runs:
         """The next of what an ended run left."""
         return self._left.popleft() if self._left else None
 
-    def refuse_left(self) -> None:
-        """Have what was left come again: it is taken in another way from now on."""
-        self._refuse_unfinished()
+    def refuse_left(self) -> "Sequence[Handout]":
+        """Have what was left come again: it is taken in another way from now on.
+
+        Where a refusal would count as a failed attempt, what was left is returned instead.
+        """
+        if self._unfinished:
+            self._refuse_unfinished()
+        return self._take_left() if self._left else ()
+
+    def _take_left(self) -> "Sequence[Handout]":
+        pieces: dict[Handout, list[int]] = {}
         while self._left and not self._paused:
             record = self._left.popleft()
             grant = grant_behind(record)
-            if not grant.stopped:
-                grant.hand_out(record.offset)
-                grant.nak(((record.offset, record.offset + 1),), 0)
+            if grant.stopped:
+                continue
+            if grant.queues:
+                pieces.setdefault(cast("Handout", record._source), []).append(record._at)
+            else:
+                grant.hand_out(record._at)
+                grant.nak(((record._at, record._at + 1),), 0)
+        return [piece.again(offsets) for piece, offsets in pieces.items()]
 
     def _refuse_unfinished(self) -> None:
         """Have what cancelled handlers had come again, unless it was acknowledged after all."""
@@ -84,7 +103,7 @@ class Runs:
         for record in unfinished:
             grant = grant_behind(record)
             if not (grant.stopped or record.acked):
-                grant.nak(((record.offset, record.offset + 1),), 0)
+                grant.nak(((record._at, record._at + 1),), 0, _CANCELLED)
 
     def drop(self, grant: "HeldGrant") -> None:
         """Nothing of the grant is handed out any more."""

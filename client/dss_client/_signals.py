@@ -16,7 +16,11 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from dss_client._stop import the_stop
-from dss_client.limits import CLOSE_TIMEOUT_S, SOON_S
+from dss_client.limits import CLOSE_TIMEOUT_S
+
+SOON_S = 0.001
+"""No grace at all: a timer of the system takes 0 for never."""
+
 
 _LOG = logging.getLogger("dss_client")
 

@@ -10,7 +10,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import NoReturn, Protocol
 
-from dss_client.limits import CLOSE_LATE_S
+CLOSE_LATE_S = 0.5
+"""Closing waits so long for the daemon where the grace of a stop is over: one that is there answers
+within it."""
 
 
 class Taker(Protocol):

@@ -11,6 +11,7 @@ from dss_core.answers import Held, UnreadLoss
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
+    from dss_client.answers import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +110,20 @@ class Daemon:
         return decoded(
             reply, DaemonStatus, before=reply.before or "unknown", before_ended_at_ms=ended_at_ms
         )
+
+    async def findings(self, *, topic: str = "", client_id: str = "") -> "tuple[Verdict, ...]":
+        """What the daemon looked at, and what is wrong: good findings too, with their codes.
+
+        Args:
+            topic: only what concerns this topic.
+            client_id: only what concerns the session of this client.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        from dss_api.v1 import daemon_pb2
+        from dss_client.answers import Verdict
+
+        request = daemon_pb2.FindingsRequest(topic=topic, client_id=client_id)
+        reply = await self._connection.ask(self._connection.daemon.Findings, request)
+        return tuple(decoded(each, Verdict) for each in reply.findings)

@@ -31,6 +31,8 @@ class Fates:
     """Confirmed unreadable, and passed over."""
     moved: int
     """Operators passed over so many more than they reopened; may be negative."""
+    retried: int = 0
+    """They failed, and went to a retry queue or among dead letters, where they are counted anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,18 @@ class Group:
     """Since when it has the leader that it has; None: nobody leads it."""
     health: str
     """``healthy``, ``attention`` or ``problem``, by all that a list knows of it."""
+    max_deliver: int = 0
+    """Attempts before a record is among the dead letters; 0: no queues, it comes for ever."""
+    backoff_ms: tuple[int, ...] = ()
+    """How long a record rests after each failure; the last one repeats."""
+    queue_records: int = 0
+    """How many records its queues may hold of one stream."""
+    queue_bytes: int = 0
+    """And how many bytes."""
+    retrying: int = 0
+    """Records that wait in its retry queues."""
+    dead: int = 0
+    """Records among its dead letters."""
 
 
 @dataclass(frozen=True, slots=True)

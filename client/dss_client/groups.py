@@ -33,6 +33,10 @@ class Groups:
         if_not_exists: bool = False,
         protocol: str | None = None,
         on_damage: str | None = None,
+        max_deliver: int | None = None,
+        backoff: Sequence[float] = (),
+        queue_records: int | None = None,
+        queue_bytes: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -40,23 +44,37 @@ class Groups:
         as where none is given: records that are confirmed damaged are told and passed over; or
         ``stall``: the stream stalls before them.
 
+        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
+        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
+        many seconds it waits after each failure, the last of them for all that follow.
+        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+
         Raises:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
                 does at damage is another.
             StartConflict: it exists with another start.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
+                is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         from dss_api.v1 import groups_pb2
 
-        request = groups_pb2.CreateGroupRequest(
-            filter=filter,
-            start=start_to_wire(start),
-            if_not_exists=if_not_exists,
-            ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
-            protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
-            on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
-        )
+        try:
+            request = groups_pb2.CreateGroupRequest(
+                filter=filter,
+                start=start_to_wire(start),
+                if_not_exists=if_not_exists,
+                ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
+                protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
+                on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
+                max_deliver=max_deliver,
+                backoff_ms=[round(each * 1_000) for each in backoff],
+                queue_records=queue_records,
+                queue_bytes=queue_bytes,
+            )
+        except (ValueError, OverflowError) as problem:
+            # What protobuf says of a number that does not fit its field.
+            raise IllegalArgument(argument="this group", rule=str(problem)) from problem
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)
 

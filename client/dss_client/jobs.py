@@ -20,19 +20,26 @@ from typing import TYPE_CHECKING, TypeVar
 from dss_api.values import decoded
 from dss_client._patience import Patience
 from dss_client.job_values import ChunkResult, Granted, Job, JobChunk
-from dss_client.limits import (
-    AWAY_REST_S,
-    CALL_TIMEOUT_S,
-    GIVE_UP_REASON_BYTES_MAX,
-    JOB_LOOK_S,
-    JOB_RENEWALS_A_LEASE,
-)
+from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import PASSING, JobNotDone, JobNotInState, OutcomeUnknown
 from dss_core.staged import StagedFile
 
 if TYPE_CHECKING:
     from dss_api.v1 import jobs_pb2
     from dss_client._connection import Connection
+
+GIVE_UP_REASON_BYTES_MAX = 4 << 10
+"""What the daemon takes as the reason of a job that failed."""
+
+JOB_LOOK_S = 0.5
+"""How often it is looked whether a job has ended, or is paused no more."""
+
+JOB_RENEWALS_A_LEASE = 4
+"""Two that are lost leave time for a third."""
+
+AWAY_REST_S = 0.5
+"""Between two tries: a daemon that is there again is asked soon, and one that starts not often."""
+
 
 TOKEN_BYTES = 16
 PAUSED = "paused"

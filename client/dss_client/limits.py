@@ -1,4 +1,4 @@
-"""Every bound and pace of the client, with its unit last and its reason."""
+"""Bounds and paces that several modules of the client take, with units last and reasons."""
 
 from dss_core.limits import CREDIT_RECORDS
 
@@ -11,24 +11,11 @@ PRODUCER_BUFFER_BYTES = 32 << 20
 RECORD_OVERHEAD_BYTES = 32
 """What a record counts for beside its own bytes, so that empty records are bounded too."""
 
-REQUEST_BYTES_USUAL = 1_000 << 10
-"""One request of a producer, where so much waits: several frames share the cost of a message on
-both sides, and of a sync in the daemon."""
-
 HEAP_KEPT_BYTES = 16 << 20
 """What malloc is made to keep for messages, see `dss_client._malloc_heap`."""
 
 COLUMNS_SLICE_RECORDS_MAX = 16_384
 """`send_columns` works in slices of this size, so that the loop is held a few milliseconds."""
-
-ROUTES_CACHED_MAX = 65_536
-"""Keys whose partition a producer remembers."""
-
-SUBJECTS_CACHED_MAX = 65_536
-"""Subjects that a producer remembers as legal."""
-
-FAILURES_KEPT_MAX = 100
-"""Failures of a producer kept for the next flush; further ones are counted."""
 
 YIELD_EVERY_S = 0.005
 """Handing out buffered records never holds the event loop longer than this."""
@@ -72,11 +59,6 @@ REVOKE_WAIT_OF_DEADLINE = 0.8
 """How long outstanding acks are awaited after a revoke, as a share of its deadline: the daemon
 makes its own final report after nine tenths."""
 
-BACKOFF_FIRST_S = 0.05
-BACKOFF_MAX_S = 0.5
-"""Reconnect pauses double between these, each drawn from zero to its value. The longest is an
-eighth of what a restarted daemon keeps a stream for the session that held it."""
-
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300
 """The transport's own pauses are shorter than ours, so that ours rule."""
@@ -87,13 +69,6 @@ CONNECT_WAIT_MS = 60_000
 CALL_TIMEOUT_S = 30.0
 """An administrative call that takes longer has failed."""
 
-FIRST_ANSWER_S = 30.0
-"""So long a daemon that went away under the very first call is waited for: a restart with a large
-store takes less, and what never answers at a mistaken address is told of."""
-
-LOSSES_OF_A_CALL_MAX = 8
-"""So often the connection may be lost under one question: it may be what ends the daemon."""
-
 CLOSE_TIMEOUT_S = 5.0
 """How long closing waits for the daemon to take the last acks."""
 
@@ -101,74 +76,28 @@ GRACE_S = 20.0
 """For what is under way at a SIGTERM: longer than most handlers take, and well within the 90 s
 after which systemd kills."""
 
-CLOSE_LATE_S = 0.5
-"""Closing waits so long for the daemon where the grace of a stop is over: one that is there answers
-within it."""
-
-SOON_S = 0.001
-"""No grace at all: a timer of the system takes 0 for never."""
-
 ACKS_STORED_S = 2.0
 """Acks are durable so long before the daemon was heard last: it stores them within a second."""
 
 RUN_QUEUED_OF_CONCURRENCY = 4
 """`run` holds at most this many records per handler slot, waiting for their key or a slot."""
 
-CROWDED_FRAMES = 8
-"""After so many full frames, senders that may wait let the loop run once."""
-
-READ_AGAIN_S = 2.0
-"""After it a reader that follows tries a stream again whose reads failed."""
-
 ENDED_GRANTS_MAX = 256
 """Grants that are over and still watched for acks that come too late."""
-
-OWN_NAME_PART_CHARS_MAX = 32
-"""Of user, host and program in a made-up name, which is then half as long as a name may be."""
-
-OWN_NAME_RANDOM_BYTES = 3
-"""Processes of one number on hosts of one name are few; 16 million ends are enough."""
 
 GROUPS_PAGE = 500
 """Groups in one answer of a list: some 200 KiB."""
 
-LEFT_ACKS_S = 0.002
-"""Acks that threads left are looked for this often while any come; as long as records gather."""
-
-CLOSE_AT_EXIT_S = 5.0
-"""For the loop's thread to end with the process, once its clients are closed."""
-
-SIGNAL_LOOK_S = 0.5
-"""A thread that waits for the loop looks up this often: of a signal that came in the moment before
-it began to wait, it would hear with the answer only."""
-
-OUTBOX_OF_BUFFER = 0.25
-"""Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
+REFUSALS_A_REPORT = 1_024
+"""Each may have two texts of 1 KiB: so many fit into a message twice."""
 
 WATCH_PIECE_ITEMS = 100
 """Of what a watch tells, made into values at once: a millisecond or two, in which nothing else runs
 in the loop of whoever shows them."""
 
-GIVE_UP_REASON_BYTES_MAX = 4 << 10
-"""What the daemon takes as the reason of a job that failed."""
-
-JOB_LOOK_S = 0.5
-"""How often it is looked whether a job has ended, or is paused no more."""
-
-JOB_RENEWALS_A_LEASE = 4
-"""Two that are lost leave time for a third."""
-
 AWAY_S = 600.0
 """How long a daemon may be away before the driver of a job ends: a restart after a crash, or a disk
 that was full. Counted anew when it was heard between."""
-
-AWAY_REST_S = 0.5
-"""Between two tries: a daemon that is there again is asked soon, and one that starts not often."""
-
-LOSSES_MAX = 160
-"""How often a daemon may be lost while one request, or the reading of one chunk, is tried again: it
-may be that which ends it. A lease is renewed each 4 s, so what is refused by a daemon that is heard
-between is given up after ten minutes too."""
 
 SURE_IN_THREADS_S = 0.05
 """A thread that hands out holds no loop, so it asks the loop less often whether the session stands;

@@ -23,6 +23,7 @@ from dss_client.limits import (
     RECORD_OVERHEAD_BYTES,
 )
 from dss_core.errors import BufferFull, IllegalArgument, RecordTooLarge
+from dss_core.lane import refuse_reserved
 from dss_core.limits import (
     FRAME_BYTES_USUAL,
     HEADER_BYTES_MAX,
@@ -355,11 +356,13 @@ def header_pairs(headers: HeadersArgument) -> tuple[tuple[str, bytes], ...]:
 
     Raises:
         IllegalArgument: there are too many, or they are too large.
+        HeaderReserved: no producer may set one of them.
     """
     given = headers.items() if isinstance(headers, Mapping) else headers
     pairs = tuple(
         (name, value.encode() if isinstance(value, str) else bytes(value)) for name, value in given
     )
+    refuse_reserved(name for name, _ in pairs)
     size_bytes = sum(len(name.encode()) + len(value) for name, value in pairs)
     if len(pairs) > HEADERS_MAX or size_bytes > HEADER_BYTES_MAX:
         raise IllegalArgument(

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from dss_client._outage_log import Outage
 from dss_client._start_point import Start, offset_in, start_to_wire, time_us
-from dss_client.limits import READ_AGAIN_S
 from dss_client.record import Batch, Record
 from dss_core.errors import (
     PASSING,
@@ -30,6 +29,10 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dss_core.progress import Ranges, clipped, normalised
+
+READ_AGAIN_S = 2.0
+"""After it a reader that follows tries a stream again whose reads failed."""
+
 
 if TYPE_CHECKING:
     import grpc.aio

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from dss_client._done import DONE
+from dss_client._failure import Error, Failure, failure_of
+from dss_core.lane import MAIN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,10 +61,11 @@ class DeliveredSource(Source, Protocol):
 class Record:
     """One message of a stream. Built by `made`."""
 
-    __slots__ = ("_source", "headers", "key", "offset", "payload", "subject", "timestamp_us")
+    __slots__ = ("_at", "_source", "headers", "key", "payload", "subject", "timestamp_us")
 
     _source: Source
-    offset: int
+    _at: int
+    """The offset by which its grant knows it."""
     subject: str
     key: bytes | None
     """None where absent, which is not empty."""
@@ -71,6 +74,12 @@ class Record:
     """Pairs of name and value, in order, repeats kept."""
     timestamp_us: int
     """The producer's time, microseconds since 1970."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def offset(self) -> int:
+            """Its place in the stream."""
 
     @property
     def stream(self) -> str:
@@ -91,6 +100,10 @@ class Record:
         return f"<{type(self).__name__} {self.stream}@{self.offset} {self.subject!r}>"
 
 
+# The same slot by its public name, without the call of a property.
+Record.offset = Record._at  # type: ignore[method-assign,assignment,misc]
+
+
 class HandedOutRecord(Record):
     """A record that a subscription handed out, whichever way it is acknowledged."""
 
@@ -100,12 +113,27 @@ class HandedOutRecord(Record):
     @property
     def redelivered(self) -> bool:
         """Whether it was perhaps seen before; never wrongly false."""
-        return self.offset < self._source.redelivered_below
+        return self._at < self._source.redelivered_below
 
     @property
     def attempt(self) -> int:
         """How often it is known to have been handed out, this time included."""
         return self._source.attempt
+
+    @property
+    def level(self) -> int:
+        """0: it comes from its stream; 1: from the retry queue of its group, after a failure."""
+        return MAIN
+
+    @property
+    def last_error(self) -> str | None:
+        """Why the attempt before failed, as it was said; None where it is the first."""
+        return None
+
+    @property
+    def last_error_type(self) -> str | None:
+        """What kind of error that was, such as the name of an exception."""
+        return None
 
     @property
     def grant_number(self) -> int:
@@ -126,18 +154,18 @@ class HandedOutRecord(Record):
     def acked(self) -> bool:
         """Whether it was acknowledged, perhaps when it was handed out before."""
         source = self._source
-        source.note(self.offset + 1)
-        return source.grant.has_acked(self.offset)
+        source.note(self._at + 1)
+        return source.grant.has_acked(self._at)
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused, and is still to come again."""
+        """Whether it was refused, and is still to come again, or is where records that fail go."""
         source = self._source
         if not source.grant.refused_any:
             return False
         # That it came again counts from when it was handed out.
-        source.note(self.offset + 1)
-        return source.grant.has_refused(self.offset)
+        source.note(self._at + 1)
+        return source.grant.has_refused(self._at)
 
 
 class DeliveredRecord(HandedOutRecord):
@@ -163,7 +191,7 @@ class DeliveredRecord(HandedOutRecord):
             return self._durably_acked()
         # `Acks.leave` without its call, which would cost as much again, for what is in order.
         acks = self._source.acks
-        offset = self.offset
+        offset = self._at
         if offset == acks.run_end:
             acks.run_end = offset + 1
         else:
@@ -173,21 +201,33 @@ class DeliveredRecord(HandedOutRecord):
     async def _durably_acked(self) -> None:
         self.ack()
         source = self._source
-        source.note(self.offset + 1)
-        await source.grant.settled(((self.offset, self.offset + 1),))
+        source.note(self._at + 1)
+        await source.grant.settled(((self._at, self._at + 1),))
 
-    async def nak(self, delay: float | None = None) -> None:
+    async def nak(self, delay: float | None = None, error: Error = None) -> None:
         """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off.
 
-        What is acknowledged stays so.
+        What is acknowledged stays so. ``error`` says why: a text, or an exception. In a group with
+        ``max_deliver`` it goes to the retry queue, or among the dead letters after the last
+        attempt; a group without it keeps no error, and the record comes again for ever.
         """
+        self._refuse(delay, failure_of(error))
+
+    async def reject(self, error: Error = None) -> None:
+        """Refuse it for good: it goes to the dead letters of its group at once.
+
+        A group without ``max_deliver`` has none: there it is refused as by `nak`.
+        """
+        self._refuse(None, failure_of(error, rejects=True))
+
+    def _refuse(self, delay: float | None, failure: Failure) -> None:
         grant = self._source.grant
         if grant.over or not self.acked:
-            grant.nak(((self.offset, self.offset + 1),), delay)
+            grant.nak(((self._at, self._at + 1),), delay, failure)
 
     async def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
-        self._source.grant.in_progress(((self.offset, self.offset + 1),))
+        self._source.grant.in_progress(((self._at, self._at + 1),))
 
 
 class Batch:
@@ -286,6 +326,11 @@ class HandedOutBatch(Batch):
         """How often it is known to have been handed out, this time included."""
         return self._source.attempt
 
+    @property
+    def level(self) -> int:
+        """0: it comes from its stream; 1: from the retry queue of its group, after failures."""
+        return MAIN
+
 
 class DeliveredBatch(HandedOutBatch):
     """A batch that a subscription handed out, to be acknowledged as one."""
@@ -309,9 +354,16 @@ class DeliveredBatch(HandedOutBatch):
         if sync:
             await grant.settled(self._source.ranges)
 
-    async def nak(self, delay: float | None = None) -> None:
-        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""
-        self._source.grant.nak(self._source.ranges, delay)
+    async def nak(self, delay: float | None = None, error: Error = None) -> None:
+        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off.
+
+        ``error`` says why, as for `DeliveredRecord.nak`.
+        """
+        self._source.grant.nak(self._source.ranges, delay, failure_of(error))
+
+    async def reject(self, error: Error = None) -> None:
+        """Refuse all of it for good, as `DeliveredRecord.reject` does."""
+        self._source.grant.nak(self._source.ranges, None, failure_of(error, rejects=True))
 
     async def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
@@ -340,7 +392,7 @@ def made(kind: type[Kind], source: Source, pieces: "Iterable[Iterable[Row]]") ->
         for offset, subject, key, payload, headers, timestamp_us in rows:
             record = kind()
             record._source = source
-            record.offset = offset
+            record._at = offset
             record.subject = subject
             record.key = key
             record.payload = payload
@@ -352,7 +404,7 @@ def made(kind: type[Kind], source: Source, pieces: "Iterable[Iterable[Row]]") ->
 def row_of(record: Record) -> "Row":
     """What a record was made of."""
     return (
-        record.offset,
+        record._at,
         record.subject,
         record.key,
         record.payload,

@@ -20,6 +20,7 @@ from dss_client._stop import the_stop
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
 from dss_core.errors import DssError
+from dss_core.lane import MAIN
 from dss_core.progress import total
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Subscription:
                 # As `record.made`, whose step would cost as much as all of these.
                 record = kind()
                 record._source = handout
-                record.offset = offset
+                record._at = offset
                 record.subject = subject
                 record.key = key
                 record.payload = payload
@@ -242,9 +243,11 @@ class Subscription:
 
         Records of one key of a stream are handled one after the other, in order; at most
         ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
-        client until that one came again. What waits has not been handed out, and is not handled
-        any more once its stream is taken back. Cancelled, it leaves both what waits and what its
-        handlers had to whoever takes records of this subscription next. Returns after `drain`.
+        client until that one came again, but not in a group with ``max_deliver``. A handler that
+        raises `Reject` refuses its record for good. What waits has not been handed out, and is not
+        handled any more once its stream is taken back. Cancelled, it leaves both what waits and
+        what its handlers had to whoever takes records of this subscription next. Returns after
+        `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -281,7 +284,8 @@ class Subscription:
             finally:
                 if not (self._draining or grant.stopped):
                     self._runs.leave(rows)
-            handout.release()
+            # In a group with queues what was left is handed out from here again.
+            handout.release(for_good=not grant.queues)
 
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
@@ -340,7 +344,8 @@ class Subscription:
         """The same, if nothing is to be awaited, raised or ended first."""
         if self._draining or self._callback_error is not None:
             return None
-        self._runs.refuse_left()
+        if left := self._runs.refuse_left():
+            self._inbox.extendleft(reversed(left))
         return None if self._is_flush_due() else self._at_hand()
 
     def _is_flush_due(self) -> bool:
@@ -354,7 +359,8 @@ class Subscription:
 
     async def _wait_for(self, n: int) -> None:
         """Wait until so many records are here, or no more will come."""
-        self._runs.refuse_left()
+        if left := self._runs.refuse_left():
+            self._inbox.extendleft(reversed(left))
         while True:
             self._raise_callback_error()
             waiting = self._count(n)
@@ -425,8 +431,11 @@ class Subscription:
     def _note_handed(self, handout: "Handout", end: int) -> None:
         """Remember how far a stream was handed out."""
         handout.note(end)
-        stream = handout.grant.storage_topic_id, handout.grant.stream
-        self._handed[stream] = max(self._handed.get(stream, 0), end)
+        grant = handout.grant
+        # What comes from a queue is marked as redelivered anyhow.
+        if grant.level == MAIN:
+            stream = grant.storage_topic_id, grant.stream
+            self._handed[stream] = max(self._handed.get(stream, 0), end)
 
     def note_current(self) -> None:
         """Bring the frontier of the piece that is being handed out up to date."""
@@ -479,8 +488,9 @@ class Subscription:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._runs.drop(grant)
-        stream = grant.storage_topic_id, grant.stream
-        self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
+        if grant.level == MAIN:
+            stream = grant.storage_topic_id, grant.stream
+            self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ended(self, grant: "HeldGrant") -> None:

@@ -15,7 +15,7 @@ from dss_core import arrow_layout
 from dss_core.arrow_routing import hashes_or_null, partitions_of
 from dss_core.columns import Columns
 from dss_core.filters import check_subject
-from dss_core.limits import SUBJECT_BYTES_SHARED_MAX
+from dss_core.limits import SUBJECT_BYTES_SHARED_MAX, RecordLimits
 from dss_core.routing import Router
 from dss_core.rows_layout import Headers
 
@@ -28,10 +28,10 @@ Run = tuple[int, int, int]
 _I64 = Struct("=q")
 
 
-def encode(columns: Columns, *, limits_checked: bool) -> tuple[list[str], bytes]:
+def encode(columns: Columns, limits: RecordLimits | None) -> tuple[list[str], bytes]:
     """The distinct subjects, in the order of their indexes, and the body of a frame.
 
-    With ``limits_checked`` they were: `check_limits`.
+    Without limits, they were checked: `arrow_layout.check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -47,7 +47,7 @@ def encode(columns: Columns, *, limits_checked: bool) -> tuple[list[str], bytes]
         payload=_array(columns.payloads, pa.binary()),
         headers=_headers(columns.headers, records),
         timestamp_us=_times(columns.timestamps_us, records),
-        limits_checked=limits_checked,
+        limits=limits,
     )
     return names, body
 

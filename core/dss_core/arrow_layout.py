@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 
 from dss_core.arrow_routing import hashes_of, partitions_of
 from dss_core.errors import FrameCorrupt
-from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
+from dss_core.lane import holds_reserved, refuse_reserved
+from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges
 from dss_core.routing import Router, partition_of
 from dss_core.rows_layout import check_headers, check_record_bytes
@@ -113,11 +114,11 @@ def serialised(
     payload: pa.Array,
     headers: pa.Array,
     timestamp_us: pa.Array,
-    limits_checked: bool = False,
+    limits: RecordLimits | None = RECORDS,
 ) -> pa.Buffer:
     """The body of a frame.
 
-    With ``limits_checked`` the caller has looked at the sizes: `check_limits`.
+    Without limits, the caller has looked at the sizes: `check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
@@ -131,8 +132,8 @@ def serialised(
         headers=headers,
         timestamp_us=timestamp_us,
     ).serialize()
-    if not limits_checked:
-        check_limits(key, payload, headers, body.size)
+    if limits is not None:
+        check_limits(key, payload, headers, body.size, limits)
     return body
 
 
@@ -172,6 +173,7 @@ def verify(batch: pa.RecordBatch, frame_bytes: int, records: int, subjects: int)
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of its headers.
         FrameCorrupt: anything else is wrong with it.
     """
     try:
@@ -264,27 +266,36 @@ def null_together(one: pa.Array, other: pa.Array) -> bool:
     return one.null_count == 0 or bool(one.is_null().equals(other.is_null()))
 
 
-def check_limits(key: pa.Array, payload: pa.Array, headers: pa.Array, bytes_max: int) -> None:
+def check_limits(
+    key: pa.Array,
+    payload: pa.Array,
+    headers: pa.Array,
+    bytes_max: int,
+    limits: RecordLimits = RECORDS,
+) -> None:
     """Check the sizes of records, keys and headers.
 
     No column has more than ``bytes_max`` bytes, so most batches need no look at their rows.
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of the headers.
         ValueError: a key or headers are over theirs; the message is the rule.
     """
     if _data_bytes(key) > KEY_BYTES_MAX and _max(pc.binary_length(key)) > KEY_BYTES_MAX:
         raise ValueError(f"a key has at most {KEY_BYTES_MAX} bytes")
     with_headers = header_entries(headers) > 0
     if with_headers:
+        if not limits.reserved_headers and may_be_reserved(headers):
+            refuse_reserved(pc.unique(headers.keys).to_pylist())
         named_bytes = header_bytes(headers)
-        check_headers(_max(header_counts(headers)), _max(named_bytes))
+        check_headers(_max(header_counts(headers)), _max(named_bytes), limits)
     if bytes_max > NO_SIZES_BELOW_BYTES:
         sizes = pc.add(
             pc.binary_length(payload),
             pc.coalesce(pc.binary_length(key), pa.scalar(0, pa.int32())),
         )
-        check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes))
+        check_record_bytes(_max(pc.add(sizes, named_bytes) if with_headers else sizes), limits)
 
 
 def _max(values: pa.Array) -> int:
@@ -312,6 +323,12 @@ def ends(column: pa.BinaryArray) -> "memoryview[int]":
 def header_entries(headers: pa.MapArray) -> int:
     """How many headers all rows have."""
     return len(headers.keys)
+
+
+def may_be_reserved(headers: pa.MapArray) -> bool:
+    """Whether a header may be one that no producer may set: by one look at all names' bytes."""
+    names = headers.keys.buffers()[2]
+    return names is not None and holds_reserved(memoryview(names))
 
 
 def header_counts(headers: pa.MapArray) -> pa.Int32Array:

@@ -25,6 +25,7 @@ from dss_core.arrow_layout import (
     forbidden_null,
     header_counts,
     header_entries,
+    may_be_reserved,
     null_together,
     subjects_below,
 )
@@ -50,7 +51,7 @@ def all_hold(
             frame_bytes_max <= NO_SIZES_BELOW_BYTES
             and all(map(_holds, batches, records, subjects))
             and _largest(pc.binary_length(table.column(KEY))) <= KEY_BYTES_MAX
-            and _headers_are_small([batch.column(HEADERS) for batch in batches])
+            and _headers_are_fine([batch.column(HEADERS) for batch in batches])
         )
     except UNREADABLE:
         return False
@@ -66,11 +67,16 @@ def _holds(batch: pa.RecordBatch, records: int, subjects: int) -> bool:
     )
 
 
-def _headers_are_small(columns: Sequence[pa.MapArray]) -> bool:
-    """Whether no record can be over a limit: by the most, the longest name, the longest value."""
+def _headers_are_fine(columns: Sequence[pa.MapArray]) -> bool:
+    """Whether none can be reserved, and no record over a limit.
+
+    By the most headers of a record, the longest name and the longest value.
+    """
     with_any = [each for each in columns if header_entries(each)]
     if not with_any:
         return True
+    if any(map(may_be_reserved, with_any)):
+        return False
     most = _largest(pa.chunked_array([header_counts(each) for each in with_any]))
     names = pa.chunked_array([each.keys for each in with_any])
     values = pa.chunked_array([each.items for each in with_any])

@@ -28,8 +28,10 @@ from dss_core.limits import (
     FRAME_RECORDS_MAX,
     FRAME_SUBJECTS_MAX,
     PARTITIONS_MAX,
+    RECORDS,
     ROWS_LAYOUT_RECORDS_BELOW,
     SUBJECT_TABLE_BYTES_MAX,
+    RecordLimits,
 )
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.rows_layout import Headers
@@ -54,16 +56,18 @@ def build_frame(
     partition: int,
     producer_id: bytes,
     sequence: int,
-    limits_checked: bool = False,
+    limits: RecordLimits | None = RECORDS,
 ) -> bytes:
     """One frame with all the records, for one partition, not stamped.
 
-    With ``limits_checked`` their sizes were looked at: `arrow_columns.check_limits`.
+    Entries of queues, which the daemon makes, have wider limits: `dss_core.lane.ENTRIES`. Without
+    any, Arrow's sizes are not looked at: they were, by `arrow_layout.check_limits`.
 
     Raises:
         RecordTooLarge: a record is over the limit.
         FrameTooLarge: the records do not fit into one frame; `split_columns` cuts them.
         IllegalSubject: a subject breaks its rule.
+        HeaderReserved: no producer may set one of the headers.
         IllegalArgument: another value is of the wrong type or over a limit.
     """
     records = columns.records
@@ -74,9 +78,9 @@ def build_frame(
     layout = LAYOUT_ROWS if records < ROWS_LAYOUT_RECORDS_BELOW else LAYOUT_ARROW
     try:
         if layout == LAYOUT_ROWS:
-            subjects, parts = _rows(columns)
+            subjects, parts = _rows(columns, limits or RECORDS)
         else:
-            subjects, parts = _arrow(columns, limits_checked=limits_checked)
+            subjects, parts = _arrow(columns, limits)
     except WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
     check_subject_table(subjects, parts[0])
@@ -102,7 +106,7 @@ def check_subject_table(subjects: int, table: bytes) -> None:
         raise IllegalArgument(argument="subjects", rule=rule)
 
 
-def _rows(columns: Columns) -> tuple[int, list[bytes]]:
+def _rows(columns: Columns, limits: RecordLimits) -> tuple[int, list[bytes]]:
     """The number of subjects, and the subject table and body."""
     records = columns.records
     subjects, indexes, table = _subject_index(columns.subjects, records)
@@ -113,6 +117,7 @@ def _rows(columns: Columns) -> tuple[int, list[bytes]]:
         indexes,
         repeat(None, records) if headers is None else _plain(headers),
         repeat(times, records) if isinstance(times, int) else _plain(times),
+        limits,
     )
     return subjects, [table, body]
 
@@ -136,10 +141,10 @@ def _plain(column: "Sequence[Value] | pa.Array") -> Sequence[Value]:
     return plain
 
 
-def _arrow(columns: Columns, *, limits_checked: bool) -> tuple[int, list[bytes]]:
+def _arrow(columns: Columns, limits: RecordLimits | None) -> tuple[int, list[bytes]]:
     from dss_core import arrow_columns
 
-    names, body = arrow_columns.encode(columns, limits_checked=limits_checked)
+    names, body = arrow_columns.encode(columns, limits)
     return len(names), [*head_of_body(names), body]
 
 

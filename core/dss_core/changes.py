@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Ranges
 
 
 class Direction(StrEnum):
@@ -156,6 +156,45 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneRanges:
+    """Entries among the dead letters of a stream."""
+
+    stream: str
+    storage_topic_id: int
+    ranges: Ranges
+    """Of offsets among the dead letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveDeadLetters:
+    """Brings dead letters of a group back: the first attempt again, due at once."""
+
+    group: str
+    error: str = ""
+    """Only of this fingerprint, or one that begins so; of those without an error, of this cause."""
+    key: bytes | None = None
+    """Only of this key."""
+    stream: str = ""
+    """Only of records of this stream."""
+    offset: int | None = None
+    """With the stream: only of the record there."""
+    lanes: tuple[LaneRanges, ...] = ()
+    """Which they are, where that is resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardDeadLetters:
+    """Gives dead letters of a group up for good; which, as in `RedriveDeadLetters`."""
+
+    group: str
+    error: str = ""
+    key: bytes | None = None
+    stream: str = ""
+    offset: int | None = None
+    lanes: tuple[LaneRanges, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EditGroup:
     """What is None stays as it is."""
 
@@ -163,6 +202,12 @@ class EditGroup:
     ack_wait_ms: int | None = None
     on_damage: str | None = None
     """``pass`` or ``stall``."""
+    max_deliver: int | None = None
+    """This gives a group queues, or takes them (0); what follows is of a group that has some."""
+    backoff_ms: tuple[int, ...] = ()
+    """Stays as it is where empty."""
+    queue_records: int | None = None
+    queue_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,6 +457,8 @@ Change: TypeAlias = (
     | ImportOffsets
     | SkipRecords
     | Undo
+    | RedriveDeadLetters
+    | DiscardDeadLetters
     | EditGroup
     | RemoveGroup
     | EditTopic

@@ -43,9 +43,9 @@ Arrow layout, from 32 records up: zeros up to the next multiple of 8 from the fr
 one Arrow IPC message of a record batch, without its schema and uncompressed; the frame's length
 is a multiple of 8. `dss_core.arrow_layout` has the schema.
 
-Invariant: bytes are untrusted. `verify` lets nothing but FrameCorrupt, RecordTooLarge and
-FrameTooLarge out, whatever it is given. This module does not know how records become columns,
-and loads Arrow only for a frame that needs it.
+Invariant: bytes are untrusted. `verify` lets nothing but FrameCorrupt, RecordTooLarge,
+FrameTooLarge and HeaderReserved out, whatever it is given. This module does not know how records
+become columns, and loads Arrow only for a frame that needs it.
 """
 
 from collections.abc import Sequence
@@ -264,7 +264,7 @@ def verify(frame: bytes) -> Header:
     """`examine` a frame; returns its header.
 
     Raises:
-        FrameTooLarge, RecordTooLarge, FrameCorrupt: as `examine`.
+        FrameTooLarge, RecordTooLarge, HeaderReserved, FrameCorrupt: as `examine`.
     """
     return examine(frame).header
 
@@ -275,6 +275,7 @@ def examine(frame: Buffer) -> Verified:
     Raises:
         FrameTooLarge: it has more bytes or records than a frame may have.
         RecordTooLarge: one of its records is over the limit.
+        HeaderReserved: one of its records has a header that no producer may set.
         FrameCorrupt: anything else.
     """
     verified = opened(frame)
@@ -321,7 +322,7 @@ def verify_records(verified: Verified) -> None:
     """Check the records of an opened frame.
 
     Raises:
-        RecordTooLarge, FrameCorrupt: as `examine`.
+        RecordTooLarge, HeaderReserved, FrameCorrupt: as `examine`.
     """
     frame, header, _, _, body_at, batch = verified
     if batch is None:

@@ -15,7 +15,8 @@ def examine_together(frames: Sequence[Buffer]) -> list[Verified]:
     """`examine` each of many frames, in a fraction of the time that it takes one by one.
 
     Raises:
-        FrameTooLarge, RecordTooLarge, FrameCorrupt: as `examine`, of one of those that it refuses.
+        FrameTooLarge, RecordTooLarge, HeaderReserved, FrameCorrupt: as `examine`, of one of those
+            that it refuses.
     """
     found = list(map(opened, frames))
     hold = _hold_together([each for each in found if each.batch is not None])

@@ -3,6 +3,8 @@
 Bounds that concern one side only stand in that package's own ``limits.py``.
 """
 
+from typing import NamedTuple
+
 RECORD_BYTES_MAX = 1 << 20
 """One record: key, payload and headers together. Larger things belong in an object store."""
 
@@ -46,6 +48,32 @@ KEY_BYTES_MAX = 65_534
 
 HEADERS_MAX = 64
 HEADER_BYTES_MAX = 8 << 10
+"""Of one record, names and values together: headers are facts about it, no second payload."""
+
+LEVELS_MAX = 4
+"""Numbers of grants leave room for so many levels of a lane."""
+
+ERROR_TEXT_BYTES_MAX = 1_024
+"""Of an error's text, and of its type; what is longer is cut."""
+
+ENTRY_BYTES_MAX = 2_048 + 512
+"""What the two headers of an entry add to a record at most, so that a full one fits into a queue
+too: two texts of an error, the name of a client, and numbers."""
+
+
+class RecordLimits(NamedTuple):
+    """What one record may have."""
+
+    record_bytes: int
+    headers: int
+    header_bytes: int
+    """Names and values together."""
+    reserved_headers: bool = False
+    """Whether it may have those that no producer may set: `dss_core.lane.is_reserved`."""
+
+
+RECORDS = RecordLimits(RECORD_BYTES_MAX, HEADERS_MAX, HEADER_BYTES_MAX)
+"""What a record of a producer may have; `dss_core.lane.ENTRIES` may have more."""
 
 PARTITIONS_MAX = 4_096
 TOPIC_PATTERNS_MAX = 64

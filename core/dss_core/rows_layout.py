@@ -11,7 +11,8 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from dss_core.errors import FrameCorrupt, RecordTooLarge
-from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, KEY_BYTES_MAX, RECORD_BYTES_MAX
+from dss_core.lane import holds_reserved, refuse_reserved
+from dss_core.limits import KEY_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges, normalised
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -40,11 +41,13 @@ def encode(
     subjects: Iterable[int],
     headers: Iterable[Headers | None],
     timestamps_us: Iterable[int],
+    limits: RecordLimits = RECORDS,
 ) -> bytes:
     """The rows.
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of the headers.
         ValueError: a key or headers are over theirs; the message is the rule.
         TypeError, OverflowError, struct.error: a value is of the wrong type or range.
     """
@@ -52,7 +55,7 @@ def encode(
     add, head = parts.append, ROW_HEAD.pack
     rows = zip(payloads, keys, subjects, headers, timestamps_us, strict=True)
     for payload, key, subject, named, time_us in rows:
-        encoded = encode_headers(named) if named else b""
+        encoded = encode_headers(named, limits) if named else b""
         size_bytes = len(payload) + len(encoded)
         if key is None:
             add(head(len(payload), time_us, subject, KEY_ABSENT, len(encoded)))
@@ -62,48 +65,51 @@ def encode(
             size_bytes += len(key)
             add(head(len(payload), time_us, subject, len(key), len(encoded)))
             add(key)
-        if size_bytes > RECORD_BYTES_MAX:
+        if size_bytes > limits.record_bytes:
             size_bytes -= len(named or ()) * _HEADER_HEAD.size
-            check_record_bytes(size_bytes)
+            check_record_bytes(size_bytes, limits)
         add(payload)
         if encoded:
             add(encoded)
     return b"".join(parts)
 
 
-def check_record_bytes(size_bytes: int) -> None:
+def check_record_bytes(size_bytes: int, limits: RecordLimits = RECORDS) -> None:
     """Check key, payload, header names and values of a record, together.
 
     Raises:
         RecordTooLarge: they are over the limit.
     """
-    if size_bytes > RECORD_BYTES_MAX:
-        raise RecordTooLarge(size_bytes=size_bytes, limit_bytes=RECORD_BYTES_MAX)
+    if size_bytes > limits.record_bytes:
+        raise RecordTooLarge(size_bytes=size_bytes, limit_bytes=limits.record_bytes)
 
 
-def encode_headers(headers: Headers) -> bytes:
+def encode_headers(headers: Headers, limits: RecordLimits = RECORDS) -> bytes:
     """The headers of a record as they stand behind its payload.
 
     Raises:
+        HeaderReserved: no producer may set one of them.
         ValueError: they are too many or too large, or a name is not encodable.
     """
+    if not limits.reserved_headers:
+        refuse_reserved(name for name, _ in headers)
     named = [(name.encode(), value) for name, value in headers]
-    check_headers(len(named), sum(len(name) + len(value) for name, value in named))
+    check_headers(len(named), sum(len(name) + len(value) for name, value in named), limits)
     return b"".join(
         _HEADER_HEAD.pack(len(name), len(value)) + name + value for name, value in named
     )
 
 
-def check_headers(count: int, size_bytes: int) -> None:
+def check_headers(count: int, size_bytes: int, limits: RecordLimits = RECORDS) -> None:
     """Check how many headers a record has, and the bytes of their names and values.
 
     Raises:
         ValueError: a limit is passed; the message is the rule.
     """
-    if count > HEADERS_MAX:
-        raise ValueError(f"a record has at most {HEADERS_MAX} headers")
-    if size_bytes > HEADER_BYTES_MAX:
-        raise ValueError(f"the headers of a record have at most {HEADER_BYTES_MAX} bytes")
+    if count > limits.headers:
+        raise ValueError(f"a record has at most {limits.headers} headers")
+    if size_bytes > limits.header_bytes:
+        raise ValueError(f"the headers of a record have at most {limits.header_bytes} bytes")
 
 
 def decode_headers(raw: bytes) -> Headers:
@@ -133,6 +139,7 @@ def verify(frame: bytes, at: int, records: int, subjects: int) -> None:
 
     Raises:
         RecordTooLarge: a record is over the limit.
+        HeaderReserved: no producer may set one of its headers.
         FrameCorrupt: a length, a subject index or the headers are wrong.
     """
     end = len(frame)
@@ -156,6 +163,8 @@ def verify(frame: bytes, at: int, records: int, subjects: int) -> None:
 
 def _verified_headers_bytes(raw: bytes) -> int:
     headers = decode_headers(raw)
+    if holds_reserved(raw):
+        refuse_reserved(name for name, _ in headers)
     size_bytes = len(raw) - len(headers) * _HEADER_HEAD.size
     try:
         check_headers(len(headers), size_bytes)

@@ -195,10 +195,10 @@ def install(
     """Write the unit of the daemon, and say what to type next. Nothing is started."""
     if user == system:
         raise typer.BadParameter("Say one of --user and --system.", ctx=context)
-    from dssd.service.install import Wanted, text_of
+    from dssd.service.install import UnitRequest, text_of
     from dssd.service.install import install as installed
 
-    wanted = Wanted(of_system=system, run_as=run_as, data_dir=data_dir, config=config)
+    wanted = UnitRequest(of_system=system, run_as=run_as, data_dir=data_dir, config=config)
     sys.stdout.write(text_of(wanted) if only_print else installed(wanted, force=force))
     sys.stdout.flush()
 

@@ -11,8 +11,12 @@ from pathlib import Path
 from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
 from dssd.addresses import Address, TcpAddress, parse_address, unix_address
-from dssd.limits import CONFIG_BYTES_MAX, LISTEN_ADDRESSES_MAX
+from dssd.limits import CONFIG_BYTES_MAX
 from dssd.log_lines import LogFormat
+
+LISTEN_ADDRESSES_MAX = 16
+"""Listening addresses of one daemon."""
+
 
 FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection")
 

@@ -3,7 +3,7 @@
 ::
 
     lock ▸ format ▸ addresses are free ▸ store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry
-         ▸ sessions ▸ operations ▸ schedules ▸ server ▸ health serving
+         ▸ sessions ▸ jobs ▸ operations ▸ questions ▸ schedules ▸ server ▸ health serving
          stop: health not serving ▸ calls end with exact reports ▸ server ▸ schedules ▸ operations
                ▸ sessions ▸ registry ▸ events ▸ log ▸ store ▸ lock
 
@@ -21,7 +21,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 
 from dss_api.v1 import (
     daemon_pb2_grpc,
@@ -30,6 +29,7 @@ from dss_api.v1 import (
     jobs_pb2_grpc,
     log_pb2_grpc,
     operations_pb2_grpc,
+    queues_pb2_grpc,
     schedules_pb2_grpc,
     sessions_pb2_grpc,
     topics_pb2_grpc,
@@ -42,20 +42,23 @@ from dssd.addresses import Address
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
-from dssd.descriptors import connections_max
+from dssd.descriptors import connections_max, open_files, open_files_max
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.heap_upkeep import HeapUpkeep
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.topic_readers import readers_of
 from dssd.life import End, Life, event_of_stop
+from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_RESERVE
 from dssd.measuring.loop_delay import LoopDelay
-from dssd.metrics.collection import Watched, collected
+from dssd.metrics.collection import MeasuredParts, collected
 from dssd.metrics.server import MetricsServer
 from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
+from dssd.questions.daemon_facts import DaemonFacts, Quarantined
+from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.audit import Audit
-from dssd.rpc.daemon import DaemonFacts, DaemonServicer, bytes_of
+from dssd.rpc.daemon import DaemonServicer
 from dssd.rpc.doors import Doors, check_free, operators_address
 from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
@@ -64,6 +67,7 @@ from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.jobs import JobsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
+from dssd.rpc.queues import QueuesServicer
 from dssd.rpc.schedules import SchedulesServicer
 from dssd.rpc.server import Capacity, Register
 from dssd.rpc.sessions import SessionsServicer
@@ -72,8 +76,10 @@ from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
+from dssd.sessions.limits import SESSIONS_MAX
 from dssd.supervision.containment import Service, kept
 from dssd.supervision.disk_room import DiskRoom
+from dssd.topics.queue_trims import QueueTrims
 from dssd.version import version
 
 _LOG = logging.getLogger(__name__)
@@ -97,6 +103,16 @@ class Hooks:
     process."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """What serves, of a daemon that does."""
+
+    parts: Parts
+    doors: Doors
+    sessions: SessionsServicer
+    listening: tuple[Address, ...]
+
+
 class Daemon:
     """One daemon on one data directory. Built once, run once."""
 
@@ -109,8 +125,7 @@ class Daemon:
         self._manager = manager
         self._boot_id = os.urandom(BOOT_ID_BYTES)
         self._started_at_ms = clock.wall_ms()
-        self._listening: tuple[Address, ...] = ()
-        self._doors: Doors | None = None
+        self._serving: _Serving | None = None
         self._life = Life(config.data_dir, clock)
         self._stop = asyncio.Event()
         self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -139,7 +154,13 @@ class Daemon:
             async with AsyncExitStack() as stack:
                 try:
                     parts = await opened(
-                        self._config, self._clock, self._boot_id, directory, stack, self._failed
+                        self._config,
+                        self._clock,
+                        self._boot_id,
+                        directory,
+                        stack,
+                        self._failed,
+                        self._facts,
                     )
                 except DiskFull as error:
                     raise NoRoomToStart(path=self._config.data_dir) from error
@@ -157,32 +178,34 @@ class Daemon:
     async def _serve(self, directory: DataDirectory, parts: Parts) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
+            sessions = SessionsServicer(parts.sessions)
             operators = operators_address(directory)
             addresses = self._config.listen
             peers = UnixPeers(addresses if operators is None else (*addresses, operators))
             audit = Audit(parts.events, peers, self._clock)
-            doors = self._doors = Doors(
-                self._registers(parts, log_servicer, peers),
+            doors = Doors(
+                self._registers(parts, log_servicer, sessions, peers),
                 self._crash,
                 audit,
                 parts.events.note,
                 Capacity(max(1, connections_max() // len(addresses))),
                 known_bytes=lambda: parts.sessions.held_bytes,
             )
-            self._listening = doors.bind(addresses, operators)
+            listening = doors.bind(addresses, operators)
+            self._serving = _Serving(parts, doors, sessions, listening)
             services = self._metrics(parts, doors)
             services += self._services(parts, doors)
             note = parts.events.note
             background = [
                 tasks.create_task(self._watch_for_crash(), name="watch for a crash"),
-                tasks.create_task(parts.watch.run(note), name="data directory"),
+                tasks.create_task(parts.guard.run(note), name="data directory"),
                 *(tasks.create_task(kept(name, run, note), name=name) for name, run in services),
             ]
             await doors.start()
             try:
                 await doors.serving()
                 await self._life.begin(parts.events, version())
-                self._hooks.listening(self._listening, self._life.before)
+                self._hooks.listening(listening, self._life.before)
                 if self._manager is not None:
                     beats = Heartbeat(
                         self._manager, parts.log.reach_writer, lambda: self._status(parts)
@@ -207,7 +230,7 @@ class Daemon:
         if self._config.metrics is None:
             return []
         delay = LoopDelay()
-        watched = Watched(
+        watched = MeasuredParts(
             store=parts.store,
             log=parts.log,
             catalogue=parts.catalogue,
@@ -249,6 +272,7 @@ class Daemon:
             ("disk room", DiskRoom(directory, parts.log.is_read_only, parts.events.note).run),
             ("retention", parts.retention.run),
             ("retention ahead", ahead.run),
+            ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
             ("keep groups", parts.groups.keep),
             ("rows of removed topics", parts.gone.run),
             ("ends of pauses", pause_ends.run),
@@ -274,21 +298,26 @@ class Daemon:
             )
 
     def _registers(
-        self, parts: Parts, log_servicer: LogServicer, peers: UnixPeers
+        self,
+        parts: Parts,
+        log_servicer: LogServicer,
+        sessions: SessionsServicer,
+        peers: UnixPeers,
     ) -> list[Register]:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
         groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
         grants = GrantsServicer(parts.groups, parts.registry, parts.questions.sampler)
-        sessions = SessionsServicer(parts.sessions)
+        queues = QueuesServicer(parts.questions.queues)
         events = EventsServicer(parts.events)
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
-        parts.wiring.facts = partial(self._facts, parts, sessions)
         jobs = JobsServicer(parts.jobs)
-        daemon = DaemonServicer(parts.wiring.facts)
+        asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
+        views = (parts.operations, parts.schedules.views, parts.jobs.all, self._facts)
+        daemon = DaemonServicer(self._facts, FindingQuestions(*asked, *views))
         reflected = []
         if self._config.reflection:
             from dssd.rpc import reflection
@@ -299,6 +328,7 @@ class Daemon:
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),
             lambda server: groups_pb2_grpc.add_GroupsServicer_to_server(groups, server),
             lambda server: groups_pb2_grpc.add_GrantsServicer_to_server(grants, server),
+            lambda server: queues_pb2_grpc.add_QueuesServicer_to_server(queues, server),
             lambda server: log_pb2_grpc.add_LogServicer_to_server(log_servicer, server),
             lambda server: sessions_pb2_grpc.add_SessionsServicer_to_server(sessions, server),
             lambda server: daemon_pb2_grpc.add_DaemonServicer_to_server(daemon, server),
@@ -318,20 +348,22 @@ class Daemon:
     async def _watch_for_crash(self) -> None:
         await self._crashed
 
-    async def _facts(self, parts: Parts, sessions: SessionsServicer) -> DaemonFacts:
-        doors = self._doors
-        assert doors is not None, "it is asked by a call"
+    async def _facts(self) -> DaemonFacts:
+        serving = self._serving
+        assert serving is not None, "it is asked by a call, or by a task"
+        parts, doors = serving.parts, serving.doors
         topics = parts.catalogue.topics()
         streams = [stream for topic in topics for stream in topic.streams()]
+        queues = [each for topic in parts.catalogue.internal_topics() for each in topic.streams()]
         counts = parts.sessions.counts()
         state, reason = self._state(parts)
-        disk = shutil.disk_usage(self._config.data_dir)
+        disk, before = shutil.disk_usage(self._config.data_dir), self._life.before
         return DaemonFacts(
             version=version(),
             pid=os.getpid(),
             started_at_ms=self._started_at_ms,
             data_dir=str(self._config.data_dir),
-            listening=tuple(str(address) for address in self._listening),
+            listening=tuple(str(address) for address in serving.listening),
             state=state,
             state_reason=reason,
             topics=len(topics),
@@ -339,21 +371,29 @@ class Daemon:
             groups=len(parts.groups.groups()),
             sessions=counts.connected,
             sessions_waiting=counts.detached,
-            log_bytes=await bytes_of(parts.log, streams),
+            log_bytes=await bytes_of(parts.log, [*streams, *queues]),
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
-            quarantined=tuple((str(path), reason) for path, reason in parts.log.quarantined()),
+            quarantined=tuple(
+                Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
+            ),
             unread_records_gone=parts.unread.records,
             unread_losses=tuple(parts.unread.losses()[-limits.UNREAD_LOSSES_SHOWN_MAX :]),
             errors_in_a_day=parts.events.errors_since(self._clock.wall_ms() - ERRORS_SHOWN_MS),
             operators_socket=doors.operators_socket,
             held=doors.held(parts.sessions.held_bytes),
-            peers=await greediest(doors.connections, doors.calls, sessions),
+            peers=await greediest(doors.connections, doors.calls, serving.sessions),
             now_us=self._clock.wall_us(),
             disk_size_bytes=disk.total,
+            open_files=open_files(),
+            open_files_max=open_files_max(),
+            sessions_max=SESSIONS_MAX,
             producers=parts.log.measures.producers,
-            before=self._life.before,
+            producers_max=PRODUCERS_MAX - PRODUCERS_RESERVE,
+            before=before.how,
+            before_ended_at_ms=before.at_ms,
+            before_reason=before.reason,
         )
 
     def _status(self, parts: Parts) -> str:

@@ -33,9 +33,12 @@ from dss_core.errors import (
     NoRoomToStart,
     StoreDamaged,
 )
-from dssd.limits import FORMAT_FILE_BYTES_MAX
 from dssd.lock import LOCK_NAME, DirectoryLock
 from dssd.log.segment.file import SEGMENT_SUFFIX
+
+FORMAT_FILE_BYTES_MAX = 256
+"""What is read of the file that names the format of a data directory."""
+
 
 FORMAT_NAME = "FORMAT"
 FORMAT = 1

@@ -10,7 +10,11 @@ import resource
 from typing import NoReturn
 
 from dssd import heap
-from dssd.limits import HEAP_KEPT_BYTES, HEAP_LOOK_S
+from dssd.limits import HEAP_KEPT_BYTES
+
+HEAP_LOOK_S = 10.0
+"""How often it is looked whether there is more: to give it back takes a quarter of a second for
+each gigabyte, in a thread, and whoever wants memory meanwhile may wait for some of it."""
 
 
 class HeapUpkeep:

@@ -29,7 +29,13 @@ from dssd.events.limits import EVENT_FIELD_BYTES_MAX
 from dssd.events.model import Event
 from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in
-from dssd.service.limits import LIFE_BYTES_MAX, LIFE_WRITE_S_MAX
+
+LIFE_WRITE_S_MAX = 1.0
+"""How long a daemon that ends at once waits for the disk to take why: that may be what failed."""
+
+LIFE_BYTES_MAX = 4_096
+"""What is read of how a daemon ended: it writes some hundred bytes, and a page is read at once."""
+
 
 LIFE_NAME = "LIFE"
 SYSTEM_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

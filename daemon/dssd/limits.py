@@ -1,6 +1,7 @@
-"""Every bound that concerns the daemon only, with its unit last and its reason.
+"""Bounds on which several parts of the daemon have to agree, with units last and reasons.
 
-Bounds that clients must agree on stand in `dss_core.limits`.
+A bound that one module alone takes stands there; those that clients must agree on stand in
+`dss_core.limits`.
 """
 
 from dss_core.limits import CREDIT_BYTES, FRAME_BYTES_MAX, LEASE_MS
@@ -20,25 +21,9 @@ STOP_CANCEL_S = 1.0
 RETENTION_INTERVAL_S = 30.0
 """Retention looks at whole segments; more often would find nothing."""
 
-CLOCK_JUMP_MS = 3_600 * 1_000
-"""A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
-for its age by such a clock."""
-
 UNREAD_TOLD_EVERY_MS = 3_600 * 1_000
 """Where retention goes on taking what a group has not acknowledged, or is about to, operators are
 told this often."""
-
-RETENTION_AHEAD_PERCENT = 10
-"""Unread records are told of when a retention shorter or smaller by this would take them: of the
-usual week, 17 hours ahead."""
-
-RETENTION_AHEAD_EVERY_S = 300.0
-"""How often unread records near their end are looked for: the progress of every group of a topic
-with old records is read."""
-
-RETENTION_AHEAD_STREAMS_MAX = 16
-"""Streams of a topic and group with an event of their own in one look; one event counts the rest,
-so that a wide topic does not fill the events."""
 
 UNREAD_LOSSES_SHOWN_MAX = 64
 """Pairs of a topic and a group in the daemon's status, the last ones; all are counted."""
@@ -47,25 +32,12 @@ RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
 RETENTION_BYTES_MAX = 1 << 60
 """A century, an exbibyte: who wants to keep more leaves the limit out."""
 
-FORMAT_FILE_BYTES_MAX = 256
-"""What is read of the file that names the format of a data directory."""
-
 # The server
 
 KEEPALIVE_TIME_MS = 2_000
 PING_TIMEOUT_MS = 3_000
 """A frozen peer is cut after both together, 5 s, which is below the lease. (The option that
 gRPC names keepalive_timeout_ms does not fire.)"""
-
-CLOG_LOOK_S = 0.5
-CLOG_LOOKS_MAX = 7
-"""A frozen peer whose socket is full is not reached by a ping. It is cut once the kernel has held
-the same unread bytes for it at so many looks in a row, 3 s as with the ping: where the socket fills
-up before the ping would have left, 5.5 s after it froze, which is below the lease."""
-
-ERROR_FIELD_BYTES_MAX = 512
-"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
-to fail."""
 
 CONNECTIONS_MAX = 4_096
 """Connections of all clients; fewer where the process may not have twice as many descriptors."""
@@ -85,33 +57,9 @@ more, holds everything up, and hardly ever finds one."""
 
 # Publishing
 
-PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
-"""Requests of one Produce call that wait for the disk. One sync covers many of them."""
-
-PRODUCE_CALLS_KEPT_S = 60.0
-"""How long at least it is known which Produce call of a producer is the newest: longer than the
-requests of a connection can wait that is dead, for it is cut some five seconds after it died."""
-
 APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
 """What all calls together have handed to the log without an answer: below the log's own bound, so
 that callers wait and are not refused."""
-
-FLIGHT_FRAMES_MAX = 256
-FLIGHT_CHECK_S = 0.001
-"""Frames of a request that are checked, appended and answered in one go: a request has room for
-20,000 small ones, and no step may hold the loop for 5 ms."""
-
-FLIGHT_FRAME_OVERHEAD_BYTES = 512
-"""What a frame in flight costs beside its bytes; keeps many small ones within the bound."""
-
-REPLY_ANSWERS_USUAL = 512
-REPLY_REFUSALS_USUAL = 128
-"""Where a reply is sent although more answers are there: to gather them takes 2 ms, and a refusal
-may take 3 KiB of a message."""
-
-SUBJECT_MATCHES_PER_STEP = 4_096
-"""Subjects of a frame times patterns of its topic that are matched in one go: 1 ms. For more the
-check gives way to others."""
 
 SUBJECT_TABLE_CACHED_BYTES_MAX = 4_096
 SUBJECT_TABLES_CACHED_MAX = 1_024
@@ -120,13 +68,6 @@ from frame to frame."""
 
 HASH_KEYS_ONE_FRAME_IN = 64
 """How often the key hashes of an Arrow frame are computed again; the routing is always checked."""
-
-HASHED_KEYS_PER_STEP = 8_192
-"""Keys of a frame that are hashed in one go: half a millisecond. For more the check gives way."""
-
-PUBLISH_RECORDS_MAX = 4_096
-"""Records in one unary publish: the daemon builds these frames on its own loop, and one of so many
-records takes 3 ms."""
 
 # Reading
 
@@ -139,43 +80,13 @@ READ_STREAMS_MAX = 65_536
 READ_NAMES_PER_REPLY_MAX = 3_000
 """Names of streams in one answer of a read: with the longest ones, 800 KiB."""
 
-LISTEN_ADDRESSES_MAX = 16
-"""Listening addresses of one daemon."""
-
-THREAD_SWITCH_S = 0.0005
-"""How long a thread runs Python before one that waits may. While the event loop is busy, each
-step of a group commit waits for so long; Python's own 5 ms made commits wait for tens of them."""
-
-MALLOC_MMAP_ABOVE_BYTES = 8 << 20
-"""Blocks up to this come from the heap: a fresh mapping for each large message costs its page
-faults (measured: half of the daemon's system time)."""
-
-MALLOC_KEEP_BYTES = 32 << 20
-"""Free memory that the heap keeps at its end, so that it is not given back and taken again."""
-
 HEAP_KEPT_BYTES = 128 << 20
 """Pages that are free and kept for the next rush, beside those of a quiet time."""
-
-HEAP_LOOK_S = 10.0
-"""How often it is looked whether there is more: to give it back takes a quarter of a second for
-each gigabyte, in a thread, and whoever wants memory meanwhile may wait for some of it."""
 
 CONFIG_BYTES_MAX = 64 << 10
 """A configuration file; what is beyond is not read, and breaks it."""
 
 # The store
-
-STORE_COMMITS_WAITING_MAX = 4_096
-"""Commits and reads handed over and not answered. Later callers wait for room."""
-
-STORE_COMMITS_PER_SYNC_MAX = 1_024
-"""Commits that share one transaction: enough to make a sync cheap, few enough to bound a wait."""
-
-STORE_BUSY_MS = 5_000
-"""How long to wait for a database that another process holds open."""
-
-STORE_CACHE_KIB = 16 << 10
-"""Pages of the database kept in memory: the rows of some 100,000 streams."""
 
 STORE_CHECKPOINT_PAGES = 1_000
 """Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
@@ -194,27 +105,12 @@ takes, 6,000 and more, which is what a group of 3,000 streams needs. A new store
 STORE_RESERVE_SHARE = 16
 """On a small disk each of these two takes at most this part of it."""
 
-STORE_CHANGES_WAITING_MAX = 65_536
-"""Changes that one watcher has not taken yet; twice the largest commit of progress."""
-
 PAGE_ROWS = 10_000
 """Rows a page: some 10 ms of reading, which commits then wait for."""
 
 BLOCK_ROWS = 64
 """Rows that one statement writes. Each step of a statement gives up the interpreter's lock and
 must win it back from a busy event loop; blocks are also a third faster when nobody contends."""
-
-INTEGRITY_ROWS_AT_ONCE = 4_096
-"""Rows that the check of a start holds in memory at once."""
-
-RESERVE_ROOM_FACTOR = 2
-"""How much more than what the database grows by must be free."""
-
-CHECKSUM_FUNCTIONS_MAX = 64
-"""Tables whose functions are kept. Compiling one takes 0.2 ms; tests open thousands of stores."""
-
-CHECK_FINDINGS_MAX = 100
-"""Findings of one kind that `dssd check` lists."""
 
 # The log
 
@@ -231,23 +127,11 @@ RUN_BYTES_MAX = 64 << 10
 WRITER_QUEUE_BYTES_MAX = 64 << 20
 """Frames that wait for the disk; beyond it appends are refused as overloaded."""
 
-WRITER_BATCH_BYTES_MAX = 16 << 20
-"""One group commit: long enough to make its sync cheap, short enough for those that wait."""
-
-WRITER_BATCH_CALLS_MAX = 2_048
-"""Callers answered by one group commit: those behind them do not wait for long."""
-
 WATERMARK_BYTES = 16 << 20
 """How far a file may run ahead of its stored watermark: what a start after a crash copies."""
 
 WATERMARK_FRAMES = 16_384
 """The same in frames, where they are small: what such a start has to check one by one."""
-
-WATERMARK_FRAMES_ALL = 262_144
-"""And of all files together where there are many: half a second of such a start."""
-
-WATERMARK_FRAMES_MIN = 1_024
-"""But each file may run ahead so far: to mark more often would cost the writer more than 3 %."""
 
 OS_SYNC_S = 1.0
 """Frames of durability os are made durable so long after they came: what a loss of power takes of
@@ -258,18 +142,8 @@ CEILING_AHEAD_MAX = 1 << 20
 """How far above a stream's end its ceiling is raised, in offsets: at most so many are left out by a
 start after a kill. A ceiling that is passed costs a sync a batch."""
 
-CEILING_LASTS_S = 1.0
-"""One that has to be raised again before that is raised twice as far: a busy topic commits its
-ceilings about once a second."""
-
-CEILING_RETRY_S = 1.0
-"""How long until ceilings are raised again that a full disk had no room for."""
-
 TAIL_CACHE_BYTES_MAX = 64 << 20
 """Recent frames kept in memory, so that readers at the tail need no system call."""
-
-TAIL_CACHE_OVERHEAD_BYTES = 512
-"""What a cached run costs beside its bytes; keeps many small ones within the bound."""
 
 LOG_DESCRIPTORS_MAX = 256
 """Segment files open for reading at a time."""
@@ -277,17 +151,11 @@ LOG_DESCRIPTORS_MAX = 256
 LOG_ACTIVE_DESCRIPTORS_MAX = 512
 """Segment files open for appending at a time: the topics that take frames in one second or so."""
 
-DESCRIPTOR_WAIT_S = 0.05
-"""How long a read waits before it asks again for a descriptor when the process has none left."""
-
 LOG_DESCRIPTORS_SHARE = 8
 """Each of the two takes at most this part of what the process may open."""
 
 LOG_INDEX_BLOCKS_MAX = 4_096
 """Index blocks kept in memory: 16 MiB."""
-
-LOG_READER_THREADS = 2
-"""Threads for what is not in the page cache."""
 
 READ_LOOP_US = 2_500
 """When a read returns what it has: below the 5 ms that no step may hold the loop."""
@@ -300,42 +168,7 @@ less than to ask the kernel again (measured: 5 us)."""
 READ_HEAD_BYTES = 4 << 10
 """What is read of a frame to judge its subjects: header and table of nearly all frames."""
 
-READ_BRIDGE_BYTES_MAX = 8 << 10
-"""Frames without a match that go along, masked, between two with a match: cheaper than an
-answer that ends before them."""
-
-SUBJECT_VERDICTS_MAX = 4_096
-"""Subject tables judged by readers whose verdicts are kept."""
-
-HOUSEKEEPING_WAITING_MAX = 65_536
-"""Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
-
-SEGMENT_BYTES_HARD_FACTOR = 2
-"""How far over its bound a file may grow while its successor is being made."""
-
-TAIL_COMPACT_ENTRIES = 64
-"""Entries that left before the list of a stream is shortened."""
-
-RUN_LOOKUPS_MAX = 4
-"""Lookups of one run: one that fails, one that fails while another reader replaces the index, one
-after each."""
-
-TRIM_ATTEMPTS_MAX = 16
-"""How often a low watermark is tried again when its row changed in between."""
-
-DAMAGED_PLACES_TOLD_MAX = 8
-"""Damaged places of a segment that the log names; the rest is counted."""
-
-TAIL_COPY_BYTES = 1 << 20
-"""What is copied at once where a start moves the good part of a tail to a new file."""
-
-REWRITE_PIECE_BYTES_MAX = 1 << 20
-"""What is read and written at once where bytes are written again after a failed sync."""
-
 # Delivering
-
-RESTING_RANGES_MAX = 4_096
-"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
 
 DURABLE_REST_MS_MIN = 1_000
 """A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
@@ -355,18 +188,8 @@ READ_AGAIN_MS_MAX = 8_000
 DAMAGED_RANGES_MAX = 64
 """Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
 
-DELIVERY_READ_BYTES_MAX = 1 << 20
-"""One read ahead for a session, and what a delivery has at most where frames are small: a message
-costs as much as a quarter of a megabyte in it (measured)."""
-
-DELIVERY_BYTES_USUAL = 1 << 20
-"""Deliveries of a stream that wait to be written go together up to this."""
-
 NAK_DELAY_MS_MAX = 24 * 3_600_000
 """A nak cannot park a record for longer than a day; its stream's floor would stand still."""
-
-REPORT_INTERVAL_MS = 5
-"""A session tells its borrowers how its grants stand at most this often."""
 
 RESERVED_PART = 2
 """This part of a session's credit, the half, is divided among its subscriptions so that no other
@@ -379,21 +202,11 @@ OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
 """When this is out, nothing more goes, not by a reserve and not because it comes again: so far
 comes one subscription with frames of the largest size, by new records alone."""
 
-READ_AHEAD_CHUNKS = 4
-"""Chunks per session that are being read or wait for credit. With frames of the largest size this
-and what is out stay below the 32 MiB that a client which stops reading may cost."""
-
 OUTGOING_ITEMS_MAX = 16_384
 """Items, records apart, that a client may leave unread before its connection is ended."""
 
 SESSION_OPEN_WAIT_S = 30.0
 """A call that does not open its session for this long is ended."""
-
-REVOKE_REPORT_SHARE = 0.9
-"""A final report leaves after this share of a revoke's deadline, so that it arrives in time."""
-
-SESSION_DRAIN_S = 2.0
-"""When the daemon stops, clients have this long to say how far they handed out."""
 
 SILENT_HOLDER_PERCENT = 50
 SILENT_HOLDER_MS = LEASE_MS * SILENT_HOLDER_PERCENT // 100
@@ -409,9 +222,6 @@ SESSION_FAREWELL_S = 2.0
 """How long the last items of a session that was ended may take to go out. A client that reads
 nothing any more must not hold its call."""
 
-SESSION_STEP_INPUTS_MAX = 64
-"""Messages and news of growth that a session takes before other tasks get their turn."""
-
 SETTLE_STEP_RANGES = 256
 """Ranges of a client's settles, and settles, that are taken before other tasks get their turn: each
 takes up to 7 us."""
@@ -419,14 +229,25 @@ takes up to 7 us."""
 NAK_RANGES = 12
 """As many acked ranges a nak counts for in such a step: measured up to 90 us."""
 
-READERS_PER_SESSION = 2
-"""While one read waits for the disk, another goes on. More would only compete for two cores."""
-
 # Groups
 
 ACK_WAIT_MS = 30_000
 ACK_WAIT_MS_MAX = 24 * 3_600 * 1_000
 """How long a record may stay handed out before it comes again: the default, and at most a day."""
+
+MAX_DELIVER_MAX = 1_000
+BACKOFF_MS = (1_000, 5_000, 30_000, 300_000)
+BACKOFF_STEPS_MAX = 16
+"""Attempts before a record is dead: at most. How long it rests after each failure, where a group
+does not say: a stumble is over in a second, an outage takes minutes. And how many steps it may say;
+each is at most `NAK_DELAY_MS_MAX`."""
+
+QUEUE_RECORDS = 1_000_000
+QUEUE_RECORDS_MAX = 10_000_000
+QUEUE_BYTES = 4 << 30
+QUEUE_BYTES_MAX = 1 << 40
+"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
+memory for each record that waits."""
 
 TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
 TOMBSTONE_SWEEP_S = 24 * 3_600.0
@@ -443,20 +264,10 @@ FULL_DISK_RETRY_S = 1.0
 LEADER_MAILBOX_MAX = 65_536
 """Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""
 
-BORROWER_MAILBOX_MAX = 65_536
-"""The same for one borrower: a grant of every stream of the largest group, twice."""
-
-ROUND_MESSAGES_MAX = 256
-"""Messages that are handed over before other tasks get their turn."""
-
 ROUND_INPUTS_MAX = 64
 """Steps before other tasks get their turn."""
 
 # Leaders, borrowers, delivery
-
-JOIN_GATHER_MS = 200
-"""Joins and leaves of a group that come within it make one rebalance: clients of one application
-start and stop together, and each rebalance moves streams."""
 
 RESEND_FIRST_MS = 250
 """When a leader or a borrower sends again what was not answered; after that at doubling intervals.
@@ -473,21 +284,6 @@ member that answers leaves nothing in doubt."""
 UNSUBSCRIBE_MS = 5_000
 """How long a borrower that leaves waits for final reports. Below the lease, so that the leader
 still knows the borrower when it says goodbye."""
-
-FIND_LEADER_MS = 1_000
-"""How often a borrower asks for its leader, until one answers."""
-
-RESERVE_PERCENT = 67
-"""Of the lease: for so long after a restart of the daemon streams wait for the session that held
-them, 4 s with a lease of 6 s. A client that heard nothing more hands out for 0.4 leases, by its own
-clock."""
-
-LEADER_IDLE_MS = 30_000
-"""A leader without members stops after it; a client that comes back sooner finds it running."""
-
-COMMIT_GATHER_MS = 50
-"""Reports that come within it share one commit, unless a client waits for one of them; a crash
-costs at most so much progress."""
 
 COMMIT_GATHER_MS_MAX = 1_000
 """However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
@@ -511,9 +307,6 @@ STREAMS_A_REBALANCE_MS = 100
 """A group rests 1 ms between rebalances for so many of its streams, so that deaths that come one by
 one (each is acted on at once) do not take more than a tenth of the daemon's time."""
 
-STALE_A_CALL_MAX = 500
-"""Entries that hold no more which one call drops from a heap of deadlines: measured 1.3 µs each."""
-
 RANGES_ADDED_MAX = 64
 """Acked ranges that a holder may add to those it was granted, where these were as many as there may
 be, or nearly: with none, one record that is out would hold up all others."""
@@ -522,16 +315,31 @@ REDELIVERY_MS = 1_000
 REDELIVERY_MS_MAX = 60_000
 """The first nak brings a record back after this; each further one doubles it, up to a minute."""
 
+ENTRIES_DUE_MAX = 4_096
+"""So many entries of a retry queue are asked for at once; the others wait though it is time."""
+
+MOVE_RECORDS_MAX = 4_096
+REFUSED_MOVE_MS = 1_000
+"""What a lane moves to its queues at once, and when it tries again what could not be appended."""
+
+LAST_MOVE_MS = 1_000
+"""A stream that its client gave back unasked waits so long for its last move."""
+
+LATE_ACKS_MAX = 4_096
+"""Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
+late."""
+
+QUEUE_RANGES_MAX = 512
+GAP_RECORDS_MAX = 64
+"""The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
+hold so few entries are closed."""
+
+REDRIVE_RECORDS = 200
+REDRIVE_MS = 100
+"""A lane brings back at most so many dead letters at once, and how often: 2,000 a second."""
+
 ACK_WAIT_GRAIN_MS = 50
 """Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""
 
-ACK_WAIT_GRAINS = 256
-"""A long ack wait is kept coarser, so that its entries stay this few."""
-
-WATCH_TOMBSTONES_MAX = 20_000
-"""Items that are gone and still told to those who watch, some 200 bytes each. Who was told less
-than the oldest of them begins anew."""
-
-WATCH_STALE_MIN = 4_000
-"""Turns of watched items that no longer count are dropped when there are more of them than of those
-that do, and than this: at most a few dropped for each that is made."""
+REVOKE_REPORT_SHARE = 0.9
+"""A final report leaves after this share of a revoke's deadline, so that it arrives in time."""

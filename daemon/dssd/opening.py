@@ -2,8 +2,8 @@
 
 ::
 
-    store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ schedules
-          ▸ questions
+    store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ questions
+          ▸ schedules ▸ tasks
 
 Invariant: what is opened is closed by the stack, also where a later part cannot be opened. This
 module serves nobody, and knows no address.
@@ -30,14 +30,14 @@ from dssd.leaders.retention_losses import RetentionLosses
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
-from dssd.ownership.watch import DirectoryWatch
+from dssd.ownership.directory_guard import DirectoryGuard
 from dssd.questions.questions import Questions
-from dssd.questions.watched import Looks
+from dssd.questions.watch_looks import Looks
 from dssd.questions.watches import Watches
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
 from dssd.schedules.schedules import Schedules
-from dssd.schedules.task_runs import TaskRuns
+from dssd.schedules.task_runs import TaskRunKind, TaskRuns
 from dssd.schedules.tasks.model import Tasks
 from dssd.schedules.tasks.registry import built_in
 from dssd.sessions.sessions import Sessions
@@ -45,7 +45,7 @@ from dssd.start_findings import tell_start_findings
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
-from dssd.task_wiring import TaskWiring
+from dssd.task_wiring import Facts, TaskWiring
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
 
@@ -57,7 +57,7 @@ Failed = Callable[[BaseException], None]
 class Parts:
     """All that was opened, below the server."""
 
-    watch: DirectoryWatch
+    guard: DirectoryGuard
     store: SqliteStore
     log: SegmentLog
     catalogue: Catalogue
@@ -69,7 +69,6 @@ class Parts:
     operations: Operations
     schedules: Schedules
     tasks: Tasks
-    wiring: TaskWiring
     retention: RetentionSchedule
     unread: RetentionLosses
     questions: Questions
@@ -84,13 +83,16 @@ async def opened(
     directory: DataDirectory,
     stack: AsyncExitStack,
     failed: Failed,
+    facts: Facts,
 ) -> Parts:
     """The parts of a daemon on a directory that it has locked; the stack closes them.
+
+    Facts are asked for by tasks, once it serves.
 
     Raises:
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
     """
-    watch, store = await _store(directory, stack, failed)
+    guard, store = await _store(directory, stack, failed)
     log = await _log(directory, store, failed)
     stack.push_async_callback(log.close)
     catalogue = await Catalogue.open(store, log, wall_ms=clock.wall_ms)
@@ -109,25 +111,24 @@ async def opened(
 
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     retention = RetentionSchedule(catalogue, log, clock, unread)
-    wiring = TaskWiring(config, clock, events, groups)
-    tasks = built_in(wiring.parts(directory.path, store, log, catalogue, sessions, retention))
-    task_runs, book = TaskRuns(tasks, events.note), await Book.open(store)
-    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
-    kinds = kinds.joined(task_runs.kinds())
-    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
-    operations = await Operations.open(store, groups, registry, clock, kinds, events)
-    await stack.enter_async_context(operations)
+    operations = await Operations.open(store, groups, registry, clock, events)
+    answering = (groups, registry, catalogue, log, sessions, operations, clock)
+    questions = Questions(*answering, events.error_of)
+    book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
+    asked = TaskWiring(config, events, groups, operations, questions.overviews, schedules, facts)
+    tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
+    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
+    kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds())
+    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
+    await stack.enter_async_context(operations.running(kinds))
     await stack.enter_async_context(schedules)
 
-    questions = Questions(groups, registry, catalogue, log, sessions, operations, clock)
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
-    wiring.operations, wiring.schedules = operations, schedules
-    wiring.overviews = questions.overviews
-    stack.callback(watch.look)  # a close would write into what is at its paths by then
+    stack.callback(guard.look)  # a close would write into what is at its paths by then
     return Parts(
-        watch=watch,
+        guard=guard,
         store=store,
         log=log,
         catalogue=catalogue,
@@ -139,7 +140,6 @@ async def opened(
         operations=operations,
         schedules=schedules,
         tasks=tasks,
-        wiring=wiring,
         retention=retention,
         unread=unread,
         questions=questions,
@@ -150,15 +150,15 @@ async def opened(
 
 async def _store(
     directory: DataDirectory, stack: AsyncExitStack, failed: Failed
-) -> tuple[DirectoryWatch, SqliteStore]:
+) -> tuple[DirectoryGuard, SqliteStore]:
     """The store, and what looks whether its files stay where they are."""
     directory.refuse_lost_store()
-    watch = stack.enter_context(DirectoryWatch(directory, failed))
+    guard = stack.enter_context(DirectoryGuard(directory, failed))
     store = await SqliteStore.open(directory.store_path, on_failure=failed)
     stack.push_async_callback(store.close)
-    watch.begin()
-    stack.callback(watch.look)  # a close would write into what is at its paths by then
-    return watch, store
+    guard.begin()
+    stack.callback(guard.look)  # a close would write into what is at its paths by then
+    return guard, store
 
 
 async def _log(directory: DataDirectory, store: SqliteStore, failed: Failed) -> SegmentLog:

@@ -1,10 +1,7 @@
-"""What tasks ask of the parts of a daemon, gathered in one place.
-
-Some of these parts are opened after the tasks are known: they are set before a task can run.
-"""
+"""What tasks ask of the parts of a daemon, gathered in one place."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,12 @@ from dss_core.changes import Rebalance
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.events.events import Events
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 from dssd.leaders.groups import Groups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.questions.overviews import Overviews
-from dssd.schedules.limits import SNAPSHOT_EVENTS_MAX, SNAPSHOT_OPERATIONS_MAX
 from dssd.schedules.schedules import ORIGIN, Schedules
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
@@ -29,27 +25,35 @@ from dssd.store.sqlite import SqliteStore
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.retention import RetentionSchedule
 
+SNAPSHOT_EVENTS_MAX = 500
+"""The latest events that a snapshot has: two days of a daemon with trouble."""
+
+SNAPSHOT_OPERATIONS_MAX = 200
+"""The latest operations that it has, without their details."""
+
+
 REBALANCER = Caller("task:rebalance", ORIGIN)
 
+Facts = Callable[[], Awaitable[Any]]
+"""How the daemon stands: a dataclass."""
 
+
+@dataclass(frozen=True, slots=True)
 class TaskWiring:
-    """Built once by the daemon, which sets the rest before it runs schedules or answers calls."""
+    """The parts that tasks ask while they run."""
 
+    config: Config
+    events: Events
+    groups: Groups
     operations: Operations
     overviews: Overviews
     schedules: Schedules
-    facts: Callable[[], Awaitable[Any]]
-    """How the daemon stands: a dataclass."""
-
-    def __init__(self, config: Config, clock: Clock, events: Events, groups: Groups) -> None:
-        self._config = config
-        self._clock = clock
-        self._events = events
-        self._groups = groups
+    facts: Facts
 
     def parts(
         self,
         data_dir: Path,
+        clock: Clock,
         store: SqliteStore,
         log: SegmentLog,
         catalogue: Catalogue,
@@ -59,15 +63,15 @@ class TaskWiring:
         """As the registry of tasks takes them."""
         return TaskParts(
             data_dir=data_dir,
-            clock=self._clock,
-            note=self._events.note,
+            clock=clock,
+            note=self.events.note,
             catalogue=catalogue,
             write_back=store.write_back,
             read_sealed=log.scrubbed,
             enforce_retention=retention.enforce,
             discard_expired=sessions.discard_expired,
             sessions_kept=lambda: sessions.counts().kept,
-            groups=self._groups.groups,
+            groups=self.groups.groups,
             change=self._rebalanced,
             lags=self._lags,
             gather=self._gathered,
@@ -93,12 +97,12 @@ class TaskWiring:
 
     async def _gathered(self) -> dict[str, Any]:
         """All that a support snapshot has."""
-        last = self._events.last_number
-        events = await self._events.last_of(Selection(), last, SNAPSHOT_EVENTS_MAX)
+        last = self.events.last_number
+        events = await self.events.last_of(EventSelection(), last, SNAPSHOT_EVENTS_MAX)
         operations = islice(self.operations.newest(), SNAPSHOT_OPERATIONS_MAX)
         return {
             "daemon": asdict(await self.facts()),
-            "config": asdict(self._config),
+            "config": asdict(self.config),
             "groups": [asdict(each) for each in await self.overviews.all()],
             "schedules": [asdict(view) for view in self.schedules.views()],
             "operations": [asdict(row) for row in operations],

@@ -41,7 +41,7 @@ class Attached:
 
     async def listen(self) -> None:
         """Move items from the session to this client."""
-        while (item := await self.session.outgoing.take()) is not None:
+        while (item := await self.session.next_item()) is not None:
             if isinstance(item, Revoke) and self.answers_revokes:
                 await self.session.take(FinishRevoke(item.grant))
             self._items.put_nowait(item)

@@ -20,7 +20,6 @@ from types import FrameType
 from dss_bulk.priority import give_way
 from dss_core.errors import DssError
 from dss_spark.home import home_of
-from dss_spark.limits import GROUP_LOOK_S, TERM_S
 from dss_spark.submission import (
     Submission,
     command_of,
@@ -29,6 +28,12 @@ from dss_spark.submission import (
     is_local,
     require_spark,
 )
+
+TERM_S = 10.0
+"""What processes of a driver have to end by themselves, before they are killed."""
+
+GROUP_LOOK_S = 0.05
+"""How often it is looked whether they have ended."""
 
 
 def main() -> int:

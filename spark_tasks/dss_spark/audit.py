@@ -25,12 +25,15 @@ from dss_bulk.work import ChunkDone
 from dss_client import Client, connect
 from dss_client.job_values import Granted, JobChunk, SourceRange
 from dss_spark.error_notes import noted
-from dss_spark.limits import AUDIT_TEXT_BYTES_MAX
 from dss_spark.source.options import ranges_to_json
 from dss_spark.work import OnSpark
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+AUDIT_TEXT_BYTES_MAX = 16 << 20
+"""What a task tells of its share of a chunk: all origins that one range may remember, and more."""
+
 
 FORMAT = "dss_audit"
 SCHEMA_SQL = "number INT, found STRING"

@@ -62,7 +62,7 @@ class ExportOnSpark:
 
     def _written(self, chunk: JobChunk, *, last: bool) -> int:
         frame = self._read(chunk)
-        plan = Plan(self._run.unfinished, chunk.number, self._on.answer(chunk.number))
+        plan = ExportPlan(self._run.unfinished, chunk.number, self._on.answer(chunk.number))
         self._run.begin()
         records = write(frame, plan, self._on.at_once)
         if last:
@@ -71,7 +71,7 @@ class ExportOnSpark:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExportPlan:
     """What is written of a chunk."""
 
     run: Path
@@ -79,7 +79,7 @@ class Plan:
     answer: Path
 
 
-def write(frame: "DataFrame", plan: Plan, at_once: int) -> int:
+def write(frame: "DataFrame", plan: ExportPlan, at_once: int) -> int:
     """Write the records of a frame, a file an hour; how many there were."""
     from pyspark.sql import functions as f
 

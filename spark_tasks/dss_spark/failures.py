@@ -16,7 +16,10 @@ from pyspark.errors import PySparkException
 
 from dss_core.errors import EngineLost, ExecutorIncomplete, WorkFailed
 from dss_spark.executors import NEEDED
-from dss_spark.limits import REASON_CHARACTERS_MAX
+
+REASON_CHARACTERS_MAX = 500
+"""Of what a job says of its failure: Spark repeats a trace for each attempt."""
+
 
 _OF_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+): (.+)$")
 """How the last line of a trace begins: with the kind of the error."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """How jobs of one kind are done."""
 
     sources: "tuple[type[DataSource], ...]"
@@ -29,25 +29,25 @@ class Kind:
     work: "Callable[[OnSpark, Client, Granted], Work]"
 
 
-def kind_of(name: str) -> Kind | None:
+def kind_of(name: str) -> JobKind | None:
     """What a job's kind needs; None where it is not done on Spark."""
     match name:
         case "replay":
             from dss_spark.replay import ReplayOnSpark
 
-            return Kind(
+            return JobKind(
                 (StageSource,), lambda on, client, job: ReplayOnSpark(on, job, client.endpoint)
             )
         case "transform":
             from dss_spark.transform import TransformOnSpark
 
-            return Kind(
+            return JobKind(
                 (StageSource,), lambda on, client, job: TransformOnSpark(on, job, client.endpoint)
             )
         case "export":
             from dss_spark.export import ExportOnSpark
 
-            return Kind(
+            return JobKind(
                 (ExportSink,), lambda on, client, job: ExportOnSpark(on, job, client.endpoint)
             )
         case "backfill":
@@ -55,13 +55,13 @@ def kind_of(name: str) -> Kind | None:
             from dss_spark.rows_source import RowsSource
             from dss_spark.spooled import SpooledSource
 
-            return Kind(
+            return JobKind(
                 (RowsSource, SpooledSource, StageSource),
                 lambda on, _client, job: BackfillOnSpark(on, job),
             )
         case "audit":
             from dss_spark.audit import AuditOnSpark, AuditSource
 
-            return Kind((AuditSource,), AuditOnSpark)
+            return JobKind((AuditSource,), AuditOnSpark)
         case _:
             return None

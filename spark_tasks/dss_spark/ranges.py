@@ -10,7 +10,7 @@ Invariant: every record of the ranges that the job selects, once, or an error.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_client.job_values import SourceRange
 from dss_spark.selection import conditions_of
 from dss_spark.source.data_source import register_in
@@ -24,7 +24,7 @@ __all__ = ["ORDER", "read_ranges", "register_in"]
 
 
 def read_ranges(
-    spark: "SparkSession", endpoint: str, ranges: Sequence[SourceRange], selection: Selection
+    spark: "SparkSession", endpoint: str, ranges: Sequence[SourceRange], selection: RecordSelection
 ) -> "DataFrame":
     """The records of a chunk that are selected."""
     reader = spark.read.format("dss").option("endpoint", endpoint)

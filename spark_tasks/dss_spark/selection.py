@@ -6,7 +6,7 @@ Invariant: the same records, for every filter and record; no Python is run for a
 import re
 from collections.abc import Iterator, Sequence
 
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_core.filters import TopicFilter
 
 _LEVEL = "[^/]*"
@@ -28,12 +28,12 @@ def none_of(patterns: Sequence[str]) -> str:
     return f"NOT ({' OR '.join(each)})" if each else "false"
 
 
-def conditions_of(selection: Selection) -> str:
+def conditions_of(selection: RecordSelection) -> str:
     """Whether a record is taken; true where it is not."""
     return " AND ".join(f"({each})" for each in _conditions(selection)) or "true"
 
 
-def _conditions(selection: Selection) -> Iterator[str]:
+def _conditions(selection: RecordSelection) -> Iterator[str]:
     if selection.append_from_us is not None:
         yield f"append_time_us >= {selection.append_from_us}L"
     if selection.append_until_us is not None:

@@ -19,11 +19,15 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from dss_bulk.row_groups import rows_of
-from dss_spark.limits import SLICE_ROWS, SPOOL_ROW_GROUP_BYTES
+from dss_spark.limits import SLICE_ROWS
 from dss_spark.rows_source import ORDER, SCHEMA_SQL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+SPOOL_ROW_GROUP_BYTES = 16 << 20
+"""Of sorted records that wait for their chunk: a chunk reads few of them besides its own."""
+
 
 FORMAT = "dss_spooled"
 

@@ -27,13 +27,17 @@ from dss_bulk.target import Target
 from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor
 from dss_spark.answers import read_answer
-from dss_spark.limits import STAGING_TASKS_MAX
 from dss_spark.names import HASH, STAGE
 from dss_spark.routing import HASH as HASH_SQL
 from dss_spark.routing import partition_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+STAGING_TASKS_MAX = 64
+"""Tasks that stage one chunk: more of them would write frames far below the usual size, and a
+task costs some ten milliseconds."""
+
 
 PARTITION = "__partition"
 RECORD_COLUMNS = ("subject", "key", "payload", "headers", "timestamp_us")

@@ -22,12 +22,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import EngineMissing, MasterUnreachable
-from dss_spark.limits import (
-    ARROW_ROWS_PER_BATCH,
-    DRIVER_MEMORY,
-    MASTER_CONNECT_S,
-    TASK_ATTEMPTS,
-)
+
+ARROW_ROWS_PER_BATCH = 8_192
+"""Rows that Spark hands to Python at once: at 200 bytes each, a batch stays in the cache."""
+
+TASK_ATTEMPTS = 3
+"""How often a task of a local master may fail; Spark's own default there is once."""
+
+DRIVER_MEMORY = "1g"
+"""Of the JVM, unless `--conf spark.driver.memory` says otherwise: records pass through tasks, and
+the driver holds lists of files."""
+
+MASTER_CONNECT_S = 3.0
+"""How long a master has to take a connection before a job is made for it."""
+
 
 PACKAGES = ("dss_api", "dss_bulk", "dss_client", "dss_core", "dss_spark")
 """What tasks on other machines need of ours."""

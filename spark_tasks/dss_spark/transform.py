@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, cast
 
 from dss_bulk.copy_rule import CopyRule
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_bulk.transform_params import TransformParams
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
@@ -48,7 +48,7 @@ class TransformOnSpark:
         self._endpoint = endpoint
         self._target = target_of(granted)
         self._rule = CopyRule(job.source, target.topic, job.name, job.hops_max, AS_IT_IS)
-        self._selection = Selection(TopicFilter.parse(job.filter) if job.filter else None)
+        self._selection = RecordSelection(TopicFilter.parse(job.filter) if job.filter else None)
         self._function = function_of(TransformParams.from_json(job.params))
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:

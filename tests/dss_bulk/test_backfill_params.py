@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dss_bulk.backfill_work import BackfillParams, as_they_are
+from dss_bulk.backfill_work import BACKFILL_PARAMS_BYTES_MAX, BackfillParams, as_they_are
 from dss_bulk.inputs import InputFile
-from dss_bulk.limits import BACKFILL_PARAMS_BYTES_MAX
 from dss_bulk.row_rule import RowRule
 from dss_core.errors import IllegalJob
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dss_bulk.driver import drive
-from dss_bulk.limits import DRIVER_ATTEMPTS_MAX
+from dss_bulk.driver import DRIVER_ATTEMPTS_MAX, drive
 from dss_bulk.work import ChunkDone, Work
 from dss_client.job_values import JobChunk, JobTarget
 from dss_core.errors import DriverCrashed

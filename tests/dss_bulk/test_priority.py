@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dss_bulk import priority
-from dss_bulk.limits import DRIVER_NICENESS
+from dss_bulk.priority import DRIVER_NICENESS
 
 GROUP = Path("/proc/self/autogroup")
 HELPED = """

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from dss_bulk.selecting import selected
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_bulk.tables import with_encoded_subjects
 from dss_core.filters import TopicFilter
 from support.bulk_tables import table_of
@@ -18,18 +18,18 @@ TABLE = table_of(
 @pytest.mark.parametrize(
     ("selection", "offsets"),
     [
-        (Selection(), [0, 1, 2, 3]),
-        (Selection(subject=TopicFilter.parse("orders/eu/#")), [0, 2, 3]),
-        (Selection(key=b"a"), [0, 2]),
-        (Selection(headers=(("x", b"2"),)), [1, 2]),
-        (Selection(headers=(("x", b"1"), ("x", b"2"))), [1]),
-        (Selection(append_from_us=20, append_until_us=40), [1, 2]),
-        (Selection(subject=TopicFilter.parse("+/eu"), key=b"b", headers=(("y", b"2"),)), [3]),
-        (Selection(key=b"none"), []),
+        (RecordSelection(), [0, 1, 2, 3]),
+        (RecordSelection(subject=TopicFilter.parse("orders/eu/#")), [0, 2, 3]),
+        (RecordSelection(key=b"a"), [0, 2]),
+        (RecordSelection(headers=(("x", b"2"),)), [1, 2]),
+        (RecordSelection(headers=(("x", b"1"), ("x", b"2"))), [1]),
+        (RecordSelection(append_from_us=20, append_until_us=40), [1, 2]),
+        (RecordSelection(subject=TopicFilter.parse("+/eu"), key=b"b", headers=(("y", b"2"),)), [3]),
+        (RecordSelection(key=b"none"), []),
     ],
 )
 def test_a_record_is_taken_if_every_condition_holds(
-    selection: Selection, offsets: list[int]
+    selection: RecordSelection, offsets: list[int]
 ) -> None:
     for table in (TABLE, with_encoded_subjects(TABLE)):
         assert selected(table, selection)["offset"].to_pylist() == offsets
@@ -39,6 +39,6 @@ def test_a_record_is_taken_if_every_condition_holds(
 
 def test_a_subject_is_what_the_dictionary_of_its_own_piece_says() -> None:
     pieces = [with_encoded_subjects(table_of(subjects=[name])) for name in ("a/x", "a/y", "a/x")]
-    selection = Selection(subject=TopicFilter.parse("a/x"))
+    selection = RecordSelection(subject=TopicFilter.parse("a/x"))
     found = selected(pa.concat_tables(pieces), selection)
     assert found["subject"].to_pylist() == ["a/x", "a/x"]

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dss_bulk.limits import FUNCTION_BYTES_MAX
-from dss_bulk.transform_params import TransformParams
+from dss_bulk.transform_params import FUNCTION_BYTES_MAX, TransformParams
 from dss_core.errors import FunctionRefused
 
 

@@ -1,8 +1,7 @@
 import pytest
 
 import dss_client
-from dss_client._backoff import Backoff
-from dss_client.limits import BACKOFF_FIRST_S, BACKOFF_MAX_S
+from dss_client._backoff import BACKOFF_FIRST_S, BACKOFF_MAX_S, Backoff
 from dss_client.testing import MemoryDaemon
 from dss_core.errors import Overloaded
 

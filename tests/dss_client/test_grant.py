@@ -5,7 +5,8 @@ from itertools import count
 
 import pytest
 
-from dss_client._grant import GrantReport, HeldGrant
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport, Nak
 from dss_core.errors import GrantNotHeld
 
 Touched = Callable[[HeldGrant, bool], None]
@@ -49,7 +50,7 @@ def test_refusals_that_follow_each_other_for_the_same_time_are_reported_as_one()
     grant.nak(((6, 7),), None)
     grant.nak(((7, 9),), None)
     grant.nak(((8, 9),), None)
-    assert news_of(grant).naks == ((0, 3, 0), (4, 6, 0), (6, 9, None), (8, 9, None))
+    assert news_of(grant).naks == (Nak(0, 3, 0), Nak(4, 6, 0), Nak(6, 9, None), Nak(8, 9, None))
 
 
 def test_a_refusal_that_was_not_reported_before_its_record_was_handed_out_again_is_not() -> None:
@@ -58,7 +59,7 @@ def test_a_refusal_that_was_not_reported_before_its_record_was_handed_out_again_
     grant.nak(((4, 6),), 0)
     grant.hand_out(1)
     grant.handed_out(((4, 5),))
-    assert news_of(grant).naks == ((0, 1, 0), (2, 3, 0), (5, 6, 0))
+    assert news_of(grant).naks == (Nak(0, 1, 0), Nak(2, 3, 0), Nak(5, 6, 0))
 
 
 def test_a_report_holds_everything_since_the_last_one() -> None:
@@ -69,7 +70,7 @@ def test_a_report_holds_everything_since_the_last_one() -> None:
     grant.in_progress(((40, 41), (41, 42)))
     report = news_of(grant)
     assert report.acked == ((10, 20),)
-    assert report.naks == ((30, 31, 250),)
+    assert report.naks == (Nak(30, 31, 250),)
     assert report.in_progress == ((40, 42),)
     assert report.token == 0
     assert reported(grant) is None
@@ -272,7 +273,7 @@ def test_an_offset_stays_refused_until_it_comes_again_or_is_acked() -> None:
 
 def test_a_report_of_many_ranges_goes_in_pieces_and_the_last_has_the_token() -> None:
     acked = tuple((at, at + 1) for at in range(10, 20, 2))
-    naks = tuple((at, at + 1, None) for at in range(11, 15, 2))
+    naks = tuple(Nak(at, at + 1, None) for at in range(11, 15, 2))
     report = GrantReport(1, acked, ((30, 31),), ((50, 51),), naks, 40, 7)
     assert report.pieces(9) == [report]
     pieces = report.pieces(3)

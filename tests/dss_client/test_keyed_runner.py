@@ -7,7 +7,8 @@ import pytest
 
 from dss_client import DeliveredRecord
 from dss_client import _keyed_runner as keyed_runner
-from dss_client._grant import GrantReport, HeldGrant
+from dss_client._grant import HeldGrant
+from dss_client._grant_report import GrantReport
 from dss_client._keyed_runner import KeyedRunner
 from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
 from dss_client.record import grant_behind
@@ -67,7 +68,7 @@ def news(grant: HeldGrant) -> GrantReport:
 
 
 def naks(report: GrantReport) -> list[int]:
-    return [at for low, high, _ in report.naks for at in range(low, high)]
+    return [at for low, high, *_ in report.naks for at in range(low, high)]
 
 
 async def test_records_of_one_key_are_handled_in_order_and_never_at_once() -> None:
@@ -526,6 +527,37 @@ async def test_a_cancelled_run_leaves_what_it_did_not_hand_out() -> None:
     await asyncio.wait([running])
     assert [record.offset for record in runner.left()[0]] == [1, 2, 3]
     assert news(grant).frontier == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("as I was cancelled"), None])
+async def test_a_run_ends_though_its_handlers_make_something_else_of_their_cancellation(
+    error: Exception | None,
+) -> None:
+    grant = grant_of()
+    handled: list[int] = []
+    stuck = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+        stuck.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if error is not None:
+                raise error from None
+
+    runner = KeyedRunner(handle, concurrency=1, wait_sure=sure)
+    running = asyncio.ensure_future(runner.run(coming(taken(grant, 0, None, None))))
+    await stuck.wait()
+    await until(lambda: runner._slots.qsize() == 1)
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=5)
+    assert done == {running}
+    assert running.cancelled()
+    assert handled == [0]
+    assert [record.offset for record in runner.unfinished()] == ([] if error is None else [0])
+    report = news(grant)
+    assert (naks(report), report.acked) == ([], ((0, 1),) if error is None else ())
 
 
 async def test_a_run_that_is_cancelled_before_it_is_sure_has_handed_out_nothing() -> None:

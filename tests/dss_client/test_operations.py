@@ -18,6 +18,7 @@ from dss_core.errors import (
     OperationEnded,
     OperationNotFound,
     OutcomeUnknown,
+    QueuesNotEmpty,
     RevisionMoved,
     StreamNotRead,
     Unreachable,
@@ -55,6 +56,43 @@ async def acknowledge(client: dss_client.Client) -> None:
             await record.ack()
             if record.offset == ACKED - 1:
                 break
+
+
+async def test_a_live_group_gets_queues_and_gives_them_up_once_its_dead_letter_is_gone(
+    home: Path,
+) -> None:
+    async with running(*serve(home)), dss_client.connect("c", endpoint=endpoint(home)) as client:
+        await client.topics.create("orders", partitions=1)
+        await publish(client, b"bad")
+        async with client.subscribe("$share/team/orders/#", start="earliest") as subscription:
+            (record,) = await subscription.fetch(1)
+            await record.nak(delay=600)
+            got = await client.operations.apply(changes.EditGroup("team", max_deliver=1))
+            assert (await client.operations.ended(got.number)).state == "done"
+            (record,) = await subscription.fetch(1)
+            await record.nak(error="no")
+            await until_dead(client, 1)
+            with pytest.raises(QueuesNotEmpty):
+                await client.operations.plan(changes.EditGroup("team", max_deliver=0))
+            discard = await client.operations.apply(changes.DiscardDeadLetters("team"))
+            await client.operations.ended(discard.number)
+            lost = await client.operations.apply(changes.EditGroup("team", max_deliver=0))
+            assert (await client.operations.ended(lost.number)).state == "done"
+            await publish(client, b"good")
+            (record,) = await subscription.fetch(1)
+            assert (record.payload, record.level) == (b"good", 0)
+            await record.ack()
+
+
+async def until_dead(client: dss_client.Client, count: int) -> None:
+    async with asyncio.timeout(10):
+        while (await client.groups.list())[0].dead != count:  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(0)
+
+
+async def publish(client: dss_client.Client, payload: bytes) -> None:
+    async with client.producer("orders") as producer:
+        producer.send_nowait(payload)
 
 
 async def floor(client: dss_client.Client) -> int:

@@ -9,8 +9,7 @@ import pytest
 import dss_client
 from dss_api.v1 import sessions_pb2
 from dss_client._backoff import Backoff
-from dss_client._outages import Outages
-from dss_client.limits import LOSSES_OF_A_CALL_MAX
+from dss_client._outages import LOSSES_OF_A_CALL_MAX, Outages
 from dss_client.testing import MemoryDaemon
 from dss_client.testing.memory_session import Down
 from dss_core.errors import DssError, OutcomeUnknown, Overloaded, Stopping, Unreachable

@@ -1,5 +1,5 @@
-from dss_client._patience import Patience
-from dss_client.limits import AWAY_S, LOSSES_MAX
+from dss_client._patience import LOSSES_MAX, Patience
+from dss_client.limits import AWAY_S
 
 
 def test_a_daemon_that_stays_away_is_given_up() -> None:

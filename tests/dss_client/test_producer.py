@@ -12,6 +12,7 @@ from dss_client.testing import MemoryDaemon, until
 from dss_core.errors import (
     BufferFull,
     DiskFull,
+    HeaderReserved,
     IllegalArgument,
     OutcomeUnknown,
     ProducerForgotten,
@@ -175,6 +176,11 @@ async def test_broken_records_are_refused_before_anything_is_sent(daemon: Memory
             await producer.send_columns(pyarrow.array(["text"]))
         with pytest.raises(IllegalArgument):
             producer.send_nowait(b"x", headers={"name": bytes(9_000)})
+        for name in ("dss-lane", "dss-error", "dss-mqtt-qos"):
+            with pytest.raises(HeaderReserved, match=name):
+                producer.send_nowait(b"x", headers={"fine": b"", name: b""})
+            with pytest.raises(HeaderReserved, match=name):
+                await producer.send_columns([b"x"] * 50, headers=[None] * 49 + [[(name, b"")]])
     assert daemon.requests == []
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dssctl.broken import FAILURES_KEPT
 from dssctl.invocation import run
-from dssctl.limits import FAILURES_KEPT
 
 
 def test_a_mistake_of_the_tool_is_a_condition_with_its_traceback_in_a_file(

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from dssctl.job_logs import DriversLog, begin_log, older
-from dssctl.limits import JOB_LOG_BYTES_MAX
+from dssctl.job_logs import JOB_LOG_BYTES_MAX, DriversLog, begin_log, older
 from dssctl.output import Instant
 from support.looked_at_job import JOB
 

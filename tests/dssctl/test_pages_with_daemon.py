@@ -60,10 +60,10 @@ def test_a_program_gets_the_verdict_with_all_facts(read: Daemon) -> None:
         assert ok(read.dssctl("groups", "describe", "billing", "-o", format_))
 
 
-def test_a_topics_page_says_who_reads_it_and_who_is_behind(read: Daemon) -> None:
+def test_a_topics_page_says_who_reads_it_and_that_nobody_of_them_does(read: Daemon) -> None:
     lines = ok(read.dssctl("topics", "describe", "orders")).decode().splitlines()
-    assert lines[0].split() == ["HEALTH", "healthy"]
-    assert "1 group reads it; billing@orders/# is furthest behind, with 3 records." in lines[1]
+    assert lines[0].split() == ["HEALTH", "problem"]
+    assert "billing@orders/#: Nobody is a member of the group. (3 records)" in lines[1]
     assert "RETENTION  none: all is kept" in lines
     assert "GROUPS" in lines
     facts = item(read.dssctl("topics", "describe", "orders", "-o", "json"))

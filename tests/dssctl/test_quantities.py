@@ -3,8 +3,8 @@ from datetime import timedelta
 import pytest
 import typer
 
-from dss_core.errors import IllegalTime
-from dssctl.quantities import distance, moment_ms, size_bytes
+from dss_core.errors import IllegalSpan, IllegalTime
+from dssctl.quantities import distance, moment_ms, size_bytes, spans_ms
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,10 @@ def test_a_moment_may_be_ahead_but_no_marker() -> None:
             moment_ms(marker, now_us=0)
     with pytest.raises(IllegalTime):
         moment_ms("30m", now_us=0)
+
+
+def test_spans_stand_side_by_side_and_each_has_a_unit() -> None:
+    assert spans_ms("1s, 5s,2m") == (1_000, 5_000, 120_000)
+    for wrong in ("", "1s,", "5"):
+        with pytest.raises(IllegalSpan):
+            spans_ms(wrong)

@@ -82,7 +82,7 @@ def test_an_operation_is_waited_for_until_it_is_done(behind: Daemon) -> None:
     number = item(pause)["number"]
     ok(behind.dssctl("wait", f"op/{number}", "--for", "done"))
     refused(behind.dssctl("wait", f"op/{number}", "--for", "state=failed"), 1, "DSS1110")
-    ok(behind.dssctl("wait", "group/part", "--for", "paused"))
+    ok(behind.dssctl("wait", "group/part", "--for", "paused,health=attention"))
 
 
 def test_what_cannot_be_waited_for_is_refused(behind: Daemon) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from dssd.metrics.table import TABLE, Kind
+from dssd.metrics.table import TABLE, SeriesKind
 from support.prerequisites import PROMTOOL, leave_out
 
 REPO = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ NAME = re.compile(r"\b(?:dss|process)_\w+")
 def shown() -> set[str]:
     """Every name of a series that a scrape may have."""
     own = {spec.name for spec in TABLE}
-    buckets = {f"{spec.name}_bucket" for spec in TABLE if spec.kind is Kind.HISTOGRAM}
+    buckets = {f"{spec.name}_bucket" for spec in TABLE if spec.kind is SeriesKind.HISTOGRAM}
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     process = {sample.name for family in registry.collect() for sample in family.samples}
@@ -57,7 +57,7 @@ def test_every_metric_in_the_dashboard_is_shown_by_the_daemon() -> None:
 
 def test_every_metric_of_the_table_is_in_the_dashboard() -> None:
     drawn = {name for each in expressions_of_panels() for name in NAME.findall(each)}
-    named = {f"{s.name}_bucket" if s.kind is Kind.HISTOGRAM else s.name for s in TABLE}
+    named = {f"{s.name}_bucket" if s.kind is SeriesKind.HISTOGRAM else s.name for s in TABLE}
     assert named - drawn == set()
 
 

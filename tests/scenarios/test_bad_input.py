@@ -18,9 +18,10 @@ from dss_core.columns import Columns
 from dss_core.decode import decode
 from dss_core.errors import DssError
 from dss_core.frame import LAYOUT_ROWS, assemble
+from dss_core.lane import ENTRIES, RETRY, internal_name
 from dss_core.limits import FRAME_BYTES_MAX, RECORD_BYTES_MAX
 from dss_core.routing import Router, key_hash, partition_of
-from dssd.limits import PUBLISH_RECORDS_MAX
+from dssd.rpc.publish import PUBLISH_RECORDS_MAX
 from support.daemon_process import running, short_directory
 from support.raw_stubs import Stubs, condition, condition_of, connected, produced
 
@@ -191,6 +192,16 @@ async def test_a_record_over_the_limit_is_refused(topic: Topic) -> None:
     assert (await topic.refusal(rows_frame(topic.name, RECORD_BYTES_MAX + 1))).code == "DSS1006"
 
 
+@pytest.mark.parametrize("records", [1, 100])
+async def test_a_header_of_the_daemons_own_is_refused(topic: Topic, records: int) -> None:
+    headers = [*[None] * (records - 1), [("dss-origin", b"t/0/0@1"), ("dss-lane", b"")]]
+    columns = Columns([b"x"] * records, None, topic.name, headers, 1)
+    error = await topic.refusal(
+        build_frame(columns, partition=0, producer_id=PRODUCER, sequence=1, limits=ENTRIES)
+    )
+    assert (error.code, error.fields) == ("DSS2121", {"header": "dss-lane"})
+
+
 async def test_a_frame_over_the_limit_is_refused(topic: Topic) -> None:
     assert (await topic.refusal(bytes(FRAME_BYTES_MAX + 1))).code == "DSS1007"
 
@@ -238,6 +249,7 @@ def rows_frame(subject: str, payload_bytes: int) -> bytes:
         (types_pb2.Record(subject="elsewhere", payload=b"x"), "DSS1004"),
         (types_pb2.Record(subject="a/+/b", payload=b"x"), "DSS1005"),
         (types_pb2.Record(payload=bytes(RECORD_BYTES_MAX + 1)), "DSS1006"),
+        (types_pb2.Record(headers=[types_pb2.Header(name="dss-due", value=b"0")]), "DSS2121"),
     ],
 )
 async def test_a_bad_plain_record_stops_its_whole_call(
@@ -297,6 +309,28 @@ async def test_describing_or_removing_an_unknown_topic_is_refused(stubs: Stubs) 
     await ended(stubs.topics.Remove(topics_pb2.RemoveTopicRequest(name="no")), "DSS2001")
     gone = topics_pb2.RemoveTopicRequest(name="no", if_exists=True)
     assert not (await stubs.topics.Remove(gone)).removed
+
+
+async def test_what_names_an_internal_topic_is_told_what_to_do_instead(topic: Topic) -> None:
+    stubs, name = topic.stubs, internal_name(RETRY, 5, 3)
+    record = types_pb2.Record(payload=b"x")
+    calls: list[Awaitable[object]] = [
+        stubs.topics.Create(topics_pb2.CreateTopicRequest(name=name, partitions=1)),
+        stubs.topics.Describe(topics_pb2.DescribeTopicRequest(name=name)),
+        stubs.topics.Locate(topics_pb2.LocateRequest(name=name)),
+        stubs.topics.Remove(topics_pb2.RemoveTopicRequest(name=name, if_exists=True)),
+        stubs.log.Publish(log_pb2.PublishRequest(topic=name, records=[record])),
+        stubs.log.Runs(log_pb2.RunsRequest(stream=f"{name}/0/0")),
+        drained(stubs.log.Read(log_pb2.ReadRequest(stream=f"{name}/0/0"))),
+        drained(stubs.log.Read(log_pb2.ReadRequest(filter=f"{name}/#"))),
+        stubs.groups.Create(groups_pb2.CreateGroupRequest(filter=f"$share/g/{name}/#")),
+    ]
+    for call in calls:
+        error = await ended(call, "DSS2120")
+        assert error.fields == {"topic": name}
+        assert "dssctl dlq ls GROUP" in error.hint
+    answers = await produced(stubs, name, 1, topic.frame())
+    assert [condition(item.error).code for item in answers.refusals] == ["DSS2120"]
 
 
 # Reads

@@ -9,7 +9,8 @@ import pytest
 
 import dss_client
 from dss_core.limits import LEASE_MS
-from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX, PING_TIMEOUT_MS
+from dssd.limits import PING_TIMEOUT_MS
+from dssd.rpc.slow_consumers import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from support.member_process import MemberProcess, member, until_together
 from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived

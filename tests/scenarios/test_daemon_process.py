@@ -371,6 +371,9 @@ async def test_a_store_that_cannot_write_is_read_after_a_restart(
         if killed:  # then the log has no file to go on in
             assert await published(stubs) == "DSS3001"
             assert (await stubs.daemon.Status(STATUS)).state == "read-only"
+            asked = daemon_pb2.FindingsRequest(topic="orders")
+            first = (await stubs.daemon.Findings(asked)).findings[0]
+            assert (first.code, first.level) == ("daemon.state", "problem"), "on its page, too"
         assert await daemon.stop() == ExitCode.OK
     async with (
         running("--data-dir", str(directory)) as daemon,

@@ -32,6 +32,7 @@ from dss_client import (
     Stuck,
     Topic,
     TopicSummary,
+    Verdict,
     WatchedGrant,
     WatchedLag,
     WatchedMember,
@@ -64,16 +65,22 @@ PAYMENTS = "payments-settle@payments/#"
 ORDERS = "orders-index@orders/#"
 
 
+UNDRIVEN = "Nobody drives night for 23h50m; 3 of 40 chunks are published."
+_HEALTH = {"stalled": "problem", "rebalancing": "attention"}
+
+
 def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
     """A group that is well, but for what is said."""
     well = blank(
         Group, groups_pb2.Group, group_id=1, name=name, filter=filter, kind="shared",
         start="earliest", created_at_ms=NOW_MS - 41 * 86_400_000, state="active", borrowers=2,
-        streams=4, lag_exact=True, leader_epoch=3, health="healthy",
+        streams=4, lag_exact=True, leader_epoch=3,
+        health=_HEALTH.get(str(fields.get("state")), "healthy"),
         leader_since_ms=NOW_MS - 60_000, ack_wait_ms=30_000, protocol="borrow", on_damage="pass",
         fates=Fates(91_204, 0, 0, 0, 0), revision=7,
     )  # fmt: skip
-    return replace(well, **fields)  # type: ignore[arg-type]
+    health = {"health": "attention"} if fields.get("paused") else {}
+    return replace(well, **health, **fields)  # type: ignore[arg-type]
 
 
 def grant(of: str, stream: str, client: str = "c-03", **fields: object) -> WatchedGrant:
@@ -224,6 +231,7 @@ def busy(seconds: int = 90) -> list[Told]:
             (schedule("night-scrub"), schedule("lag", paused=True, state="paused")),
         ),
         update(*_standing(), anew=True),
+        Stands((), (Verdict("problem", "jobs.driver", UNDRIVEN, ("dssctl jobs drive night",)),)),
     ]
     for second in range(seconds):
         told.append(Ticked(NOW_MS - (seconds - 1 - second) * 1_000))

@@ -47,9 +47,8 @@ class Works:
             plant.store, plant.catalogue, plant.log, plant.groups, plant.registry, plant.clock
         )
         await self._running.enter_async_context(self.sessions)
-        kinds = await self.kinds()
-        self.operations = await Operations.open(*parts, plant.clock, kinds, self.heard)
-        await self._running.enter_async_context(self.operations)
+        self.operations = await Operations.open(*parts, plant.clock, self.heard)
+        await self._running.enter_async_context(self.operations.running(await self.kinds()))
 
     async def kinds(self) -> KindTable:
         """What operations there are."""

@@ -11,7 +11,7 @@ from dssd.operations.plans import KindTable
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
 from dssd.schedules.schedules import Schedules
-from dssd.schedules.task_runs import TaskRuns
+from dssd.schedules.task_runs import TaskRunKind, TaskRuns
 from dssd.schedules.tasks.model import Argument, Given, Say, Task, Tasks
 from dssd.store.port import Store
 from dssd.store.rows import OperationRow
@@ -95,9 +95,13 @@ class ScheduledWorks(Works):
     async def kinds(self) -> KindTable:
         tasks = Tasks([self.work.task])
         self._book = await Book.open(self.plant.store)
-        self._runs = TaskRuns(tasks, self.told.append)
+        self._runs = TaskRuns(self.told.append)
         definitions = DefinitionKinds(self.plant.store, self._book, tasks, self.clock)
-        return (await super().kinds()).joined(self._runs.kinds()).joined(definitions.kinds())
+        return (
+            (await super().kinds())
+            .joined(TaskRunKind(tasks, self._runs).kinds())
+            .joined(definitions.kinds())
+        )
 
     async def start(self) -> None:
         await super().start()

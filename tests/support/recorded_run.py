@@ -68,9 +68,12 @@ class Stored(Protocol):
 class Delivered(Protocol):
     """A record that a member in this process was given."""
 
-    offset: int
     payload: bytes
     """Different from all others."""
+
+    @property
+    def offset(self) -> int:
+        """Its place in the stream."""
 
     @property
     def stream(self) -> str:

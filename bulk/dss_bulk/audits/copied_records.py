@@ -14,12 +14,17 @@ from dss_bulk.audits import origins
 from dss_bulk.audits.origins import PAGE_BITS, PAGE_OFFSETS, Origin, Origins
 from dss_bulk.audits.partial import Copied
 from dss_bulk.audits.stepping_back import steps_back
-from dss_bulk.limits import (
-    AUDIT_CHUNK_PAGES_MAX,
-    AUDIT_CHUNK_SOURCES_MAX,
-    AUDIT_ORIGIN_STREAM_BYTES_MAX,
-)
 from dss_core.origin import ORIGIN
+
+AUDIT_CHUNK_PAGES_MAX = 512
+"""Of them in one chunk: 4 MiB. A header that was made up names an offset far from all others."""
+
+AUDIT_ORIGIN_STREAM_BYTES_MAX = 512
+"""Of the stream that an origin names: what is longer is no stream of ours."""
+
+AUDIT_CHUNK_SOURCES_MAX = 1_024
+"""Streams that the origins of one range name and that are told apart: each costs a look at all."""
+
 
 _STREAM = rf"[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}"
 """As `dss_core.ids` writes it."""

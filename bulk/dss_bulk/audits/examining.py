@@ -15,14 +15,17 @@ from dss_bulk.audits.copied_records import origins_of
 from dss_bulk.audits.partial import Amount, Check, Found, Partial, first
 from dss_bulk.audits.stepping_back import steps_back
 from dss_bulk.audits.top_keys import TopKeys, kept
-from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_KEY_SHOWN_BYTES_MAX
+from dss_bulk.limits import AUDIT_EXAMPLES_MAX
 from dss_bulk.offset_runs import runs_of
 from dss_bulk.selecting import selected
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_core.arrow_routing import partitions_of
 from dss_core.filters import TopicFilter
 from dss_core.progress import Range, Ranges, complement, normalised, without
 from dss_core.routing import Router
+
+AUDIT_KEY_SHOWN_BYTES_MAX = 48
+"""Of a key, for people: keys may have 65,534 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Rule:
     patterns: tuple[TopicFilter, ...]
     shapes: Mapping[int, Shape]
     """By storage topic."""
-    selection: Selection
+    selection: RecordSelection
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_ORIGIN_PAGES_MAX
+from dss_bulk.limits import AUDIT_EXAMPLES_MAX
+
+AUDIT_ORIGIN_PAGES_MAX = 16_384
+"""Of 65,536 origins each, that an audit remembers to find doubles: 128 MiB, a thousand million
+records."""
+
 
 PAGE_BITS = 16
 PAGE_OFFSETS = 1 << PAGE_BITS

@@ -17,8 +17,11 @@ from dataclasses import dataclass
 
 from dss_bulk.audits.coding import read, settled, text_of
 from dss_bulk.audits.partial import Check, Partial, merged
-from dss_bulk.limits import AUDIT_GROUPS_MAX, AUDIT_OUTPUT_BYTES_MAX
+from dss_bulk.limits import AUDIT_OUTPUT_BYTES_MAX
 from dss_client.job_values import JobChunk
+
+AUDIT_GROUPS_MAX = 64
+"""Groups whose lag a report has, the furthest behind first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from typing import Protocol, Self, TypeVar
 from dss_bulk.audits import origins, top_keys
 from dss_bulk.audits.origins import Origins
 from dss_bulk.audits.top_keys import TopKeys
-from dss_bulk.limits import AUDIT_EXAMPLES_MAX, AUDIT_ORDERS_MAX
+from dss_bulk.limits import AUDIT_EXAMPLES_MAX
+
+AUDIT_ORDERS_MAX = 4_096
+"""Pairs of a stream and a source of its records, whose order is followed from chunk to chunk."""
 
 
 class Check(StrEnum):

@@ -22,9 +22,14 @@ NUMBERS = {
 }
 """Fields that are counted, by kind."""
 SPANS = {"group": ("oldest",)}
-TEXTS = {"group": ("state",), "session": ("state",), "op": ("state",), "daemon": ("state",)}
+TEXTS = {**dict.fromkeys(NUMBERS, ("state",)), "group": ("state", "health")}
 WORDS = {
-    "group": {"streams-moved": "moving=0", "paused": "state=paused", "active": "state=active"},
+    "group": {
+        "streams-moved": "moving=0",
+        "paused": "state=paused",
+        "active": "state=active",
+        "healthy": "health=healthy",
+    },
     "session": {"connected": "state=connected"},
     "op": {"done": "state=done", "ended": "ended"},
     "daemon": {"ready": "state=serving", "stopped": "gone"},

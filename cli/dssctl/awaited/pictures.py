@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError, GroupNotFound, TimedOut, Unreachable
 from dssctl.awaited.conditions import EXISTS, GONE, MOVING, Condition, Picture
-from dssctl.limits import DAEMON_LOOK_S, DAEMON_LOOK_TIMEOUT_S
 
 if TYPE_CHECKING:
     from dss_client import Client, Group, WatchedValue, WatchKey, WatchUpdate
+
+DAEMON_LOOK_S = 0.2
+"""Between two looks for a daemon that is not there yet: a start takes seconds."""
+
+DAEMON_LOOK_TIMEOUT_S = 2.0
+"""For one of them: a daemon that starts takes calls before it answers them."""
+
 
 Pictures = AsyncGenerator[Picture | None, None]
 
@@ -90,6 +96,7 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
         MOVING: moving if states else None,
         "oldest": age_ms,
         "state": group.state,
+        "health": group.health,
     }
 
 

@@ -12,26 +12,37 @@ from typing import TYPE_CHECKING
 from dss_core.errors import DssError, IllegalArgument, TimedOut
 from dssctl.bench.figures import Part
 from dssctl.connection import connected, in_time, require_daemon
-from dssctl.limits import (
-    BENCH_BYTES_MAX,
-    BENCH_CLEAN_UP_S,
-    BENCH_DISK_PART,
-    BENCH_DRAIN_S,
-    BENCH_FRAMES_OUT,
-    BENCH_KEPT_MS,
-    BENCH_LATENCY_S,
-    BENCH_SHOWN_EVERY_S,
-)
+from dssctl.limits import BENCH_LATENCY_S
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
     from dss_client import Client, Producer, Subscription
 
+BENCH_FRAMES_OUT = 4
+"""Such hand-overs that wait for their answers at a time: what keeps a disk busy."""
+
+BENCH_BYTES_MAX = 4 << 30
+BENCH_DISK_PART = 0.1
+"""What a bench may publish: no more than that, nor than this part of what is free."""
+
+BENCH_KEPT_MS = 3_600_000
+"""The retention of its topic, in case that nobody is left to remove it."""
+
+BENCH_DRAIN_S = 30.0
+"""For what was published to come back; longer means that delivery stands still."""
+
+BENCH_CLEAN_UP_S = 15.0
+"""For removing topic and group at the end; a daemon that is gone cannot."""
+
+BENCH_SHOWN_EVERY_S = 0.2
+"""Between two looks at how far it is."""
+
+
 Show = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What is measured."""
 
     records: int
@@ -59,7 +70,7 @@ class _Progress:
     all_published: bool = field(default=False)
 
 
-async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
+async def measured(settings: Settings, plan: BenchPlan, show: Show) -> list[Part]:
     """Run it.
 
     Raises:
@@ -85,7 +96,7 @@ async def measured(settings: Settings, plan: Plan, show: Show) -> list[Part]:
             raise TimedOut(what="The bench", seconds=f"{seconds:g}") from late
 
 
-async def _require_room(client: "Client", settings: Settings, plan: Plan) -> None:
+async def _require_room(client: "Client", settings: Settings, plan: BenchPlan) -> None:
     status = await in_time(settings, client.daemon.status())
     room = min(BENCH_BYTES_MAX, int(status.disk_free_bytes * BENCH_DISK_PART))
     if plan.bytes > room:
@@ -95,7 +106,7 @@ async def _require_room(client: "Client", settings: Settings, plan: Plan) -> Non
 
 @asynccontextmanager
 async def _own_topic(
-    client: "Client", settings: Settings, name: str, plan: Plan
+    client: "Client", settings: Settings, name: str, plan: BenchPlan
 ) -> AsyncIterator[None]:
     """A topic and a group that are gone afterwards, also after Ctrl-C."""
     try:
@@ -119,7 +130,7 @@ async def _own_topic(
 
 
 async def _at_full_speed(
-    plan: Plan, producer: "Producer", subscription: "Subscription", show: Show
+    plan: BenchPlan, producer: "Producer", subscription: "Subscription", show: Show
 ) -> list[Part]:
     progress = _Progress()
     began = perf_counter()
@@ -143,7 +154,7 @@ async def _at_full_speed(
     ]
 
 
-async def _publish(plan: Plan, producer: "Producer", progress: _Progress) -> list[float]:
+async def _publish(plan: BenchPlan, producer: "Producer", progress: _Progress) -> list[float]:
     """Frames, a few at a time; how long each took until it was stored."""
     latencies: list[float] = []
     out: deque[asyncio.Task[None]] = deque()
@@ -178,13 +189,15 @@ async def _deliver(progress: _Progress, subscription: "Subscription") -> None:
                 return
 
 
-async def _show(plan: Plan, progress: _Progress, show: Show) -> None:
+async def _show(plan: BenchPlan, progress: _Progress, show: Show) -> None:
     while True:
         show(progress.delivered, plan.records)
         await asyncio.sleep(BENCH_SHOWN_EVERY_S)
 
 
-async def _one_by_one(plan: Plan, producer: "Producer", subscription: "Subscription") -> list[Part]:
+async def _one_by_one(
+    plan: BenchPlan, producer: "Producer", subscription: "Subscription"
+) -> list[Part]:
     """A record at a time: until it was stored, and until it was here."""
     acks: list[float] = []
     ends: list[float] = []

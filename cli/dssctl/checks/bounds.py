@@ -10,8 +10,8 @@ from enum import IntEnum
 
 import typer
 
+from dss_core.counted import bytes_text
 from dss_core.times import parse_span_ms, text_of_span
-from dssctl.output.model import bytes_text
 from dssctl.quantities import size_bytes
 
 _COUNT = re.compile(r"([0-9]{1,15})([kM]?)")

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dss_core.counted import bytes_text
 from dss_core.errors import NotInProtectedContext
 from dss_core.limits import FRAME_RECORDS_MAX, PARTITIONS_MAX, RECORD_BYTES_MAX
 from dss_core.times import parse_span_ms
-from dssctl.bench.running import Plan, measured
+from dssctl.bench.running import BenchPlan, measured
 from dssctl.impact import Impact
 from dssctl.limits import BENCH_FRAME_RECORDS, BENCH_RECORDS, BENCH_SINGLE_RECORDS
 from dssctl.output import Cell, Column, Item, Kind, note, show_list
-from dssctl.output.model import bytes_text
 from dssctl.progress import looking
 from dssctl.quantities import size_bytes
 from dssctl.tree import Command, settings_of, verb_alone
@@ -93,7 +93,7 @@ def bench(
     payload_bytes = size_bytes(size)
     if payload_bytes > RECORD_BYTES_MAX:
         raise typer.BadParameter(f"a record has at most {RECORD_BYTES_MAX} bytes.", ctx=context)
-    plan = Plan(
+    plan = BenchPlan(
         records, payload_bytes, frame, partitions, durability, single, parse_span_ms(span) / 1_000
     )
     with looking(settings, "bench") as show:

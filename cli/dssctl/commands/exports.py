@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.counted import counted
+from dss_core.counted import bytes_text, counted
 from dssctl.connection import ask
 from dssctl.driving import (
     Chunk,
@@ -25,7 +25,6 @@ from dssctl.driving import (
 )
 from dssctl.engines import Conf, EngineName, Master, asks_size, chosen
 from dssctl.output import note, note_condition
-from dssctl.output.model import bytes_text
 from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,14 @@ import typer
 from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
-from dssctl.arguments import GroupName, IfExists
+from dssctl.arguments import (
+    Backoff,
+    GroupName,
+    IfExists,
+    MaxDeliver,
+    QueueBytes,
+    QueueRecords,
+)
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
@@ -17,10 +24,10 @@ from dssctl.items import item_of
 from dssctl.listing import list_items, listing
 from dssctl.nouns.answers import STANDING_KIND, STUCK_KIND, VERIFIED_KIND
 from dssctl.nouns.grants import GROUP_GRANT_KIND, grant_item
-from dssctl.nouns.groups import BORROWER_KIND, GROUP_KIND
+from dssctl.nouns.groups import BORROWER_KIND, GROUP_KIND, group_item
 from dssctl.output import Item, Section
 from dssctl.page import page
-from dssctl.quantities import moment_ms
+from dssctl.quantities import moment_ms, size_bytes, spans_ms
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Named, Wanted
 from dssctl.tree import noun, settings_of, showing
@@ -45,7 +52,7 @@ def list_groups(
 
     async def groups(client: "Client", wanted: Wanted) -> list[Item]:
         found = await client.groups.list(all=every, filter=wanted.filter, sort=wanted.sort)
-        return [item_of("Group", group) for group in found]
+        return [group_item(group) for group in found]
 
     list_items(context, groups)
 
@@ -77,6 +84,10 @@ def create(
             metavar="CHOICE", help="pass over damaged records, as where none is given, or stall."
         ),
     ] = None,
+    max_deliver: MaxDeliver = None,
+    backoff: Backoff = None,
+    queue_records: QueueRecords = None,
+    queue_bytes: QueueBytes = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -86,6 +97,8 @@ def create(
     written = subscription_filter(group)
     confirm_name_if_protected(settings, f"Creating the group {group}", group)
     ack_wait_s = parse_span_ms(ack_wait) / 1_000 if ack_wait else None
+    backoff_s = [each_ms / 1_000 for each_ms in spans_ms(backoff)] if backoff else ()
+    bytes_max = size_bytes(queue_bytes) if queue_bytes else None
 
     async def look_and_create(client: "Client") -> "Group":
         from dssctl.advice import note_unmatched
@@ -98,9 +111,13 @@ def create(
             if_not_exists=if_not_exists,
             protocol=protocol,
             on_damage=on_damage,
+            max_deliver=max_deliver,
+            backoff=backoff_s,
+            queue_records=queue_records,
+            queue_bytes=bytes_max,
         )
 
-    item = item_of("Group", ask(settings, look_and_create))
+    item = group_item(ask(settings, look_and_create))
     if if_not_exists:
         asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
         has = text_of_span(int(str(item["ack_wait_ms"])))
@@ -121,7 +138,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
         (Section("members", BORROWER_KIND), members),
         (Section("grants", GROUP_GRANT_KIND), [grant_item(grant) for grant in grants]),
     ]
-    show_group(settings, GROUP_KIND, item_of("Group", look.description.group), lists, look)
+    show_group(settings, GROUP_KIND, group_item(look.description.group), lists, look)
 
 
 app.command(cls=showing(STANDING_KIND))(why)
@@ -179,14 +196,30 @@ def edit(
     on_damage: Annotated[
         str | None, typer.Option(metavar="CHOICE", help="pass over damaged records, or stall.")
     ] = None,
+    max_deliver: MaxDeliver = None,
+    backoff: Backoff = None,
+    queue_records: QueueRecords = None,
+    queue_bytes: QueueBytes = None,
 ) -> None:
     """Change settings of a group; what is not named stays as it is."""
     from dss_client.changes import EditGroup
 
-    if ack_wait is None and on_damage is None:
-        raise typer.BadParameter("name what to change: --ack-wait or --on-damage.", ctx=context)
-    ack_wait_ms = None if ack_wait is None else parse_span_ms(ack_wait)
-    carry_out(context, EditGroup(group, ack_wait_ms, on_damage))
+    edit = EditGroup(
+        group,
+        None if ack_wait is None else parse_span_ms(ack_wait),
+        on_damage,
+        max_deliver,
+        spans_ms(backoff) if backoff else (),
+        queue_records,
+        size_bytes(queue_bytes) if queue_bytes else None,
+    )
+    if edit == EditGroup(group):
+        raise typer.BadParameter(
+            "name what to change: --ack-wait, --on-damage, --max-deliver, --backoff, "
+            "--queue-records or --queue-bytes.",
+            ctx=context,
+        )
+    carry_out(context, edit)
 
 
 @app.command("rm", cls=Removing)

@@ -7,7 +7,7 @@ from dssctl.connection import ask
 from dssctl.items import item_of
 from dssctl.limits import EVENTS_BEFORE_FOLLOWING, OPERATIONS_LISTED
 from dssctl.nouns.events import EVENT_KIND
-from dssctl.nouns.groups import GROUP_KIND
+from dssctl.nouns.groups import GROUP_KIND, group_item
 from dssctl.nouns.operations import OPERATION_KIND, operation_item
 from dssctl.output import Item, Kind, Section, show_one
 from dssctl.settings import Settings
@@ -34,7 +34,7 @@ async def _look(client: "Client", *, private: bool) -> Item:
     events = (await client.events.list(latest=EVENTS_BEFORE_FOLLOWING)).events
     return {
         **status_item(status),
-        "groups": [item_of("Group", each) for each in groups],
+        "groups": [group_item(each) for each in groups],
         "operations": [operation_item(each) for each in operations],
         "events": [item_of("Event", each) for each in events],
     }

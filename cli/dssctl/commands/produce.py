@@ -20,7 +20,7 @@ from dssctl.changing import Writing
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import connected, require_daemon
 from dssctl.input_lines import STANDARD_INPUT, lines, opened
-from dssctl.outgoing import Fields, InputFormat, Parser, format_of, json_parser, line_parser
+from dssctl.input_records import Fields, InputFormat, Parser, format_of, json_parser, line_parser
 from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import reading
 from dssctl.settings import Settings

@@ -7,10 +7,20 @@ import typer
 from dss_core.errors import IllegalArgument
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
-from dssctl.limits import RECORDS_FOUND, RECORDS_LOOKED_AT, RECORDS_PEEKED, RECORDS_PEEKED_MAX
+from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.records.kinds import PAGE_KIND, STORED_KIND
 from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
+
+RECORDS_PEEKED = 10
+"""Unless more are asked for: they fit on a screen."""
+
+RECORDS_FOUND = 100
+"""Before a search ends, unless more are asked for."""
+
+RECORDS_LOOKED_AT = 10_000_000
+"""By a search, unless more are asked for: about a minute."""
+
 
 app = noun("records")
 
@@ -106,14 +116,14 @@ def find(
     decoding: As = Decoding.AUTO,
 ) -> None:
     """Find records by key, payload, subject, header or time; all that is given must hold."""
-    from dssctl.records.looking import Wanted
+    from dssctl.records.looking import RecordsWanted
     from dssctl.records.patterns import Pattern
     from dssctl.records.questions import Find, find
 
     if all(each is None for each in (key, match, subject, header, since, until)):
         reason = "name what to find: --key, --match, --subject, --header, --since or --until."
         raise typer.BadParameter(reason, ctx=context)
-    wanted = Wanted(
+    wanted = RecordsWanted(
         key=None if key is None else key.encode(errors="surrogateescape"),
         pattern=None if match is None else Pattern(match),
         headers=tuple(_header(each) for each in header or ()),

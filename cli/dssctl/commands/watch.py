@@ -7,6 +7,7 @@ import typer
 
 from dssctl.items import item_of
 from dssctl.limits import MOMENT_COLUMNS
+from dssctl.nouns.groups import group_item
 from dssctl.nouns.jobs import job_item
 from dssctl.nouns.operations import operation_item
 from dssctl.nouns.schedules import schedule_item
@@ -131,7 +132,7 @@ def value_item(value: "WatchedValue") -> Item:
 
     match value:
         case Group():
-            item = item_of("Group", value)
+            item = group_item(value)
         case Event():
             item = item_of("Event", value)
         case Operation():

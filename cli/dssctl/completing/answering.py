@@ -18,13 +18,22 @@ from dssctl.completing.names_kept import (
     safe,
     target_options,
 )
-from dssctl.limits import (
-    NAMES_FIRST_LOOK_S,
-    NAMES_FIRST_WAIT_S,
-    NAMES_FRESH_S,
-    NAMES_LIST_TIMEOUT_S,
-    NAMES_OLD_S,
-)
+
+NAMES_FRESH_S = 10.0
+"""Completion asks the daemon again after it; between key strokes nothing changes."""
+
+NAMES_OLD_S = 86_400.0
+"""Names that are older are not answered: nobody knows what they stood for."""
+
+NAMES_FIRST_WAIT_S = 0.4
+"""Where no names are kept yet, the first key stroke waits so long: a list takes half of it."""
+
+NAMES_FIRST_LOOK_S = 0.01
+"""Between two looks whether they are there."""
+
+NAMES_LIST_TIMEOUT_S = 2.0
+"""Of the list that refreshes names; nobody waits for it."""
+
 
 TYPE_CHECKING = False  # `typing` and `collections.abc` take as long as all the rest
 if TYPE_CHECKING:

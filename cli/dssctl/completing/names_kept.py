@@ -8,7 +8,12 @@ one without names. Imported where every millisecond counts: nothing but `os`.
 
 import os
 
-from dssctl.limits import NAMES_KEPT_BYTES_MAX, NAMES_KEPT_MAX
+NAMES_KEPT_MAX = 2_000
+"""Of a kind; nobody reads more."""
+
+NAMES_KEPT_BYTES_MAX = 1 << 20
+"""Read of a kind: so many of the longest names, with words about them."""
+
 
 TYPE_CHECKING = False  # `typing` and `collections.abc` take as long as all the rest
 if TYPE_CHECKING:

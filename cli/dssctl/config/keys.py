@@ -8,8 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dss_core.times import parse_span_ms
-from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S, WATCH_INTERVAL_S_MIN
+from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S
 from dssctl.settings import ENGINES, SPARK_MASTER, Colour, Format, Settings, TimeStyle
+
+WATCH_INTERVAL_S_MIN = 0.2
+"""A list costs the daemon a look at every group."""
+
 
 YES = frozenset({"yes", "true", "on", "1"})
 NO = frozenset({"no", "false", "off", "0"})

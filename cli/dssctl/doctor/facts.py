@@ -1,39 +1,21 @@
-"""What the doctor knows: asked of the daemon, each question apart.
+"""What the doctor knows: of the tool itself, and what the daemon found.
 
 Invariant: a question that fails leaves its part of the facts empty and its condition in `failed`.
 """
 
-import asyncio
 import os
-import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
-from dssctl import VERSION
 from dssctl.connection import connected, in_time, require_daemon
-from dssctl.limits import DOCTOR_EVENTS, DOCTOR_EVENTS_SINCE
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import (
-        Client,
-        DaemonStatus,
-        Event,
-        Group,
-        Job,
-        Operation,
-        Schedule,
-        SessionSummary,
-        Stuck,
-        TopicSummary,
-    )
-
-Answer = TypeVar("Answer")
+    from dss_client import Client, DaemonStatus, Verdict
 
 
 @dataclass(slots=True)
@@ -43,24 +25,15 @@ class Facts:
     endpoint: str = ""
     socket: str = ""
     """What is wrong with the socket file, where the endpoint is one; else empty."""
-    version: str = VERSION
-    python: str = ".".join(map(str, sys.version_info[:3]))
     unreachable: DssError | None = None
     round_trip_ms: float = 0.0
     now_us: int = 0
     """By the clock here, in the middle of the question about the daemon."""
     status: "DaemonStatus | None" = None
-    topics: "tuple[TopicSummary, ...]" = ()
-    groups: "tuple[Group, ...]" = ()
-    stuck: "tuple[Stuck, ...]" = ()
-    sessions: "tuple[SessionSummary, ...]" = ()
-    events: "tuple[Event, ...]" = ()
-    """Warnings and errors of the last day, the oldest first."""
-    running: "tuple[Operation, ...]" = ()
-    schedules: "tuple[Schedule, ...]" = ()
-    jobs: "tuple[Job, ...]" = ()
-    failed: dict[str, DssError] = field(default_factory=dict)
-    """By question."""
+    found: "tuple[Verdict, ...]" = ()
+    """By the daemon's own rules."""
+    failed: DssError | None = None
+    """Why that could not be asked for."""
 
 
 async def gathered(settings: Settings) -> Facts:
@@ -89,51 +62,15 @@ async def gathered(settings: Settings) -> Facts:
 
 
 async def _ask(client: "Client", settings: Settings, facts: Facts) -> None:
-    await _ask_daemon(client, settings, facts)
-    await _ask_the_rest(client, settings, facts)
-
-
-async def _ask_daemon(client: "Client", settings: Settings, facts: Facts) -> None:
     began_us, began = settings.clock_us(), time.perf_counter()
     facts.status = await in_time(settings, client.daemon.status())
     took_s = time.perf_counter() - began
     facts.round_trip_ms = took_s * 1_000
     facts.now_us = began_us + round(took_s * 1_000_000 / 2)
-
-
-async def _ask_the_rest(client: "Client", settings: Settings, facts: Facts) -> None:
-    async def asked(
-        question: str, call: Callable[[], Awaitable[tuple[Answer, ...]]]
-    ) -> tuple[Answer, ...]:
-        try:
-            return await in_time(settings, call())
-        except DssError as failure:
-            facts.failed[question] = failure
-            return ()
-
-    facts.topics, facts.groups, facts.stuck, facts.sessions = await asyncio.gather(
-        asked("topics", client.topics.list),
-        asked("groups", client.groups.list),
-        asked("stuck", client.groups.stuck),
-        asked("sessions", client.sessions.list),
-    )
-    facts.running, facts.schedules, facts.jobs, facts.events = await asyncio.gather(
-        asked("operations", lambda: client.operations.list(state="running")),
-        asked("schedules", client.schedules.list),
-        asked("jobs", lambda: _jobs(client)),
-        asked("events", lambda: _events(client)),
-    )
-
-
-async def _jobs(client: "Client") -> "tuple[Job, ...]":
-    return tuple(await client.jobs.list())
-
-
-async def _events(client: "Client") -> "tuple[Event, ...]":
-    page = await client.events.list(
-        since=DOCTOR_EVENTS_SINCE, severity="warning", latest=DOCTOR_EVENTS
-    )
-    return page.events
+    try:
+        facts.found = await in_time(settings, client.daemon.findings())
+    except DssError as failure:
+        facts.failed = failure
 
 
 def _trouble_with(endpoint: str) -> str:

@@ -101,7 +101,19 @@ CONFLICTS = {
         daemon was killed or lost its power, and its stream went on behind a gap, so that no
         offset is given twice. Nothing is missing for that reason. The hint has the next
         record.""",
+    "DSS2130": """A group loses its retry queue and dead letters only where nothing is left in
+        them, for what they hold would be lost. Nothing was changed; or, where records failed while
+        the edit was under way, all streams are lent again as they were. Let members finish what
+        waits to be tried again. Bring the dead letters back, or discard them; then edit the group
+        again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",
+    "DSS2120": """A group with retries keeps the records that failed in topics of its own, and
+        this name is one of those. They belong to the group: only it appends to them, they go with
+        the group or the topic, and no filter selects them. Nothing was changed. dssctl dlq shows
+        what they hold, and brings dead records back.""",
+    "DSS2121": """Headers with these names are the daemon's: they say which record an entry of a
+        retry queue was made of, and what became of it. A record of a producer that had them would
+        be taken for one. Nothing of its frame was stored. Give the header another name.""",
 }

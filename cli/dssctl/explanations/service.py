@@ -118,4 +118,8 @@ SERVICE = {
     "DSS6010": """The client that a plan names has connected anew since, so its session is
         another one, which nobody decided about. Nothing was changed. Plan again if it is still
         wanted.""",
+    "DSS6090": """The group has a retry queue and dead letters, and the client that subscribed is of
+        a version that knows nothing of them: it could not tell a retry from a record of the stream.
+        Nothing was delivered to it, and nothing is lost. Upgrade the package of the client, then
+        subscribe again. Groups without queues go on serving it.""",
 }

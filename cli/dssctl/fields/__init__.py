@@ -24,6 +24,8 @@ _PLACES = {
     "StreamSums": "nouns.answers.STREAM_SUMS",
     "GroupOffsets": "nouns.answers.GROUP_OFFSETS",
     "StreamOffsets": "nouns.answers.STREAM_OFFSETS",
+    "QueueEntry": "nouns.queues.QUEUE_ENTRY",
+    "QueueError": "nouns.queues.QUEUE_ERROR",
     "Topic": "nouns.topics.TOPIC",
     "Stream": "nouns.topics.STREAM",
     "Reader": "nouns.topics.READER",

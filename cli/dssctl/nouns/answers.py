@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
+from dssctl.cells import REASON_STYLES
 from dssctl.fields.model import Fields, items, moment, number, ranges, span, text, truth
 from dssctl.items import item_of
 from dssctl.nouns.groups import FATES
@@ -78,9 +79,6 @@ GROUP_OFFSETS: Fields = (
     items("streams", "StreamOffsets", "Where it stands, stream by stream."),
 )
 
-_WARNING = {"no-members": "yellow", "paused": "yellow", "free": "yellow", "capped": "bold red"}
-REASON_STYLES = {"unreadable": "bold red", "damage-ahead": "bold red", **_WARNING}
-
 STANDING_KIND = Kind(
     "RecordStanding",
     (
@@ -136,6 +134,7 @@ VERIFIED_KIND = Kind(
         Column("lost", "LOST", right=True),
         Column("damaged", "DAMAGED", right=True),
         Column("moved", "MOVED", right=True),
+        Column("retried", "RETRIED", right=True),
         Column("out", "OUT", right=True),
         Column("waiting", "WAITING", right=True),
         Column("gone", "GONE", right=True),

@@ -76,6 +76,7 @@ IN_A_GROUP = (
     Column("filtered", "FILTERED", right=True, wide=True),
     Column("lost", "LOST", right=True, wide=True),
     Column("moved", "MOVED", right=True, wide=True),
+    Column("retried", "RETRIED", right=True, wide=True),
     Column("pinned_to", "PINNED-TO", wide=True),
     Column("damaged_ranges", "DAMAGED-AT", cell=_ranges, wide=True),
 )

@@ -1,13 +1,19 @@
 """Groups, their members and their leaders: what each field means, and how a table shows it."""
 
+from typing import TYPE_CHECKING
+
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_span
 from dssctl.cells import HEALTH_STYLES, shown_lag
 from dssctl.cells import rate as rate_cell
 from dssctl.fields.describing import PAGE
-from dssctl.fields.model import Fields, items, moment, number, rate, span, text, truth
+from dssctl.fields.model import Fields, items, moment, number, rate, size, span, text, truth
 from dssctl.forecast import forecast_text
+from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind
+
+if TYPE_CHECKING:
+    from dss_client import Group
 
 FATES = (
     number("acked", "Records that members acknowledged."),
@@ -15,6 +21,7 @@ FATES = (
     number("lost", "Records that retention took before they were acknowledged."),
     number("damaged", "Records that were damaged and passed over."),
     number("moved", "Records that an operator passed over, by skip or seek."),
+    number("retried", "Records that went to a retry queue or to the dead letters."),
 )
 RATES = (
     rate("arrivals_1m", "Appended to the streams that it reads, over the last minute."),
@@ -42,6 +49,12 @@ GROUP: Fields = (
     span("ack_wait_ms", "A record that is not acknowledged for so long comes again."),
     text("protocol", "borrow or lease: how streams are lent to members."),
     text("on_damage", "pass over damaged records, or stall before them."),
+    number("max_deliver", "A record that failed so often is a dead letter; 0: it comes for ever."),
+    text("backoff", "How long a record rests after each failure; the last repeats.", optional=True),
+    number("queue_records", "So many records may wait in the queues of one stream."),
+    size("queue_bytes", "And so many bytes of them."),
+    number("retrying", "Records that failed and wait for their next attempt."),
+    number("dead", "Records among the dead letters; dssctl dlq ls shows them."),
     *FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
     truth("paused", "Whether it hands out nothing because an operator said so."),
@@ -159,6 +172,8 @@ GROUP_KIND = Kind(
         Column("filtered", "FILTERED", right=True, wide=True),
         Column("lost", "LOST", right=True, wide=True),
         Column("moved", "MOVED", right=True, wide=True),
+        Column("retrying", "RETRYING", right=True, wide=True),
+        Column("dead", "DEAD", right=True, wide=True),
         Column("revision", "REVISION", right=True, wide=True),
         Column("paused_until", "PAUSED-UNTIL", cell=_paused_until, wide=True),
         Column("created_at", "AGE", right=True, wide=True),
@@ -180,6 +195,12 @@ BORROWER_KIND = Kind(
     ),
     lambda item: str(item["borrower_id"]),
 )
+
+
+def group_item(group: "Group") -> Item:
+    """A group as the renderer takes it."""
+    backoff = ",".join(map(text_of_span, group.backoff_ms)) or None
+    return item_of("Group", group, backoff=backoff)
 
 
 LEADER_KIND = Kind(

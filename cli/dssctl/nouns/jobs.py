@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dss_core.counted import bytes_text
 from dssctl.fields.model import Fields, items, moment, number, size, text, texts, truth
 from dssctl.items import item_of
 from dssctl.limits import OUTPUT_SHOWN_MAX
 from dssctl.output import Column, Item, Kind
-from dssctl.output.model import bytes_text
 from dssctl.output.model import size as size_cell
 
 if TYPE_CHECKING:

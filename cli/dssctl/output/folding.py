@@ -9,7 +9,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 
-from dssctl.limits import TABLE_INDENT, TABLE_TEXT_COLUMNS_MIN
+TABLE_INDENT = 4
+"""Before the rest of a row that a terminal's line does not hold."""
+
+TABLE_TEXT_COLUMNS_MIN = 24
+"""A text in the last column is broken between words there if so much room is left for it; four or
+five words a line are still read as a text."""
+
 
 GAP = "  "
 

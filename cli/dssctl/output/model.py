@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from dss_core.counted import bytes_text
 from dssctl.limits import MOMENT_COLUMNS
 from dssctl.output.escape import escaped
 from dssctl.output.instants import Instant
@@ -140,13 +141,3 @@ def size(field_name: str) -> Cell:
         return bytes_text(value) if isinstance(value, int) else NOTHING
 
     return cell
-
-
-def bytes_text(count: int) -> str:
-    """A number of bytes, in units of 1,024."""
-    amount = float(count)
-    for unit in ("B", "K", "M", "G", "T"):
-        if amount < 1024 or unit == "T":
-            break
-        amount /= 1024
-    return f"{count}B" if unit == "B" else f"{amount:.1f}{unit}"

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
-from dssctl.limits import BAR_PLACES, BAR_PLACES_MAX, SKEW_NOTICED
 from dssctl.output import Column, Instant, Item, Kind, Section
 from dssctl.output.model import size
 from dssctl.pages.verdict import HEALTH, VERDICT, Verdict, named, show_page
@@ -15,6 +14,16 @@ if TYPE_CHECKING:
     from dss_bulk.audits.output import GroupLag
     from dss_bulk.audits.report import Report
     from dss_client import Job
+
+BAR_PLACES = 10
+"""Of the bar of a stream that has as many records as the mean."""
+
+BAR_PLACES_MAX = 40
+"""Of the longest bar: a stream with four times the mean, or all records of a topic."""
+
+SKEW_NOTICED = 2.0
+"""By how much a stream has more than the mean before a report says so."""
+
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_core.counted import counted
+from dss_core.counted import bytes_text, counted
 from dss_core.times import text_of_span
 from dssctl.cells import is_unmeasured
 from dssctl.items import item_of
@@ -20,8 +20,6 @@ from dssctl.pages.verdict import (
     VERDICT,
     Verdict,
     event_lines,
-    last_error,
-    named,
     operation_lines,
     show_page,
 )
@@ -60,17 +58,6 @@ def name_of(group: "Group") -> str:
     return f"{group.name}@{group.filter}"
 
 
-def group_verdict(look: GroupLook, now_us: int) -> Verdict:
-    """How the group is, by the daemon; and what went wrong today, where nothing is wrong now."""
-    found = look.description.verdict
-    bad = last_error(look.events, now_us)
-    if found.level == "healthy" and bad is not None:
-        name = named(name_of(look.description.group))
-        commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
-        return Verdict("attention", f"It goes on, but today: {bad.sentence}", commands)
-    return Verdict(found.level, found.sentence, found.commands)
-
-
 def _cell_doing(item: Item, _now_us: int) -> str:
     members, standby = item["borrowers"], item["standby"]
     waiting = f", {standby} of them without a stream" if standby else ""
@@ -98,8 +85,26 @@ def _cell_rates(item: Item, now_us: int) -> str:
 
 
 def _cell_done(item: Item, _now_us: int) -> str:
-    kinds = ("acked", "filtered", "lost", "damaged", "moved")
+    kinds = ["acked", "filtered", "lost", "damaged", "moved"]
+    kinds += ["retried"] if item["retried"] or item["max_deliver"] else []
     return ", ".join(f"{kind} {item[kind]}" for kind in kinds)
+
+
+def _cell_queues(item: Item, _now_us: int) -> str:
+    if not item["max_deliver"]:
+        return "none: a record that fails comes again for ever"
+    return f"{item['retrying']} retrying, {item['dead']} dead"
+
+
+def _cell_retries(item: Item, _now_us: int) -> str:
+    if not item["max_deliver"]:
+        return "-"
+    size = item["queue_bytes"]
+    assert isinstance(size, int)
+    return (
+        f"dead after {item['max_deliver']} failures, back-off {item['backoff']}, at most "
+        f"{item['queue_records']} records or {bytes_text(size)} of a stream in its queues"
+    )
 
 
 def _cell_settings(item: Item, _now_us: int) -> str:
@@ -128,8 +133,10 @@ GROUP_PAGE_KIND = Kind(
         Column("lag", "LAG", cell=_cell_lag),
         Column("arrivals_1m", "RATES", cell=_cell_rates),
         Column("acked", "DONE", cell=_cell_done),
+        Column("dead", "QUEUES", cell=_cell_queues),
         Column("leader_since", "LED", cell=_cell_leader),
         Column("protocol", "SETTINGS", cell=_cell_settings),
+        Column("max_deliver", "RETRIES", cell=_cell_retries),
         Column("created_at", "AGE"),
     ),
     lambda item: f"{item['name']}@{item['filter']}",
@@ -144,7 +151,8 @@ def show_group(
     look: GroupLook,
 ) -> None:
     """Print the page; `kind`, `facts` and `lists` are those of the group's own command."""
-    verdict = group_verdict(look, settings.clock_us())
+    found = look.description.verdict
+    verdict = Verdict(found.level, found.sentence, found.commands)
     stuck = [item_of("Stuck", each) for each in look.description.stuck]
     item = {
         **verdict.fields,

@@ -19,12 +19,13 @@ from dssctl.pages.verdict import (
     named,
     operation_lines,
     show_page,
-    stuck_verdict,
+    worst_of,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, Grant, Operation, SessionSummary, Stuck, WatchedMember
+    from dss_client import Client, Grant, Operation, SessionSummary, WatchedMember
+    from dss_client import Verdict as DaemonVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class SessionLook:
     members: "tuple[WatchedMember, ...]"
     grants: "tuple[Grant, ...]"
     operations: "tuple[Operation, ...]"
-    stuck: "tuple[Stuck, ...]" = ()
-    """Streams that it holds, and that do not move."""
+    found: "tuple[DaemonVerdict, ...]" = ()
+    """What the daemon finds of it."""
 
 
 async def session_look(client: "Client", client_id: str) -> SessionLook:
@@ -45,20 +46,18 @@ async def session_look(client: "Client", client_id: str) -> SessionLook:
     Raises:
         SessionNotFound: the client has none.
     """
-    sessions, members, grants, operations, stuck = await asyncio.gather(
+    sessions, members, grants, operations, found = await asyncio.gather(
         client.sessions.list(),
         _members(client, client_id),
         client.grants.list(),
         client.operations.list(subject=client_id, latest=PAGE_OPERATIONS),
-        client.groups.stuck(),
+        client.daemon.findings(client_id=client_id),
     )
     session = next((each for each in sessions if each.client_id == client_id), None)
     if session is None:
         raise SessionNotFound(client_id=client_id)
     held = tuple(grant for grant in grants if grant.client_id == client_id)
-    places = {(f"{grant.group}@{grant.filter}", grant.stream) for grant in held}
-    stands = tuple(each for each in stuck if (each.group, each.stream) in places)
-    return SessionLook(session, members, held, operations, stands)
+    return SessionLook(session, members, held, operations, found)
 
 
 async def _members(client: "Client", client_id: str) -> "tuple[WatchedMember, ...]":
@@ -86,13 +85,9 @@ def session_verdict(look: SessionLook, now_us: int) -> Verdict:
         ends = f"it ends {session.expiry_s} s after it was left"
         close = (f"dssctl sessions close {session.client_id}",)
         return Verdict("attention", f"Its client is away for {since}; {ends}.", close)
-    stalled = [grant for grant in look.grants if grant.stall]
-    if stalled:
-        name = f"{stalled[0].group}@{stalled[0].filter}"
-        told = f"{stalled[0].stream} of {name} is stalled: {stalled[0].stall}"
-        return Verdict("problem", told, (f"dssctl groups stuck {named(name)}",))
-    if look.stuck:
-        return stuck_verdict(look.stuck, with_group=True)
+    wrong = worst_of(look.found)
+    if wrong is not None:
+        return wrong
     if not look.members:
         return Verdict("healthy", "It is connected and subscribes to nothing.")
     streams = counted(len(look.grants), "stream")
@@ -109,10 +104,10 @@ def show_session(settings: Settings, kind: Kind, facts: Item, look: SessionLook)
     item = {
         **session_verdict(look, settings.clock_us()).fields,
         **facts,
-        "memberships": [item_of("Membership", member) for member in look.members],
+        "memberships": [item_of("Membership", each) for each in look.members],
         "grants": [
-            item_of("HeldStream", grant, group=f"{grant.group}@{grant.filter}")
-            for grant in sorted(look.grants, key=lambda grant: -grant.lag)
+            item_of("HeldStream", each, group=f"{each.group}@{each.filter}")
+            for each in sorted(look.grants, key=lambda grant: -grant.lag)
         ],
         "operations": operation_lines(look.operations),
     }

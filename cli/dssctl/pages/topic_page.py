@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dss_core.counted import counted
 from dss_core.filters import TopicFilter
-from dss_core.sentences import as_sentence
 from dss_core.times import text_of_span
 from dssctl.items import item_of
 from dssctl.limits import PAGE_EVENTS, PAGE_OPERATIONS
@@ -21,16 +20,16 @@ from dssctl.pages.verdict import (
     VERDICT,
     Verdict,
     event_lines,
-    last_error,
     named,
     operation_lines,
     show_page,
-    stuck_verdict,
+    worst_of,
 )
 from dssctl.settings import Settings
 
 if TYPE_CHECKING:
-    from dss_client import Client, DaemonStatus, Event, Group, Operation, Stuck, Topic
+    from dss_client import Client, Event, Group, Operation, Topic
+    from dss_client import Verdict as DaemonVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,10 @@ class TopicLook:
     topic: "Topic"
     groups: "tuple[Group, ...]"
     """Those that read it, the furthest behind first."""
-    status: "DaemonStatus"
     events: "tuple[Event, ...]"
     operations: "tuple[Operation, ...]"
-    stuck: "tuple[Stuck, ...]" = ()
-    """Streams of it in which a group does not move."""
+    found: "tuple[DaemonVerdict, ...]" = ()
+    """What the daemon finds of it."""
 
 
 async def topic_look(client: "Client", name: str) -> TopicLook:
@@ -54,45 +52,24 @@ async def topic_look(client: "Client", name: str) -> TopicLook:
         TopicNotFound: there is none.
     """
     topic = await client.topics.describe(name)
-    groups, status, events, operations, stuck = await asyncio.gather(
+    groups, events, operations, found = await asyncio.gather(
         client.groups.list(sort="lag"),
-        client.daemon.status(),
         client.events.list(subject=f"{name}/", severity="warning", latest=PAGE_EVENTS),
         client.operations.list(subject=name, latest=PAGE_OPERATIONS),
-        client.groups.stuck(),
+        client.daemon.findings(topic=name),
     )
-    of_it = tuple(each for each in stuck if topic_of(each.stream) == name)
     patterns = [TopicFilter.parse(pattern) for pattern in topic.patterns]
     readers = tuple(
         group
         for group in groups
         if any(TopicFilter.parse(group.filter).overlaps(pattern) for pattern in patterns)
     )
-    return TopicLook(topic, readers, status, events.events, operations, of_it)
+    return TopicLook(topic, readers, events.events, operations, found)
 
 
-def topic_of(stream: str) -> str:
-    """The topic of TOPIC/ORDINAL/PARTITION; none of what is no stream."""
-    return "/".join(stream.split("/")[:-2])
-
-
-def topic_verdict(look: TopicLook, now_us: int) -> Verdict:
-    """How the topic is, by the worst that is known of it."""
-    name = look.topic.name
-    if look.status.state == "read-only":
-        reason = look.status.state_reason
-        return Verdict(
-            "problem", as_sentence(f"Nothing can be published: {reason}"), ("dssctl doctor",)
-        )
-    gone = sum(loss.records for loss in look.status.unread_losses if loss.topic == name)
-    if gone:
-        told = f"Since the daemon started, retention took {counted(gone, 'record')} unread."
-        edit = f"dssctl topics edit {name} --retention SPAN"
-        return Verdict("problem", told, ("dssctl daemon status", edit))
-    bad = last_error(look.events, now_us)
-    if bad is not None:
-        return Verdict("attention", f"Today: {bad.sentence}", (f"dssctl events --subject {name}/",))
-    return stuck_verdict(look.stuck, with_group=True) if look.stuck else _read_by(look, name)
+def topic_verdict(look: TopicLook) -> Verdict:
+    """How the topic is, by the worst that the daemon finds."""
+    return worst_of(look.found) or _read_by(look, look.topic.name)
 
 
 def _read_by(look: TopicLook, name: str) -> Verdict:
@@ -167,9 +144,12 @@ def show_topic(
 ) -> None:
     """Print the page; `kind`, `facts` and `lists` are those of the topic's own command."""
     item = {
-        **topic_verdict(look, settings.clock_us()).fields,
+        **topic_verdict(look).fields,
         **facts,
-        "groups": [_reader(group) for group in look.groups],
+        "groups": [
+            item_of("Reader", each, group=name_of(each), members=each.borrowers)
+            for each in look.groups
+        ],
         **{section.field: rows for section, rows in lists},
         "operations": operation_lines(look.operations),
         "events": event_lines(look.events),
@@ -182,7 +162,3 @@ def show_topic(
         Section("next"),
     ]
     show_page(settings, kind, TOPIC_PAGE_KIND, item, sections)
-
-
-def _reader(group: "Group") -> Item:
-    return item_of("Reader", group, group=name_of(group), members=group.borrowers)

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dss_core.counted import counted
 from dssctl.cells import HEALTH_STYLES
 from dssctl.items import item_of
-from dssctl.limits import PAGE_ROWS, RECENT_ERROR_MS
+from dssctl.limits import PAGE_ROWS
 from dssctl.output import Column, Item, Kind, Section, Value, note, show_one
 from dssctl.settings import Format, Settings
 
 if TYPE_CHECKING:
-    from dss_client import Event, Operation, Stuck
+    from dss_client import Event, Operation
+    from dss_client import Verdict as DaemonVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +64,21 @@ OPERATION_LINES = Kind(
 
 def event_lines(events: "Sequence[Event]") -> list[Item]:
     """Events, the newest last."""
-    return [item_of("EventLine", event) for event in events]
+    return [item_of("EventLine", each) for each in events]
 
 
 def operation_lines(operations: "Sequence[Operation]") -> list[Item]:
     """Operations, the newest first."""
-    return [item_of("OperationLine", operation) for operation in operations]
+    return [item_of("OperationLine", each) for each in operations]
 
 
-def last_error(events: "Sequence[Event]", now_us: int) -> "Event | None":
-    """The newest event of severity error that was told lately; None where there was none."""
-    since_ms = now_us // 1_000 - RECENT_ERROR_MS
-    bad = (each for each in reversed(events) if each.severity == "error")
-    return next((each for each in bad if each.last_at_ms >= since_ms), None)
-
-
-def stuck_verdict(stuck: "Sequence[Stuck]", *, with_group: bool = False) -> Verdict:
-    """Of what does not move, as it is asked of the daemon."""
-    first = stuck[0]
-    where = " ".join(filter(None, (first.group if with_group else "", first.stream)))
-    more = len(stuck) - 1
-    others = f" So {'stands' if more == 1 else 'stand'} {counted(more, 'more stream')}."
-    told = f"{where}: {first.reason.sentence}" if where else first.reason.sentence
-    commands = dict.fromkeys(filter(None, (each.reason.command for each in stuck)))
-    level = "problem" if any(each.level == "problem" for each in stuck) else "attention"
-    return Verdict(level, told + (others if more else ""), tuple(commands))
+def worst_of(found: "Sequence[DaemonVerdict]") -> Verdict | None:
+    """The worst that the daemon finds, the first of several; None where nothing is wrong."""
+    levels = ("problem", "attention")
+    worst = min(found, key=lambda each: (*levels, each.level).index(each.level), default=None)
+    if worst is None or worst.level not in levels:
+        return None
+    return Verdict(worst.level, worst.sentence, worst.commands)
 
 
 def show_page(

@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordsWanted:
     """What a record must have; None: anything."""
 
     key: bytes | None = None
@@ -125,7 +125,7 @@ async def first(client: "Client", look: Look, count: int, tell: Tell) -> list[Fo
 
 
 async def matching(
-    client: "Client", look: Look, wanted: Wanted, looked_max: int, tell: Tell
+    client: "Client", look: Look, wanted: RecordsWanted, looked_max: int, tell: Tell
 ) -> AsyncGenerator[Found | None, None]:
     """Records that have what is wanted, stream by stream; ends at so many looked at.
 

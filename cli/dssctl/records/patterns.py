@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dss_core.errors import IllegalArgument, PatternTooSlow
-from dssctl.limits import PATTERN_S_MAX
+
+PATTERN_S_MAX = 2.0
+"""For a pattern on one batch of records, which usually takes milliseconds: it backtracks."""
 
 
 class Pattern:

@@ -10,10 +10,16 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
-from dssctl.limits import JSON_DEPTH_MAX, PAYLOAD_CELL_CHARS
 from dssctl.output.escape import quoted
 from dssctl.output.model import Cell, Item, Value
 from dssctl.records.items import bytes_fields
+
+JSON_DEPTH_MAX = 64
+"""Nesting of a payload that is shown as JSON; what is deeper is shown as text."""
+
+PAYLOAD_CELL_CHARS = 120
+"""Of a payload in a table; two lines of a usual terminal."""
+
 
 _HEX_LINE_BYTES = 16
 

@@ -13,10 +13,13 @@ from dss_core.errors import OffsetNotWritten, StreamDamaged, StreamNotFound
 from dss_core.ids import StreamName
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.times import Moment, parse_time, text_of_us
-from dssctl.limits import STREAMS_AT_ONCE
 
 if TYPE_CHECKING:
     from dss_client import Client, Topic
+
+STREAMS_AT_ONCE = 16
+"""Streams of a topic that are looked at together; one after the other the way to the daemon and
+back would count a thousand times."""
 
 
 @dataclass(frozen=True, slots=True)

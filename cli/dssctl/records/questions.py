@@ -19,7 +19,7 @@ from dssctl.connection import connected, in_time, require_daemon
 from dssctl.output import Item, Section, growing, note, note_condition, show_list, show_one
 from dssctl.progress import looking
 from dssctl.records.kinds import PAGE_KIND, STORED_KIND, WHOLE_KIND, found_item
-from dssctl.records.looking import Found, Look, Wanted, first, matching, newest
+from dssctl.records.looking import Found, Look, RecordsWanted, first, matching, newest
 from dssctl.records.payloads import Decoding, payload_lines
 from dssctl.records.places import (
     Span,
@@ -57,7 +57,7 @@ class Find:
     topic: str
     stream: str | None
     offset: int | None
-    wanted: Wanted
+    wanted: RecordsWanted
     since: str | None
     until: str | None
     number: int

@@ -17,7 +17,7 @@ from dss_core.progress import Progress, normalised
 from dssctl.connection import connected, require_daemon, suggestions
 from dssctl.output import note_condition
 from dssctl.progress import looking
-from dssctl.records.looking import Look, Wanted, matching
+from dssctl.records.looking import Look, RecordsWanted, matching
 from dssctl.records.places import Span, spans_of, topic_and_stream
 from dssctl.settings import Settings
 
@@ -93,7 +93,7 @@ async def _of_key(
         str(StreamName(each.topic, each.ordinal, each.partition)): each.progress
         for each in offsets.streams
     }
-    wanted = Wanted(
+    wanted = RecordsWanted(
         key=key.encode(errors="surrogateescape"), subject=offsets.group.partition("@")[2]
     )
     places = [place] if place else sorted({each.topic for each in offsets.streams})
@@ -112,7 +112,7 @@ async def _of_key(
 
 
 async def _left(
-    client: "Client", place: str, wanted: Wanted, standing: Mapping[str, Progress]
+    client: "Client", place: str, wanted: RecordsWanted, standing: Mapping[str, Progress]
 ) -> list[Span]:
     """Where the key may be in what the group reads, and has not acknowledged in one piece."""
     topic, stream = topic_and_stream(place, None)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
 from dss_core.filters import TopicFilter
+from dssctl.cells import REASON_STYLES
 from dssctl.items import item_of
 from dssctl.limits import GROUPS_OF_A_RECORD
-from dssctl.nouns.answers import REASON_STYLES
 from dssctl.output import Column, Item, Kind
 from dssctl.records.looking import Found
 

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from dss_core.counted import counted
 from dssctl import VERSION
 from dssctl.doctor.finding import Finding, Level, fine, problem, warning
-from dssctl.limits import LOG_CODES_TOLD
 from dssctl.support.bundle import FORMAT, MANIFEST
 from dssctl.support.reading import Gathered
 from dssctl.support.sources import ASKED, JOURNAL
+
+LOG_CODES_TOLD = 5
+"""Of those that a log names: the most frequent."""
+
 
 _CODE = re.compile(r"\bDSS[0-9]{4}\b")
 _TRACEBACK = "Traceback (most recent call last)"

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dss_core.errors import DocumentUnreadable, InputUnreadable
-from dssctl.limits import BUNDLE_BYTES_MAX, BUNDLE_ENTRY_BYTES_MAX, BUNDLE_FILES_MAX
+from dssctl.limits import BUNDLE_BYTES_MAX, BUNDLE_ENTRY_BYTES_MAX
 from dssctl.support.bundle import FORMAT, KIND, MANIFEST
+
+BUNDLE_FILES_MAX = 1_000
+"""In one that is read: some twenty, and the logs that were named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,23 @@ from dss_core.errors import DssError
 from dss_core.redaction import LEFT_OUT, SECRET
 from dssctl import VERSION
 from dssctl.config.document import config_path
-from dssctl.limits import (
-    BUNDLE_EVENTS,
-    BUNDLE_OPERATIONS,
-    LOG_LINES,
-    LOG_READ_BYTES,
-    LOG_S_MAX,
-)
 
 if TYPE_CHECKING:
     from dss_client import Client
+
+BUNDLE_EVENTS = 2_000
+BUNDLE_OPERATIONS = 500
+"""The newest; what is older is hardly about what hurts now."""
+
+LOG_LINES = 5_000
+"""From the end of a log."""
+
+LOG_READ_BYTES = 4 << 20
+"""From the end of a file, to find so many lines in."""
+
+LOG_S_MAX = 15.0
+"""For the journal, which can be slow on a large one."""
+
 
 Question = Callable[["Client"], Awaitable[object]]
 

@@ -1,4 +1,4 @@
-"""Every bound and pace of the dashboard, with its unit last and its reason."""
+"""Bounds and paces that several modules of the dashboard take, with units last and reasons."""
 
 FRAME_S = 0.1
 """Between two paintings of what changed: ten a second look alive, and leave time for keys."""
@@ -7,16 +7,6 @@ FEED_REST_S = 0.02
 FEED_REST_ITEM_S = 0.000_04
 """Nothing is read so long after all that was told, and so much longer for each item of it: twice
 what making an item takes, so that two thirds of the time are left for keys."""
-
-GARBAGE_YOUNG = 10_000
-GARBAGE_MIDDLE = 50
-GARBAGE_OLD = 100
-"""When the collector of cycles looks: after so many new objects, and its older generations so many
-times less often. Of 2,000 groups that change ten times a second, 80,000 objects come and go without
-a cycle; with Python's own figures all of them were looked at every second, for 70 ms."""
-
-FRAME_REST = 3
-"""After a frame there is none for so many times as long as it took."""
 
 TICK_S = 1.0
 """Between two ticks of the clock that is shown; ages are in seconds."""
@@ -56,23 +46,8 @@ EVENTS_KEPT = 500
 EVENTS_BEFORE = 50
 """Of those that happened before the dashboard began: a screen full."""
 
-ERRORS_SINCE = "-1d"
-"""The errors that the daemon counts are told from here on, however many events came since."""
-
 RECORDS_PAGE = 100
 """Of a stream, looked at at once; two large screens."""
-
-PEEK_BYTES_MAX = 64 << 10
-"""Of one payload: more is not read on a terminal, and costs time to lay out."""
-
-JOB_LOG_LINES = 200
-"""Of what is told of one job: the newest; four large screens."""
-
-LISTED_OFFSETS_MAX = 16
-"""Streams of whose floor the reason is asked at once: those that lag most."""
-
-NOTICE_S = 6.0
-"""How long a notice stays at the bottom: long enough to read two lines."""
 
 RECORDING_BYTES_MAX = 1 << 30
 """Of a recording; then it ends, and says so. A day of a busy daemon."""
@@ -80,21 +55,8 @@ RECORDING_BYTES_MAX = 1 << 30
 RECORDING_LINE_BYTES_MAX = 64 << 20
 """Of one line of a recording that is read: the first picture of 65,536 streams is less."""
 
-REPLAY_JUMP_S = 10
-"""How far a key jumps in a recording."""
-
-REPLAY_SPEED_MAX = 64
-"""How much faster than it happened a recording is played at most; each key press doubles."""
-
 LARGE_COLUMNS = 140
 """From here on there is room for a second pane."""
-
-LARGE_LINES = 36
-"""From here on there is room for charts above and lists below."""
-
-COLUMNS_MIN = 40
-LINES_MIN = 12
-"""A smaller terminal has no room for a list with what stands around it."""
 
 COLUMN_GAP = 1
 """Between two columns of a list; every column of text ends in blanks anyway."""
@@ -103,9 +65,3 @@ HEAT_FEW = 1
 HEAT_SOME = 100
 HEAT_MANY = 10_000
 """Lags of a stream from which it is shown a degree hotter: two decades apart, as lags spread."""
-
-PAGE_BYTES_MAX = 8 << 20
-"""Of the payloads of a page of records; with more it is a shorter page."""
-
-RECORDS_BEFORE = 20
-"""Of a stream without lag, the last so many records are shown."""

@@ -15,7 +15,6 @@ from dss_core.errors import WrongUsage
 from dssctl.confirm import protected
 from dssctl.output import note
 from dssctl.settings import Colour, Settings
-from dssctl.top.limits import GARBAGE_MIDDLE, GARBAGE_OLD, GARBAGE_YOUNG
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place, Way
 from dssctl.top.paint.frame import Badge
@@ -28,6 +27,13 @@ if TYPE_CHECKING:
     from dssctl.top.feed.recording import Recorder
     from dssctl.top.feed.replay import Replayed
     from dssctl.top.terminal.app import Dashboard
+
+GARBAGE_YOUNG = 10_000
+GARBAGE_MIDDLE = 50
+GARBAGE_OLD = 100
+"""When the collector of cycles looks: after so many new objects, and its older generations so many
+times less often. Of 2,000 groups that change ten times a second, 80,000 objects come and go without
+a cycle; with Python's own figures all of them were looked at every second, for 70 ms."""
 
 
 @dataclass(frozen=True, slots=True)

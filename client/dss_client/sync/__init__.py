@@ -13,6 +13,7 @@ It may be used from several threads at once. Invariant: everything that a client
 one loop in one background thread; importing this package costs no gRPC and no pyarrow.
 """
 
+from dss_client._failure import Reject
 from dss_client.sync._running import run
 from dss_client.sync.client import Client, connect
 from dss_client.sync.producer import Delivery, Producer
@@ -27,6 +28,7 @@ __all__ = [
     "Delivery",
     "Producer",
     "Reader",
+    "Reject",
     "Subscription",
     "connect",
     "run",

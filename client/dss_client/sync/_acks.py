@@ -8,12 +8,13 @@ an ack costs the user an append. Invariant: an ack that was left here reaches it
 from collections import deque
 from typing import TYPE_CHECKING
 
-from dss_client.limits import LEFT_ACKS_S
-
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client.sync._portal import Portal
     from dss_core.progress import Ranges
+
+LEFT_ACKS_S = 0.002
+"""Acks that threads left are looked for this often while any come; as long as records gather."""
 
 
 class AckBox:

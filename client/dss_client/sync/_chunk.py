@@ -72,4 +72,4 @@ class Chunk:
     def _note(self, left: int) -> None:
         taken = len(self._records) - left
         if taken:
-            self.handout.last_offset = self._records[taken - 1].offset
+            self.handout.last_offset = self._records[taken - 1]._at

@@ -16,11 +16,18 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from dss_client.limits import CLOSE_AT_EXIT_S, SIGNAL_LOOK_S
 from dss_core.errors import OpenedBeforeFork, ProcessEnds, WouldWaitForItself
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+CLOSE_AT_EXIT_S = 5.0
+"""For the loop's thread to end with the process, once its clients are closed."""
+
+SIGNAL_LOOK_S = 0.5
+"""A thread that waits for the loop looks up this often: of a signal that came in the moment before
+it began to wait, it would hear with the answer only."""
+
 
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start
-from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
+from dss_client.answers import GroupDescription, StreamSums, Stuck, Verdict, WhyAnswer
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
@@ -22,6 +22,8 @@ from dss_client.jobs import Jobs as AsyncJobs
 from dss_client.offsets import GroupOffsets
 from dss_client.operation_values import Operation, OperationPlan
 from dss_client.operations import Operations as AsyncOperations
+from dss_client.queues import ErrorCounts, NewestEntries, QueueEntry
+from dss_client.queues import Queues as AsyncQueues
 from dss_client.schedules import DueTime, Schedule, ScheduleDescription, ScheduleRun, Task
 from dss_client.schedules import Schedules as AsyncSchedules
 from dss_client.sessions import Sessions as AsyncSessions
@@ -44,6 +46,7 @@ class Administered:
     events: "Events"
     jobs: "Jobs"
     operations: "Operations"
+    queues: "Queues"
     sessions: "Sessions"
     schedules: "Schedules"
 
@@ -56,6 +59,7 @@ class Administered:
         self.events = Events(portal, client.events)
         self.jobs = Jobs(portal, client.jobs)
         self.operations = Operations(portal, client.operations)
+        self.queues = Queues(portal, client.queues)
         self.sessions = Sessions(portal, client.sessions)
         self.schedules = Schedules(portal, client.schedules)
 
@@ -153,6 +157,10 @@ class Groups:
         if_not_exists: bool = False,
         protocol: str | None = None,
         on_damage: str | None = None,
+        max_deliver: int | None = None,
+        backoff: Sequence[float] = (),
+        queue_records: int | None = None,
+        queue_bytes: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -160,11 +168,17 @@ class Groups:
         as where none is given: records that are confirmed damaged are told and passed over; or
         ``stall``: the stream stalls before them.
 
+        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
+        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
+        many seconds it waits after each failure, the last of them for all that follow.
+        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+
         Raises:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
                 does at damage is another.
             StartConflict: it exists with another start.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage.
+            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
+                is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
         """
         return self._portal.run(
@@ -175,6 +189,10 @@ class Groups:
                 if_not_exists=if_not_exists,
                 protocol=protocol,
                 on_damage=on_damage,
+                max_deliver=max_deliver,
+                backoff=backoff,
+                queue_records=queue_records,
+                queue_bytes=queue_bytes,
             )
         )
 
@@ -323,6 +341,18 @@ class Daemon:
             Unreachable: no daemon answers.
         """
         return self._portal.run(self._twin.status())
+
+    def findings(self, *, topic: str = "", client_id: str = "") -> "tuple[Verdict, ...]":
+        """What the daemon looked at, and what is wrong: good findings too, with their codes.
+
+        Args:
+            topic: only what concerns this topic.
+            client_id: only what concerns the session of this client.
+
+        Raises:
+            TopicNotFound: there is no such topic.
+        """
+        return self._portal.run(self._twin.findings(topic=topic, client_id=client_id))
 
 
 class Events:
@@ -576,6 +606,97 @@ class Operations:
             OperationNotFound, OperationEnded: it is not there, or there is nothing left of it.
         """
         return self._portal.run(self._twin.cancel(number, reason=reason))
+
+
+class Queues:
+    """Retry queues and dead letters of groups; reached as ``client.queues``."""
+
+    def __init__(self, portal: "Portal", twin: AsyncQueues) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def dead_letters(
+        self,
+        group: str,
+        *,
+        error: str = "",
+        key: bytes | None = None,
+        stream: str = "",
+        offset: int | None = None,
+        whole: bool = False,
+    ) -> Iterator[QueueEntry]:
+        """The dead letters, stream by stream, the oldest of each first.
+
+        Args:
+            group: NAME, NAME@FILTER or ``$share/NAME/FILTER``.
+            error: only those of this fingerprint, or of one that begins so, or of this cause.
+            key: only those of this key.
+            stream: only of records of this stream, ``orders/0/3``.
+            offset: with ``stream``: only of the record there.
+            whole: with payloads and headers.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several have the name.
+            IllegalArgument, IllegalName: an argument breaks its rule.
+        """
+        return self._portal.iterate(
+            self._twin.dead_letters(
+                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+            )
+        )
+
+    def retries(
+        self,
+        group: str,
+        *,
+        error: str = "",
+        key: bytes | None = None,
+        stream: str = "",
+        offset: int | None = None,
+        whole: bool = False,
+    ) -> Iterator[QueueEntry]:
+        """What waits in the retry queues; arguments and errors as of `dead_letters`."""
+        return self._portal.iterate(
+            self._twin.retries(
+                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+            )
+        )
+
+    def newest(
+        self, group: str, count: int, *, level: str = "dead", whole: bool = False
+    ) -> NewestEntries:
+        """The newest entries of ``dead`` or ``retry``.
+
+        Raises:
+            As `dead_letters`.
+        """
+        return self._portal.run(self._twin.newest(group, count, level=level, whole=whole))
+
+    def peek(
+        self,
+        group: str,
+        *,
+        stream: str = "",
+        offset: int | None = None,
+        newest: int = 5,
+        level: str = "dead",
+    ) -> tuple[QueueEntry, ...]:
+        """Whole entries: those of one record, else the newest.
+
+        Raises:
+            As `dead_letters`.
+        """
+        return self._portal.run(
+            self._twin.peek(group, stream=stream, offset=offset, newest=newest, level=level)
+        )
+
+    def errors(self, group: str, *, level: str = "dead", at_most: int | None = None) -> ErrorCounts:
+        """How many entries there are of each error; of the oldest so many at least, if not of all.
+
+        Raises:
+            As `dead_letters`.
+        """
+        return self._portal.run(self._twin.errors(group, level=level, at_most=at_most))
 
 
 class Sessions:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from dss_client._producer_queue import PendingFrame
 from dss_client._stop import the_stop
-from dss_client.limits import GATHER_MS, OUTBOX_OF_BUFFER
+from dss_client.limits import GATHER_MS
 from dss_client.producer import Ack, BytesLike, HeadersArgument, RecordFields, Sender
 from dss_client.producer import Producer as AsyncProducer
 from dss_core.errors import BufferFull, DssError
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from dss_client._routes import Routes
     from dss_client._task_spawner import Spawn
     from dss_client.sync._portal import Portal
+
+OUTBOX_OF_BUFFER = 0.25
+"""Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
 
 
 class Delivery:

@@ -7,6 +7,9 @@ return when the same is true as there.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from dss_client._failure import Error
+from dss_client._retried import RetriedColumns, RetriedFields
+from dss_client._retried import RetriedRecord as AsyncRetried
 from dss_client.record import DeliveredBatch as AsyncBatch
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import (
@@ -42,7 +45,7 @@ class DeliveredRecord(HandedOutRecord):
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused, and is still to come again."""
+        """Whether it was refused, and is still to come again, or is where records that fail go."""
         return self._settled(_refused)
 
     def ack(self, *, sync: bool = False) -> None:
@@ -58,15 +61,29 @@ class DeliveredRecord(HandedOutRecord):
             taker.portal.call(taker.deliver)
             taker.portal.run(as_kind(AsyncRecord, self).ack(sync=True))
             return
-        taker.leave(self.offset)
+        taker.leave(self._at)
         if not taker.awake:
             taker.wake()
 
-    def nak(self, delay: float | None = None) -> None:
-        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off."""
+    def nak(self, delay: float | None = None, error: Error = None) -> None:
+        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off.
+
+        ``error`` says why: a text, or an exception. In a group with ``max_deliver`` the record goes
+        to the retry queue, or among the dead letters after the last attempt; a group without it
+        keeps no error, and the record comes again for ever.
+        """
         taker = self._source.taker
         taker.portal.call(taker.deliver)
-        taker.portal.run(as_kind(AsyncRecord, self).nak(delay))
+        taker.portal.run(as_kind(AsyncRecord, self).nak(delay, error))
+
+    def reject(self, error: Error = None) -> None:
+        """Refuse it for good: it goes to the dead letters of its group at once.
+
+        A group without ``max_deliver`` has none: there it is refused as by `nak`.
+        """
+        taker = self._source.taker
+        taker.portal.call(taker.deliver)
+        taker.portal.run(as_kind(AsyncRecord, self).reject(error))
 
     def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
@@ -104,11 +121,20 @@ class DeliveredBatch(HandedOutBatch):
         elif not taker.awake:
             taker.wake()
 
-    def nak(self, delay: float | None = None) -> None:
-        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off."""
+    def nak(self, delay: float | None = None, error: Error = None) -> None:
+        """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off.
+
+        ``error`` says why, as for `DeliveredRecord.nak`.
+        """
         taker = self._source.taker
         taker.portal.call(taker.deliver)
-        taker.portal.run(self._in_the_loop.nak(delay))
+        taker.portal.run(self._in_the_loop.nak(delay, error))
+
+    def reject(self, error: Error = None) -> None:
+        """Refuse all of it for good, as `DeliveredRecord.reject` does."""
+        taker = self._source.taker
+        taker.portal.call(taker.deliver)
+        taker.portal.run(self._in_the_loop.reject(error))
 
     def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
@@ -119,11 +145,38 @@ class DeliveredBatch(HandedOutBatch):
         return AsyncBatch(self._source, self._decoded)
 
 
+class RetriedRecord(RetriedFields, DeliveredRecord):
+    """A record of a retry queue, to be acknowledged."""
+
+    __slots__ = ()
+
+
+class RetriedBatch(RetriedColumns, DeliveredBatch):
+    """A batch of a retry queue, to be acknowledged as one."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[DeliveredRecord]:
+        """Its records, one by one."""
+        return self._rows_of(RetriedRecord)
+
+
+_RETRIED: dict[type[HandedOutRecord], type[HandedOutRecord]] = {
+    AsyncRecord: AsyncRetried,
+    DeliveredRecord: RetriedRecord,
+}
+
+
+def of_level(kind: type[Kind], level: int) -> type[Kind]:
+    """What records of a kind are that come from a level."""
+    return cast("type[Kind]", _RETRIED[kind]) if level else kind
+
+
 def as_kind(kind: type[Kind], record: HandedOutRecord) -> Kind:
     """The same record, to be settled in another way."""
-    other = kind()
+    other = of_level(kind, record.level)()
     other._source = record._source
-    other.offset = record.offset
+    other._at = record._at
     other.subject = record.subject
     other.key = record.key
     other.payload = record.payload
@@ -136,7 +189,8 @@ def batch_for_threads(batch: AsyncBatch, taker: "AckBox") -> DeliveredBatch:
     """The same batch, to be settled from any thread."""
     source = cast("Handout", batch._source)
     source.taker = taker
-    return DeliveredBatch(source, batch._decoded)
+    kind = RetriedBatch if batch.level else DeliveredBatch
+    return kind(source, batch._decoded)
 
 
 def _acked(record: AsyncRecord) -> bool:

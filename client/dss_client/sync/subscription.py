@@ -21,7 +21,13 @@ from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
 from dss_client.sync._acks import AckBox
 from dss_client.sync._chunk import Chunk
-from dss_client.sync.records import DeliveredBatch, DeliveredRecord, as_kind, batch_for_threads
+from dss_client.sync.records import (
+    DeliveredBatch,
+    DeliveredRecord,
+    as_kind,
+    batch_for_threads,
+    of_level,
+)
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
@@ -119,7 +125,8 @@ class Pieces(AsyncSubscription):
         super()._begin(handout)
         handout.taker = self.box_of(handout.grant)
         # Whoever takes them knows what they are.
-        handout.kind = cast("type[AsyncRecord]", DeliveredRecord)
+        own = of_level(DeliveredRecord, handout.grant.level)
+        handout.kind = cast("type[AsyncRecord]", own)
 
     async def _taken(self) -> AsyncGenerator[AsyncRecord, None]:
         async for record in super()._taken():
@@ -247,7 +254,8 @@ class Subscription:
         """Call the handler for every record, in threads: acks when it returns, naks when it raises.
 
         Records of one key of a stream are handled one after the other, in order; at most
-        ``concurrency`` handlers run at once. Returns after `drain`.
+        ``concurrency`` handlers run at once. One that raises `Reject` refuses its record for good.
+        Returns after `drain`.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.

@@ -87,6 +87,23 @@ class GroupOfAnotherKind(DssError):
 
 
 @registered
+class QueuesNotEmpty(DssError):
+    """A group is to lose its queues, and records wait in them. Fields: group, retrying, dead."""
+
+    code = "DSS2130"
+    sentence = (
+        "The group {group} keeps its queues: {retrying} records wait to be tried again, and {dead} "
+        "are dead letters."
+    )
+    hint = (
+        "Look at them: dssctl dlq ls {group}. Bring dead letters back: dssctl dlq redrive {group}; "
+        "or give them up: dssctl dlq discard {group}. Then edit the group again."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class VersionMoved(DssError):
     """An optimistic precondition failed. Fields: kind, key."""
 
@@ -105,6 +122,17 @@ class GroupAmbiguous(DssError):
     sentence = "Several groups have the name {group}: {candidates}."
     hint = "Write NAME@FILTER."
     grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class InternalTopic(DssError):
+    """Fields: topic."""
+
+    code = "DSS2120"
+    sentence = "{topic} is internal: it holds records that failed in a group."
+    hint = "See what waits there, and what is dead: dssctl dlq ls GROUP"
+    grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.USAGE
 
 

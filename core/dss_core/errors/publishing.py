@@ -69,6 +69,17 @@ class ProducerForgotten(DssError):
 
 
 @registered
+class HeaderReserved(DssError):
+    """Fields: header."""
+
+    code = "DSS2121"
+    sentence = "No producer may set the header {header}: it is the daemon's own."
+    hint = "Give it another name, best one that does not begin with dss-."
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class PublishedInPart(DssError):
     """Fields: stored, streams, reason."""
 

@@ -109,6 +109,17 @@ class SessionClosed(DssError):
 
 
 @registered
+class ClientTooOld(DssError):
+    """A client would not understand what a group sends. Fields: group, feature."""
+
+    code = "DSS6090"
+    sentence = "Group {group} has {feature}, and this client is too old to know them."
+    hint = "Upgrade the client's package dss-client, and connect again."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class ClientBanned(DssError):
     """An operator keeps the client out of a group for a while. Fields: client_id, group, until."""
 

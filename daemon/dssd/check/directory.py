@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dssd.check.findings import Report
 from dssd.check.segments import TopicCheck, size_of
-from dssd.check.store import NotBegun, Rows, opened_rows
+from dssd.check.store import NotBegun, StoreRows, opened_rows
 from dssd.data_directory import DataDirectory
 from dssd.leaders.progress_columns import reached_by
 from dssd.log.recovery.older_store import files_unknown_at
@@ -81,10 +81,11 @@ def _list_quarantined(paths: SegmentPaths, report: Report) -> None:
 
 
 def _check_log(
-    rows: Rows, paths: SegmentPaths, report: Report, advanced: Callable[[int], None]
+    rows: StoreRows, paths: SegmentPaths, report: Report, advanced: Callable[[int], None]
 ) -> Ends:
-    topics = {row.topic_id: row.name for row in rows.all(TopicRow)}
-    report.topics = len(topics)
+    known = rows.all(TopicRow)
+    topics = {row.topic_id: row.name for row in known}
+    report.topics = sum(not row.level for row in known)
     _check_names(rows, topics, report)
     segments: dict[int, list[SegmentRow]] = defaultdict(list)
     for row in rows.all(SegmentRow):
@@ -112,7 +113,7 @@ def _check_log(
     return ends
 
 
-def _check_names(rows: Rows, topics: dict[int, str], report: Report) -> None:
+def _check_names(rows: StoreRows, topics: dict[int, str], report: Report) -> None:
     named = {row.topic_id: row.name for row in rows.all(TopicNameRow)}
     for topic_id, name in topics.items():
         if named.get(topic_id) != name:
@@ -143,8 +144,8 @@ def _check_strays(
             report.damage(path, "no row names it: the next start sets it aside")
 
 
-def _check_progress(rows: Rows, ends: Ends, report: Report) -> None:
-    groups = {row.group_id: f"{row.name}@{row.filter}" for row in rows.all(GroupRow)}
+def _check_progress(rows: StoreRows, ends: Ends, report: Report) -> None:
+    groups = {row.group_id: row.full_name for row in rows.all(GroupRow)}
     for row in rows.all(ProgressRow):
         group = groups.get(row.group_id)
         written, own = ends.get(row.storage_topic_id, ("", []))

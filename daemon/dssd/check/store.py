@@ -14,11 +14,14 @@ from typing import TypeVar
 
 from dss_core.errors import DataDirectoryNewer
 from dssd.check.findings import Report
-from dssd.limits import CHECK_FINDINGS_MAX
 from dssd.store import integrity, schema, wal_damage
 from dssd.store.checksums import Unsound
 from dssd.store.database import described
 from dssd.store.rows import Row
+
+CHECK_FINDINGS_MAX = 100
+"""Findings of one kind that `dssd check` lists."""
+
 
 R = TypeVar("R", bound=Row)
 
@@ -27,7 +30,7 @@ class NotBegun(Exception):
     """There is no database, or an empty one."""
 
 
-class Rows:
+class StoreRows:
     """All rows of a database that passed its own checks."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -48,7 +51,7 @@ class Rows:
 
 
 @contextmanager
-def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:
+def opened_rows(path: Path, report: Report) -> Iterator[StoreRows | None]:
     """Check a database by itself and give its rows; None if it cannot be read.
 
     Raises:
@@ -67,7 +70,7 @@ def opened_rows(path: Path, report: Report) -> Iterator[Rows | None]:
         except sqlite3.Error as error:
             report.damage(path, described(error))
             sound = False
-        yield Rows(connection) if sound else None
+        yield StoreRows(connection) if sound else None
 
 
 def _is_log_damaged(log: Path, report: Report) -> bool:

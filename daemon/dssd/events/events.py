@@ -22,8 +22,8 @@ from dssd.events.folding import Entry, Folds
 from dssd.events.kinds import KINDS
 from dssd.events.limits import EVENTS_LISTED_MAX, EVENTS_MAX, EVENTS_PAGE_ROWS
 from dssd.events.model import Event, KeptEvent, Repeats, Severity, once_identity
-from dssd.events.selection import Page, Selection, first_after, last_of
-from dssd.events.writer import Writer
+from dssd.events.selection import EventSelection, Page, first_after, last_of
+from dssd.events.writer import EventWriter
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import EventRow
@@ -51,7 +51,7 @@ class Events:
         for kept in (kept_in(row) for row in rows if row.code in _ONCE):
             identity = once_identity(kept.code, kept.subject, kept.fields)
             self._folds.remember(identity, kept.number)
-        self._writer = Writer(
+        self._writer = EventWriter(
             store,
             clock,
             self._folds,
@@ -65,6 +65,10 @@ class Events:
         self._errors_at_ms = deque(
             (row.at_ms for row in rows if row.severity == worst), maxlen=EVENTS_MAX
         )
+        self._last_errors: dict[str, tuple[int, str]] = {}
+        for row in rows:
+            if row.severity == worst:
+                self._note_error(row.subject, row.last_at_ms, row.sentence)
         self._grown = asyncio.Event()
         """Set, and made anew, when there is more to read."""
         self._stopping = False
@@ -108,6 +112,17 @@ class Events:
     def errors_since(self, at_ms: int) -> int:
         """How many events of the worst severity were told first since a wall-clock time."""
         return sum(each >= at_ms for each in self._errors_at_ms)
+
+    def error_of(self, subject: str, since_ms: int) -> str:
+        """The sentence of the newest event of the worst severity about exactly that; or empty."""
+        at_ms, sentence = self._last_errors.get(subject, (0, ""))
+        return sentence if at_ms >= since_ms else ""
+
+    def _note_error(self, subject: str, at_ms: int, sentence: str) -> None:
+        self._last_errors.pop(subject, None)
+        self._last_errors[subject] = at_ms, sentence
+        if len(self._last_errors) > EVENTS_MAX:
+            del self._last_errors[next(iter(self._last_errors))]
 
     def stop(self) -> None:
         """End every `watch`; what is told is still kept until this is left."""
@@ -157,7 +172,7 @@ class Events:
         entry.noted, entry.drafts = True, [draft.number]
         self._writer.put(entry)
 
-    async def first_after(self, selection: Selection, after: int, limit: int) -> Page:
+    async def first_after(self, selection: EventSelection, after: int, limit: int) -> Page:
         """The first wanted events after a number, at most so many.
 
         Raises:
@@ -166,7 +181,9 @@ class Events:
         await self._writer.settle()
         return await first_after(self._store, selection, after, limit)
 
-    async def last_of(self, selection: Selection, up_to: int, limit: int) -> tuple[KeptEvent, ...]:
+    async def last_of(
+        self, selection: EventSelection, up_to: int, limit: int
+    ) -> tuple[KeptEvent, ...]:
         """The last wanted events up to a number, at most so many, the oldest of them first.
 
         Raises:
@@ -175,7 +192,7 @@ class Events:
         await self._writer.settle()
         return await last_of(self._store, selection, min(up_to, self.last_number), limit)
 
-    async def watch(self, selection: Selection, after: int) -> AsyncGenerator[KeptEvent, None]:
+    async def watch(self, selection: EventSelection, after: int) -> AsyncGenerator[KeptEvent, None]:
         """The wanted events after a number, and those that come, until the daemon stops.
 
         An event that repeats comes once, as it stands when it is read.
@@ -216,6 +233,8 @@ class Events:
             self._folds.add(found)
         elif isinstance(found, Entry) and event.kind.repeats is Repeats.FOLDED:
             found.repeat(event, wall_ms, now_ms)
+        if event.kind.severity is Severity.ERROR and isinstance(found, Entry):
+            self._note_error(event.subject, wall_ms, event.sentence)
         return found
 
     def _wake_readers(self) -> None:

@@ -7,16 +7,23 @@ joins another. What is remembered is bounded, and only what was told last. No I/
 from collections import OrderedDict
 from typing import TYPE_CHECKING, TypeVar
 
-from dssd.events.limits import (
-    EVENT_FOLD_MS_MAX,
-    EVENT_FOLDS_MAX,
-    EVENT_RANGES_MAX,
-    EVENT_REPEAT_MS,
-)
 from dssd.events.model import Event, KeptEvent, Repeats
 
 if TYPE_CHECKING:
     from asyncio import Future
+
+EVENT_REPEAT_MS = 10_000
+"""The same event within this time of its last time is counted and not kept again."""
+
+EVENT_FOLD_MS_MAX = 3_600 * 1_000
+"""An event that goes on repeating is kept anew after this time, so that whoever watches hears of it
+every hour."""
+
+EVENT_FOLDS_MAX = 1_024
+"""Events whose repetitions are recognised, the latest: what is told of each is held in memory."""
+
+EVENT_RANGES_MAX = 4_096
+"""Ranges that are known to have been told, the latest; each is told once."""
 
 
 E = TypeVar("E")

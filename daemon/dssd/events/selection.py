@@ -13,7 +13,7 @@ from dssd.store.rows import EventRow
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class EventSelection:
     """What is wanted."""
 
     since_ms: int | None = None
@@ -47,7 +47,7 @@ class Page:
     """Whether nothing more was there."""
 
 
-async def first_after(store: Store, selection: Selection, after: int, limit: int) -> Page:
+async def first_after(store: Store, selection: EventSelection, after: int, limit: int) -> Page:
     """The first wanted events after a number, at most so many.
 
     Raises:
@@ -67,7 +67,7 @@ async def first_after(store: Store, selection: Selection, after: int, limit: int
 
 
 async def last_of(
-    store: Store, selection: Selection, last_number: int, limit: int
+    store: Store, selection: EventSelection, last_number: int, limit: int
 ) -> tuple[KeptEvent, ...]:
     """The last wanted events up to a number, at most so many, the oldest of them first.
 

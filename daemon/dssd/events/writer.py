@@ -19,19 +19,30 @@ from dssd.clock import Clock
 from dssd.events.columns import row_of
 from dssd.events.folding import Entry, Folds
 from dssd.events.kinds import EVENTS_DROPPED
-from dssd.events.limits import (
-    EVENTS_AGE_MS,
-    EVENTS_BATCH_MAX,
-    EVENTS_REST_S,
-    EVENTS_RETRY_S,
-    EVENTS_TRIM_EVERY_S,
-    EVENTS_TRIM_ROWS,
-    EVENTS_WAITING_MAX,
-)
+from dssd.events.limits import EVENTS_TRIM_ROWS
 from dssd.events.model import Event, KeptEvent
 from dssd.events.trimming import too_many, trim
 from dssd.store.port import Delete, Put, Store, Write
 from dssd.store.rows import EventRow
+
+EVENTS_AGE_MS = 30 * 24 * 3_600 * 1_000
+"""Who looks for what happened looks back a month at most; older events are removed."""
+
+EVENTS_BATCH_MAX = 255
+"""Events in one commit, and one more that counts those that were dropped."""
+
+EVENTS_TRIM_EVERY_S = 3_600.0
+"""How often events are looked through for old ones: an hour more or less of a month."""
+
+EVENTS_WAITING_MAX = 1_000
+"""Events that wait to be written, nobody waiting for them; beyond it the oldest are dropped."""
+
+EVENTS_REST_S = 1.0
+"""Between two commits of events that nobody waits for: a storm costs one small commit a second."""
+
+EVENTS_RETRY_S = 5.0
+"""When a store that refused is tried again, if nobody waits. A full disk is not emptied sooner."""
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +58,7 @@ class _Taken(NamedTuple):
     drafts: list[int]
 
 
-class Writer:
+class EventWriter:
     """``grown`` is called after each commit of events. ``last_number`` and ``count`` are of what
     the store keeps already.
     """

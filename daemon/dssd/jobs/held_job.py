@@ -38,7 +38,7 @@ class Granting(NamedTuple):
     target: tuple[Topic, StorageTopic] | None
 
 
-class Chunk(NamedTuple):
+class JobChunk(NamedTuple):
     """What a driver commits."""
 
     chunk: int
@@ -122,7 +122,7 @@ def refusal(
             assert_never(why)
 
 
-def asked_for(job: HeldJob, chunk: Chunk) -> str:
+def asked_for(job: HeldJob, chunk: JobChunk) -> str:
     """What the commit of a chunk asks, for people."""
     asked = f"publish chunk {chunk.chunk}"
     if job.state.phase is not Phase.ACTIVE:
@@ -130,7 +130,7 @@ def asked_for(job: HeldJob, chunk: Chunk) -> str:
     return f"{asked} before chunk {job.state.published}"
 
 
-def moved(row: JobRow, progress: JobProgressRow, chunk: Chunk) -> DssError | None:
+def moved(row: JobRow, progress: JobProgressRow, chunk: JobChunk) -> DssError | None:
     """Why a chunk cannot be published by the rows of its job as they are now, if it cannot."""
     if progress.epoch != chunk.epoch:
         return JobFenced(job=row.name, epoch=chunk.epoch, newest=progress.epoch)

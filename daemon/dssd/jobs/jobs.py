@@ -25,9 +25,9 @@ from dssd.clock import Clock
 from dssd.events.kinds import JOB_SILENT, JOB_TAKEN
 from dssd.events.model import Event, Note
 from dssd.jobs.held_job import (
-    Chunk,
     Granting,
     HeldJob,
+    JobChunk,
     JobView,
     asked_for,
     check_length,
@@ -35,23 +35,15 @@ from dssd.jobs.held_job import (
     ended,
     refusal,
 )
-from dssd.jobs.limits import (
-    ACQUIRE_TOKEN_BYTES_MAX,
-    CHUNK_OUTPUT_BYTES_MAX,
-    DRIVER_BYTES_MAX,
-    END_TOLD_LATE_MS,
-    HOLD_PENDING_MS,
-    PACE_LOOK_S,
-    SAID_BYTES_MAX,
-    TICK_S,
-)
+from dssd.jobs.limits import ACQUIRE_TOKEN_BYTES_MAX, TICK_S
 from dssd.jobs.model import ChunkResult, JobKind
 from dssd.jobs.pacing import Pace
-from dssd.jobs.publish_once import Publisher
+from dssd.jobs.publish_once import ChunkPublisher
 from dssd.jobs.staging import Staging
 from dssd.log.port import BulkLog
 from dssd.machines.job import (
     ENDED,
+    JOB_LEASE_MS,
     Acquire,
     AnswerFirst,
     Commit,
@@ -59,8 +51,8 @@ from dssd.machines.job import (
     EpochNotStored,
     EpochStored,
     GiveUp,
-    Granted,
     Input,
+    JobGranted,
     JobState,
     Join,
     Lease,
@@ -80,12 +72,28 @@ from dssd.machines.job import (
     Tick,
     step,
 )
-from dssd.machines.limits import JOB_LEASE_MS
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, VersionIs, Write
 from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+
+CHUNK_OUTPUT_BYTES_MAX = 64 << 10
+"""What a driver says of a chunk that it wrote elsewhere."""
+
+DRIVER_BYTES_MAX = 256
+SAID_BYTES_MAX = 4 << 10
+"""What a driver says of its progress with each renewal."""
+
+PACE_LOOK_S = 1.0
+"""How soon a driver that waits for its turn hears of a pause or a cancellation."""
+
+HOLD_PENDING_MS = 60_000
+"""How long records stay held for a job whose commit was never heard of."""
+
+END_TOLD_LATE_MS = 60_000
+"""What ended so long before the newest kept event was told itself: events are written in their
+order, a second after they came, or some more where the store refuses them."""
 
 
 class Jobs:
@@ -104,7 +112,7 @@ class Jobs:
         self._catalogue = catalogue
         self._log = log
         self._staging = staging
-        self._publisher = Publisher(store, catalogue, log, staging, clock)
+        self._publisher = ChunkPublisher(store, catalogue, log, staging, clock)
         self._clock = clock
         self._note = note
         self._jobs: dict[int, HeldJob] = {}
@@ -314,7 +322,7 @@ class Jobs:
 
     # Publishing
 
-    async def commit(self, name: str, chunk: Chunk) -> ChunkResult:
+    async def commit(self, name: str, chunk: JobChunk) -> ChunkResult:
         """Publish a staged chunk, once; repeated, it answers what it answered first.
 
         Raises:
@@ -346,7 +354,7 @@ class Jobs:
                     chunk.chunk,
                 )
 
-    async def _turn_of(self, job: HeldJob, chunk: Chunk) -> None:
+    async def _turn_of(self, job: HeldJob, chunk: JobChunk) -> None:
         """Return when the pace of the job lets the chunk be published, or it is refused anyway."""
         while True:
             _, effects = step(job.state, Commit(chunk.chunk, chunk.epoch))
@@ -361,7 +369,7 @@ class Jobs:
         return ChunkResult.from_json(found.row.result)
 
     async def _publish(
-        self, job: HeldJob, chunk: Chunk, outcome: "asyncio.Future[ChunkResult]"
+        self, job: HeldJob, chunk: JobChunk, outcome: "asyncio.Future[ChunkResult]"
     ) -> ChunkResult:
         try:
             result = await self._published(job, chunk)
@@ -373,7 +381,7 @@ class Jobs:
         outcome.set_result(result)
         return result
 
-    async def _published(self, job: HeldJob, chunk: Chunk) -> ChunkResult:
+    async def _published(self, job: HeldJob, chunk: JobChunk) -> ChunkResult:
         began_ms = self._clock.now_ms()
         async with job.storing:
             rows = await self._publisher.publish(job, chunk)
@@ -418,7 +426,7 @@ class Jobs:
                     pass  # whoever prepares an epoch sweeps those below
                 case (
                     TakeEpoch()
-                    | Granted()
+                    | JobGranted()
                     | Publish()
                     | AnswerFirst()
                     | Join()

@@ -5,7 +5,8 @@ again before the next one goes. A chunk goes in small pieces with rests between 
 producers of its topic never wait for all of it.
 """
 
-from dssd.jobs.limits import RESTED_MS_MAX
+RESTED_MS_MAX = 1_000
+"""All rests within one chunk that is published: who pauses or cancels its job waits for them."""
 
 
 class Pace:

@@ -14,8 +14,7 @@ from dss_core.errors import JobNotFound, TopicNotFound
 from dss_core.staged import StagedFor
 from dssd.clock import Clock
 from dssd.jobs.frame_check import FrameCheck
-from dssd.jobs.held_job import Chunk, HeldJob, ended, moved
-from dssd.jobs.limits import RESTED_READ_BYTES
+from dssd.jobs.held_job import HeldJob, JobChunk, ended, moved
 from dssd.jobs.model import ChunkResult, JobKind, Spec
 from dssd.jobs.pacing import Pace
 from dssd.jobs.staging import Staging, checked_frames
@@ -26,8 +25,11 @@ from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.model import StorageTopic, Topic
 
+RESTED_READ_BYTES = 256 << 10
+"""What is read and checked at once of a chunk that goes with rests: producers wait for that too."""
 
-class Publisher:
+
+class ChunkPublisher:
     """Of all jobs; keeps nothing."""
 
     def __init__(
@@ -39,7 +41,7 @@ class Publisher:
         self._staging = staging
         self._clock = clock
 
-    async def publish(self, job: HeldJob, chunk: Chunk) -> "Rows":
+    async def publish(self, job: HeldJob, chunk: JobChunk) -> "ChunkRows":
         """Publish a chunk; returns the rows that were committed with it.
 
         Raises:
@@ -52,7 +54,7 @@ class Publisher:
                 # Paused and resumed meanwhile, for one: what counts is how the rows are now.
                 continue
 
-    async def _published(self, job: HeldJob, chunk: Chunk) -> "Rows":
+    async def _published(self, job: HeldJob, chunk: JobChunk) -> "ChunkRows":
         rows, conditions = await self._begun(job, chunk)
 
         def publish(adopted: Adopted) -> Publication:
@@ -64,7 +66,9 @@ class Publisher:
             await self._store.commit(*publish(Adopted({}, 0, 0, chunk.records, 0)))
         return rows
 
-    async def _begun(self, job: HeldJob, chunk: Chunk) -> tuple["Rows", Sequence[Precondition]]:
+    async def _begun(
+        self, job: HeldJob, chunk: JobChunk
+    ) -> tuple["ChunkRows", Sequence[Precondition]]:
         """The rows to be written, and the condition that nobody has written them meanwhile."""
         key = (job.row.job_id,)
         row = await self._store.read(JobRow, key)
@@ -78,9 +82,9 @@ class Publisher:
             VersionIs(JobRow, key, row.version),
             VersionIs(JobProgressRow, key, progress.version),
         ]
-        return Rows(self._log, found.row, row.row, progress.row, chunk), conditions
+        return ChunkRows(self._log, found.row, row.row, progress.row, chunk), conditions
 
-    async def _adopt(self, row: JobRow, chunk: Chunk, publish: Publish, pace: Pace) -> None:
+    async def _adopt(self, row: JobRow, chunk: JobChunk, publish: Publish, pace: Pace) -> None:
         topic, part = self.target(row)
         folder = self._staging.of_epoch(row.job_id, chunk.epoch)
         staged_for = StagedFor(row.job_id, chunk.chunk, part.storage_topic_id)
@@ -114,11 +118,11 @@ async def _rest(pace: Pace, chunk_bytes: int, piece_bytes: int) -> None:
     await asyncio.sleep(pace.rest_ms(piece_bytes, chunk_bytes) / 1_000)
 
 
-class Rows:
+class ChunkRows:
     """The rows of a chunk that is published."""
 
     def __init__(
-        self, log: BulkLog, found: ChunkRow, row: JobRow, progress: JobProgressRow, chunk: Chunk
+        self, log: BulkLog, found: ChunkRow, row: JobRow, progress: JobProgressRow, chunk: JobChunk
     ) -> None:
         self._log = log
         self._found = found

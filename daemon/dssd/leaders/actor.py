@@ -8,7 +8,7 @@ and writes nothing more. It must not know its peers: messages go through mailbox
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import assert_never
+from typing import NoReturn, assert_never
 
 from dss_core.errors import DiskFull, StreamNotFound
 from dss_core.filters import TopicFilter
@@ -17,18 +17,21 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
+from dssd.leaders.held_streams import Waiter, queues_by_stream
+from dssd.leaders.lane_topics import LaneTopics
+from dssd.leaders.lanes import has_queues
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
 from dssd.leaders.takeover import (
     Takeover,
     claim,
     present_streams,
+    rows_of,
     stored_moves,
     stored_streams,
     stored_versions,
     stream_sets_of,
     version_writes,
-    writes_of,
 )
 from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX, ROUND_INPUTS_MAX
 from dssd.log.port import Log
@@ -37,12 +40,15 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Held,
+    Hold,
     Instructed,
     Instruction,
     LeaderEffect,
     LeaderGlance,
     LeaderInput,
     LeaderView,
+    LendAgain,
     Persist,
     Received,
     Send,
@@ -61,7 +67,7 @@ from dssd.machines.leader.rebalance import planned_hand_overs
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
-from dssd.store.port import PreconditionFailed, Store, Write
+from dssd.store.port import Precondition, PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -95,7 +101,11 @@ class LeaderActor:
         self._timing = timing
         # A private group ends with its session, and nobody else may have its streams.
         heard = teller if group.session_id is None else Unheard()
-        self._lost_members = LostMembers(f"{group.name}@{group.filter}", heard, catalogue.name_of)
+        self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
+        self._lanes = LaneTopics(
+            group.group_id, catalogue, self._tell_topic, lambda: has_queues(self.group)
+        )
+        self._held = Waiter()
         self._leader: Leader | None = None
         self._glance: LeaderGlance | None = None
         """None: the leader has taken an input since the last one."""
@@ -103,6 +113,10 @@ class LeaderActor:
         self._bell = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._last_look: asyncio.TimerHandle | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._claimed: Takeover | None = None
+        self._preparing: asyncio.Task[NoReturn] | None = None
+        """Makes queues, once the group has some."""
         self._stopped = False
         self._stop_asked = asyncio.Event()
         self.since_ms = clock.wall_ms()
@@ -114,23 +128,32 @@ class LeaderActor:
         """Take over, load, lead; return when nothing is left to lead. Commits run in ``tasks``."""
         try:
             claimed = await claim(self._store, self.group.group_id, self._boot_id)
+            await self._load(claimed)
         except PreconditionFailed:
             return
         except DiskFull:
-            # A leader needs a durable epoch; the borrowers ask for a leader again later.
+            # A leader needs a durable epoch, and queues; the borrowers ask for one again later.
             left = [given for given in self._mailbox if isinstance(given, Instructed)]
             self._mailbox = deque(left)
             if left:
                 # Nobody asks again for what operations want.
                 await self._stops_before_retry()
             return
+        self._tasks, self._claimed = tasks, claimed
+        if has_queues(self.group):
+            self._begin_lanes()
         try:
-            await self._load(claimed)
             await self._lead(claimed, tasks)
         finally:
-            for timer in (self._alarm, self._last_look):
+            for timer in (self._alarm, self._last_look, self._preparing):
                 if timer is not None:
                     timer.cancel()
+
+    def _begin_lanes(self) -> None:
+        """Make the queues of topics that come from now on."""
+        if self._preparing is None and self._tasks is not None:
+            name = f"queues of group {self.group.group_id}"
+            self._preparing = self._tasks.create_task(self._lanes.run(), name=name)
 
     def receive(self, message: ToLeader) -> None:
         """Take a borrower's message; a full mailbox loses it."""
@@ -172,11 +195,46 @@ class LeaderActor:
         """A topic appeared, changed or went."""
         if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
             return
+        if self._preparing is not None or has_queues(self.group):
+            self._lanes.change(topic, removed)
+        else:
+            self._tell_topic(topic, removed)
+
+    def _tell_topic(self, topic: Topic, removed: bool) -> None:
         now_ms = self._clock.now_ms()
         if removed:
             self._put(StreamsChanged(now_ms, gone=topic.streams()))
         else:
-            self._put(StreamsChanged(now_ms, present=present_streams(topic)))
+            present = present_streams(topic, self._catalogue, self.group)
+            self._put(StreamsChanged(now_ms, present=present))
+
+    async def hold(self) -> Precondition | None:
+        """Take all streams back and lend none, until `lend_again`; None where it ends before.
+
+        What is stored of the group is all there is then. A commit that rests on that has the
+        precondition that is returned.
+        """
+        self._put(Hold(self._clock.now_ms()))
+        if not await self._held.held() or self._claimed is None:
+            return None
+        return self._claimed.still_holds()
+
+    async def lend_again(self, group: GroupRow) -> None:
+        """Lend the streams by what the group's row says by now of its queues."""
+        if self._held.ended:
+            return
+        self.group = group
+        if has_queues(group):
+            self._begin_lanes()
+            for topic in self._catalogue.meeting(self._filter):
+                await self._lanes.make_with_patience(topic)
+        topics = self._catalogue.meeting(self._filter)
+        queues = await queues_by_stream(self._store, self._catalogue, group, topics)
+        self._put(LendAgain(self._clock.now_ms(), queues))
+
+    def end_wait(self) -> None:
+        """After `run`: who waits for what it holds waits no more."""
+        self._held.tell(held=False)
 
     def destroy(self) -> None:
         """The group was removed."""
@@ -234,6 +292,9 @@ class LeaderActor:
 
     async def _load(self, claimed: Takeover) -> None:
         group = self.group
+        if has_queues(group):
+            for topic in self._catalogue.meeting(self._filter):
+                await self._lanes.make(topic)
         streams = await stored_streams(self._store, self._catalogue, self._log, group, LoopTurn())
         versions = await stored_versions(self._store, group)
         moves = await stored_moves(self._store, group)
@@ -286,6 +347,8 @@ class LeaderActor:
                 self._wake_at(at_ms)
             case Concluded(number):
                 self._concluded(number)
+            case Held():
+                self._held.tell(held=True)
             case Stop():
                 self._stopped = True
             case _:
@@ -296,7 +359,7 @@ class LeaderActor:
         turn = LoopTurn()
         for record in persist.records:
             await turn.give_way()
-            rows.append((record.stream.storage_topic_id, writes_of(self.group, (record,))))
+            rows += rows_of(self.group, record)
         versions = version_writes(self.group, persist)
         beside = self._lost_members.beside()
         while True:

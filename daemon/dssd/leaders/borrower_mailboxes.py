@@ -8,8 +8,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from dssd.limits import BORROWER_MAILBOX_MAX, ROUND_MESSAGES_MAX
 from dssd.machines.messages import BorrowerId, ToBorrower
+
+BORROWER_MAILBOX_MAX = 65_536
+"""The same for one borrower: a grant of every stream of the largest group, twice."""
+
+ROUND_MESSAGES_MAX = 256
+"""Messages that are handed over before other tasks get their turn."""
+
 
 Receive = Callable[[ToBorrower], None]
 

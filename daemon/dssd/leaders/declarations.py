@@ -3,12 +3,30 @@
 Invariant: values and their rules only; nothing here is committed or remembered.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from dss_core.errors import GroupOfAnotherKind, IllegalArgument, StartConflict
+from dss_core.errors import (
+    GroupOfAnotherKind,
+    IllegalArgument,
+    StartConflict,
+)
 from dss_core.filters import SubscriptionFilter, TopicFilter
-from dssd.limits import ACK_WAIT_MS_MAX
+from dss_core.times import text_of_span
+from dssd.leaders.lanes import has_queues
+from dssd.limits import (
+    ACK_WAIT_MS_MAX,
+    BACKOFF_MS,
+    BACKOFF_STEPS_MAX,
+    MAX_DELIVER_MAX,
+    NAK_DELAY_MS_MAX,
+    QUEUE_BYTES,
+    QUEUE_BYTES_MAX,
+    QUEUE_RECORDS,
+    QUEUE_RECORDS_MAX,
+)
+from dssd.machines.queues import RetryPolicy, backoff_text, parsed_backoff, policy_from
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
@@ -33,7 +51,137 @@ def nothing_beside(group: GroupRow) -> Sequence[Write]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedRetries:
+    """What somebody says of records that fail; what is None, or empty, is left open.
+
+    Operators say so, for shared groups and queues. A private group has no retry queue and no dead
+    letters: they would go with its session, and nobody else could look at them.
+    """
+
+    max_deliver: int | None = None
+    backoff_ms: tuple[int, ...] = ()
+    queue_records: int | None = None
+    queue_bytes: int | None = None
+
+    def columns(self) -> Mapping[str, Any]:
+        """What is said, as a group's row has it."""
+        said = {
+            "max_deliver": self.max_deliver,
+            "backoff_ms": backoff_text(self.backoff_ms) or None,
+            "queue_records": self.queue_records,
+            "queue_bytes": self.queue_bytes,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def of_new_group(self) -> "AskedRetries":
+        """What a new group has; without `max_deliver` it has no queues.
+
+        Raises:
+            IllegalArgument: a value is out of its bounds.
+        """
+        if self.max_deliver is None:
+            for name in self.columns():
+                rule = "it counts for groups with max_deliver only, so give both"
+                raise IllegalArgument(argument=f"{name} without max_deliver", rule=rule)
+            return self
+        made = AskedRetries(
+            self.max_deliver,
+            self.backoff_ms or BACKOFF_MS,
+            QUEUE_RECORDS if self.queue_records is None else self.queue_records,
+            QUEUE_BYTES if self.queue_bytes is None else self.queue_bytes,
+        )
+        made.check()
+        return made
+
+    def differs(self, group: GroupRow) -> bool:
+        """Whether the group is not what is said."""
+        return any(getattr(group, name) != value for name, value in self.columns().items())
+
+    def check(self) -> None:
+        """Refuse what no group can have; all is said.
+
+        Raises:
+            IllegalArgument: a value is out of its bounds.
+        """
+        endless = "leave it out for a group whose records come again for ever"
+        _check_bound("max_deliver", self.max_deliver, MAX_DELIVER_MAX, f"; {endless}")
+        _check_bound("queue_records", self.queue_records, QUEUE_RECORDS_MAX)
+        _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
+        if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
+            raise IllegalArgument(
+                argument=f"backoff of {len(self.backoff_ms):,} steps",
+                rule=f"at most {BACKOFF_STEPS_MAX}; the last one repeats",
+            )
+        for step_ms in self.backoff_ms:
+            if not 0 <= step_ms <= NAK_DELAY_MS_MAX:
+                raise IllegalArgument(
+                    argument=f"backoff of {text_of_span(step_ms)}",
+                    rule=f"each step is at most {text_of_span(NAK_DELAY_MS_MAX)}",
+                )
+
+
+NOTHING_SAID = AskedRetries()
+
+
+def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> None:
+    if value is None or not 1 <= value <= maximum:
+        raise IllegalArgument(argument=f"{name} {value}", rule=f"1 to {maximum:,}{more}")
+
+
+NO_QUEUES: Mapping[str, Any] = {
+    "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0
+}  # fmt: skip
+"""What a row says of queues, of a group that has none."""
+
+
+def edited_retries(group: GroupRow, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields that an edit of a group makes of those that were asked for.
+
+    A group that gets queues gets all that belongs to them; one that loses them keeps nothing.
+
+    Raises:
+        IllegalArgument: the group cannot have them.
+    """
+    said: Mapping[str, Any] = {name: value for name, value in fields.items() if name in NO_QUEUES}
+    if not said:
+        return fields
+    if said.get("max_deliver") == 0:
+        _refuse_more_of_no_queues(said)
+        return {**fields, **NO_QUEUES}
+    if not has_queues(group):
+        said = _first_retries(group, said).columns()
+    _retries_of(replace(group, **said)).check()
+    return {**fields, **said}
+
+
+def _refuse_more_of_no_queues(said: Mapping[str, Any]) -> None:
+    for name, value in said.items():
+        if value != NO_QUEUES[name]:
+            rule = "a group without queues has none of it"
+            raise IllegalArgument(argument=f"{name} with max_deliver 0", rule=rule)
+
+
+def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
+    """Of a group that had no queues."""
+    if group.kind == EXCLUSIVE:
+        rule = "a private group ends with its session, and nobody else could look at its queues"
+        raise IllegalArgument(argument=f"max_deliver of {group.name}", rule=rule)
+    backoff = said.get("backoff_ms", "")
+    return AskedRetries(
+        said.get("max_deliver"),
+        parsed_backoff(backoff) if backoff else (),
+        said.get("queue_records"),
+        said.get("queue_bytes"),
+    ).of_new_group()
+
+
+def _retries_of(group: GroupRow) -> AskedRetries:
+    backoff_ms = parsed_backoff(group.backoff_ms)
+    return AskedRetries(group.max_deliver, backoff_ms, group.queue_records, group.queue_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
     """The group that a declaration asks for."""
 
     name: str
@@ -44,6 +192,7 @@ class Asked:
     session_id: bytes | None = None
     protocol: str | None = None
     on_damage: str | None = None
+    retries: AskedRetries = NOTHING_SAID
     fence: Precondition | None = None
     beside: Beside = nothing_beside
 
@@ -51,6 +200,11 @@ class Asked:
     def key(self) -> tuple[str, str]:
         """Name and filter: what makes it this group."""
         return self.name, self.filter.text
+
+
+def policy_of(group: GroupRow) -> RetryPolicy | None:
+    """How the group treats records that fail; None: it has no queues."""
+    return policy_from(group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes)
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:
@@ -71,12 +225,12 @@ def asked_by_session(
     ack_wait_ms: int | None,
     session_id: bytes,
     subscription: int,
-) -> Asked:
+) -> GroupRequest:
     """What a subscription asks for: a shared group, or one of its own."""
     if parsed.group is not None:
-        return Asked(parsed.group, parsed.filter, kind_asked(parsed), start, ack_wait_ms)
+        return GroupRequest(parsed.group, parsed.filter, kind_asked(parsed), start, ack_wait_ms)
     name = f"~{session_id.hex()[:SESSION_DIGITS]}/{subscription}"
-    return Asked(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
+    return GroupRequest(name, parsed.filter, EXCLUSIVE, start, ack_wait_ms, session_id)
 
 
 def kind_asked(parsed: SubscriptionFilter) -> str:

@@ -12,9 +12,13 @@ from dss_core.errors import LogUnreadable
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Ranges, clipped, complement, total
-from dssd.leaders.limits import LAG_COUNT_BYTES_MAX, LAG_COUNT_READS_MAX
 from dssd.limits import READ_CHUNK_BYTES_MAX
 from dssd.log.port import Chunk, Log
+
+LAG_COUNT_READS_MAX = 1_024
+LAG_COUNT_BYTES_MAX = 16 << 20
+"""What a question for the lag of groups may read, to count what their filters take: some 50 ms.
+Behind that the lag is an upper bound."""
 
 
 @dataclass(slots=True)

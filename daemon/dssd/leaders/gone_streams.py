@@ -21,7 +21,7 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.limits import FULL_DISK_RETRY_S, GONE_ROWS_PER_COMMIT_MAX
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Key, Store, Write
-from dssd.store.rows import GrantRow, GroupRow, PendingMoveRow, ProgressRow
+from dssd.store.rows import GrantRow, PendingMoveRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 _StreamRow = GrantRow | ProgressRow | PendingMoveRow
@@ -39,7 +39,7 @@ class GoneStreams:
         self._groups = groups
         self._removed: deque[Topic] = deque()
         self._bell = asyncio.Event()
-        catalogue.watch(self._topic_changed)
+        catalogue.watch(self._topic_changed, internal=True)
 
     async def run(self) -> NoReturn:
         """Collect what a start finds, then what each removal leaves."""
@@ -57,8 +57,8 @@ class GoneStreams:
         """Delete the rows of the topics that were removed since the last call."""
         while self._removed:
             topic = self._removed.popleft()
-            readers = await readers_of(topic, self._groups.groups)
-            deletes = _deletes(topic, readers)
+            readers = [each.group_id for each in await readers_of(topic, self._groups.groups)]
+            deletes = _deletes(topic, [topic.group_id] if topic.level else readers)
             while some := list(islice(deletes, GONE_ROWS_PER_COMMIT_MAX)):
                 await self._delete(some)
 
@@ -95,8 +95,8 @@ class GoneStreams:
             self._bell.set()
 
 
-def _deletes(topic: Topic, readers: Sequence[GroupRow]) -> Iterator[Write]:
-    for group in readers:
+def _deletes(topic: Topic, group_ids: Sequence[int]) -> Iterator[Write]:
+    for group_id in group_ids:
         for stream in topic.streams():
             for kind in _KINDS:
-                yield Delete(kind, (group.group_id, *stream))
+                yield Delete(kind, (group_id, *stream))

@@ -30,9 +30,11 @@ from dssd.clock import Clock
 from dssd.leaders.bans import collect_ended_bans
 from dssd.leaders.declarations import (
     EXCLUSIVE,
+    NOTHING_SAID,
     PASS,
-    Asked,
+    AskedRetries,
     Beside,
+    GroupRequest,
     asked_by_session,
     check_kind,
     check_settings,
@@ -41,8 +43,10 @@ from dssd.leaders.declarations import (
     nothing_beside,
 )
 from dssd.leaders.group_start import resolved_start
+from dssd.leaders.lanes import has_queues
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
+from dssd.listeners import Listeners
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import Now, StartPoint, start_text
@@ -71,7 +75,7 @@ from dssd.store.rows import (
 )
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
-from dssd.watchers import Watchers
+from dssd.topics.internal import refuse_internal
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,12 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
-        self._removals: Watchers[GroupRow] = Watchers()
-        self._changes: Watchers[GroupRow] = Watchers()
+        self._removals: Listeners[GroupRow] = Listeners()
+        self._changes: Listeners[GroupRow] = Listeners()
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
-        """Read groups and tombstones from the store; old tombstones go."""
+        """Read groups and tombstones from the store; old tombstones and lost queues go."""
         groups = cls(store, catalogue, log, clock)
         for found in await scan_all(store, GroupRow):
             groups._enter(found.row)
@@ -110,6 +114,7 @@ class Groups:
             if name.row.destroyed_at_ms is not None:
                 groups._bury(name.row)
         await groups.collect_tombstones()
+        await groups.collect_lost_queues()
         return groups
 
     async def collect_tombstones(self) -> None:
@@ -123,12 +128,23 @@ class Groups:
                 await finished(work, name=f"collect the tombstone of {name.name}")
             del self._destroyed[group_id]
 
+    async def collect_lost_queues(self) -> None:
+        """Remove queues of groups that are gone, or have none any more: a full disk or a kill may
+        have left some.
+        """
+        await self._catalogue.remove_lost_queues(self._has_queues)
+
+    def _has_queues(self, group_id: int) -> bool:
+        group = self._by_id.get(group_id)
+        return group is not None and has_queues(group)
+
     async def keep(self) -> NoReturn:
-        """Collect old tombstones and bans periodically, until cancelled."""
+        """Collect what is old or lost periodically, until cancelled."""
         while True:
             await asyncio.sleep(TOMBSTONE_SWEEP_S)
             with suppress(DiskFull):  # the next time will do
                 await self.collect_tombstones()
+                await self.collect_lost_queues()
                 await collect_ended_bans(self._store, self._clock.wall_ms())
 
     async def _unearth(self, name: GroupNameRow) -> None:
@@ -190,7 +206,7 @@ class Groups:
         if not candidates:
             raise GroupNotFound(group=text)
         if len(candidates) > 1:
-            written = ", ".join(sorted(f"{row.name}@{row.filter}" for row in candidates))
+            written = ", ".join(sorted(row.full_name for row in candidates))
             raise GroupAmbiguous(group=text, candidates=written)
         return candidates[0]
 
@@ -203,20 +219,21 @@ class Groups:
         if_not_exists: bool = False,
         protocol: str | None = None,
         on_damage: str | None = None,
+        retries: AskedRetries = NOTHING_SAID,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
         Raises:
             GroupOfAnotherKind: it is there, and one of them is a queue.
-            GroupExists: it is there, and that was not accepted, or its protocol or what it does at
-                damage is another.
+            GroupExists: it is there, and that was not accepted, or its protocol, or what it does at
+                damage or with records that fail, is another.
             StartConflict: it is there with another start.
-            IllegalArgument, OffsetOutOfRange: the start or the ack wait does not fit.
+            IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
         kind = kind_asked(parsed)
-        asked = Asked(
+        asked = GroupRequest(
             parsed.group,
             parsed.filter,
             kind,
@@ -224,6 +241,7 @@ class Groups:
             ack_wait_ms,
             protocol=protocol,
             on_damage=on_damage,
+            retries=retries,
         )
         known = self._existing(asked)
         if known is None:
@@ -233,7 +251,7 @@ class Groups:
             known = joined.group
         check_kind(known, kind)
         differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
-        if not if_not_exists or differs:
+        if not if_not_exists or differs or retries.differs(known):
             raise GroupExists(group=parsed.group)
         check_start(known, start)
         return known
@@ -309,10 +327,10 @@ class Groups:
         """Call ``removed`` after each removal; returns how to stop."""
         return self._removals.add(removed)
 
-    def _existing(self, asked: Asked) -> GroupRow | None:
+    def _existing(self, asked: GroupRequest) -> GroupRow | None:
         return self._by_name.get(asked.name, {}).get(asked.filter.text)
 
-    def _refuse_tombstone(self, asked: Asked) -> None:
+    def _refuse_tombstone(self, asked: GroupRequest) -> None:
         tombstone = self._tombstones.get(asked.key)
         if tombstone is not None:
             self._refuse(tombstone)
@@ -323,13 +341,15 @@ class Groups:
         if tombstone.destroyed_at_ms >= self._clock.wall_ms() - TOMBSTONE_MS:
             raise GroupDestroyed(group=tombstone.name)
 
-    async def _declare(self, asked: Asked, *, over_tombstone: bool) -> Joined:
+    async def _declare(self, asked: GroupRequest, *, over_tombstone: bool) -> Joined:
         """Make the group; if another declaration made it meanwhile, that group is returned."""
         if not over_tombstone:
             self._refuse_tombstone(asked)
+        refuse_internal(asked.filter.text)
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
         on_damage = asked.on_damage or PASS
         check_settings(ack_wait_ms, on_damage)
+        retries = asked.retries.of_new_group().columns()
         group_id = await self._store.next_id()
         row = GroupRow(
             group_id=group_id,
@@ -343,11 +363,14 @@ class Groups:
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
             on_damage=on_damage,
+            **retries,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
         return await finished(work, name=f"declare group {asked.name}")
 
-    async def _commit_new(self, asked: Asked, row: GroupRow, *, over_tombstone: bool) -> Joined:
+    async def _commit_new(
+        self, asked: GroupRequest, row: GroupRow, *, over_tombstone: bool
+    ) -> Joined:
         tombstone = await self._store.read(GroupNameRow, asked.key)
         if tombstone is not None and tombstone.row.destroyed_at_ms is None:
             return await self._made_meanwhile(asked)
@@ -386,7 +409,7 @@ class Groups:
         self._enter(row)
         return Joined(row, declared=True)
 
-    async def _made_meanwhile(self, asked: Asked) -> Joined:
+    async def _made_meanwhile(self, asked: GroupRequest) -> Joined:
         """The group that a concurrent declaration made, or a removal removed again."""
         name = await self._store.read(GroupNameRow, asked.key)
         if name is None or name.row.destroyed_at_ms is not None:
@@ -425,6 +448,8 @@ class Groups:
         late = await self._stream_deletes(group.group_id)
         if late:
             await self._store.commit(late)
+        with suppress(DiskFull):  # `keep` or the next start finds them
+            await self._catalogue.remove_queues(group.group_id)
 
     async def _stream_deletes(self, group_id: int) -> list[Write]:
         writes: list[Write] = []

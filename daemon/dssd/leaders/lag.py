@@ -9,8 +9,9 @@ append time of the oldest record in it. Nothing here starts a leader.
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import assert_never
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import NamedTuple, assert_never
 
 from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
@@ -19,6 +20,7 @@ from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, complement
 from dss_core.times import text_of_ms
 from dssd.leaders.filtered_lag import CountBudget, matching_in
+from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
@@ -31,10 +33,27 @@ from dssd.machines.leader.events import (
     StreamView,
 )
 from dssd.machines.messages import Stall
+from dssd.machines.queues import Queues
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+
+class Queued(NamedTuple):
+    """Records of a stream in a group's queues."""
+
+    retrying: int = 0
+    """In the retry queue."""
+    dead: int = 0
+    """Among the dead letters."""
+
+    def plus(self, other: "Queued") -> "Queued":
+        """Both."""
+        return Queued(self.retrying + other.retrying, self.dead + other.dead)
+
+
+NOTHING_QUEUED = Queued()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,7 @@ class StreamSurvey:
     lag_exact: bool
     oldest_unacked_us: int | None = None
     """Append time of the oldest record in it, as far as it is known."""
+    queued: Queued = NOTHING_QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +92,11 @@ class GroupSurvey:
         """How many records the group is done with, of all streams."""
         each = (stream.view.fate.counts for stream in self.streams)
         return Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
+
+    @property
+    def queued(self) -> Queued:
+        """Of all streams."""
+        return reduce(Queued.plus, (stream.queued for stream in self.streams), NOTHING_QUEUED)
 
 
 async def survey_from_view(
@@ -106,7 +131,9 @@ async def glance_from_rows(
 ) -> LeaderGlance:
     """The least that tells how the group's last leader left it."""
     stored = await view_from_rows(store, group, catalogue, turn)
-    streams = (StreamGlance(v.stream, v.progress, v.fate, v.stall) for v in stored.streams)
+    streams = (
+        StreamGlance(v.stream, v.progress, v.fate, v.stall, v.queues) for v in stored.streams
+    )
     return LeaderGlance(stored.leader_epoch, False, 0, 0, tuple(streams))
 
 
@@ -124,16 +151,25 @@ async def view_from_rows(
     for topic in catalogue.meeting(wanted):
         for stream in topic.streams():
             await turn.give_way()
-            views.append(_stored_view(stream, rows.get(stream), grants.get(stream)))
+            view = _stored_view(stream, rows.get(stream), grants.get(stream))
+            queues = queues_of(catalogue, group, stream, rows)
+            views.append(replace(view, queues=queues) if queues else view)
     epoch = leader.row.leader_epoch if leader else 0
     return LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
 
 
-async def stream_from_rows(store: Store, group: GroupRow, stream: StreamId) -> StreamView:
+async def stream_from_rows(
+    store: Store, group: GroupRow, stream: StreamId, catalogue: Catalogue
+) -> StreamView:
     """One stream as the group's last leader left it."""
-    key = (group.group_id, stream.storage_topic_id, stream.partition)
-    row, grant = await store.read(ProgressRow, key), await store.read(GrantRow, key)
-    return _stored_view(stream, row.row if row else None, grant.row if grant else None)
+    rows: dict[StreamId, ProgressRow] = {}
+    for each in (stream, *(catalogue.queues_of(group.group_id, stream) or ())):
+        found = await store.read(ProgressRow, (group.group_id, *each))
+        if found is not None:
+            rows[each] = found.row
+    grant = await store.read(GrantRow, (group.group_id, *stream))
+    view = _stored_view(stream, rows.get(stream), grant.row if grant else None)
+    return replace(view, queues=queues_of(catalogue, group, stream, rows) or ())
 
 
 def _stored_view(stream: StreamId, row: ProgressRow | None, grant: GrantRow | None) -> StreamView:
@@ -213,7 +249,17 @@ async def _survey_stream(
                 (lag, first), exact = counted, True
     oldest_us = await _time_at(view.stream, first, log) if lag and first is not None else None
     name = catalogue.name_of(view.stream)
-    return StreamSurvey(name, view, end, lag, exact, oldest_us)
+    return StreamSurvey(name, view, end, lag, exact, oldest_us, queued_in(view.queues, log))
+
+
+def queued_in(queues: Queues, log: Log) -> Queued:
+    """What waits in the queues of a stream.
+
+    Raises:
+        StreamNotFound: its topic was removed.
+    """
+    counts = [lag_of(each.stream, each.progress, log.span(each.stream), log) for each in queues]
+    return Queued(*(records for records, _ in counts))
 
 
 def lag_of(stream: StreamId, progress: Progress, span: Range, log: Log) -> tuple[int, bool]:

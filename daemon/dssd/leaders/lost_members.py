@@ -15,17 +15,22 @@ from dss_core.ids import StreamId, StreamName
 from dssd.events.kinds import MEMBER_LOST
 from dssd.events.model import GROUP_FIELD, Event
 from dssd.events.teller import Teller
-from dssd.leaders.limits import (
-    RANGES_NAMED_MAX,
-    TAKE_OVER_LOOK_MS,
-    TAKE_OVER_MS_MAX,
-    TAKERS_NAMED_MAX,
-)
+from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import BorrowerId
 from dssd.store.port import Put, Write
 from dssd.store.rows import EventRow
+
+TAKE_OVER_MS_MAX = 10_000
+"""How long streams of a lost member may wait for a taker before that is told as it is."""
+
+TAKERS_NAMED_MAX = 5
+"""Clients named in the event of a lost member; a group may have thousands."""
+
+RANGES_NAMED_MAX = 8
+"""Ranges of streams named for each of them: a sentence has 1,024 bytes."""
+
 
 NameOf = Callable[[StreamId], StreamName]
 

@@ -4,6 +4,7 @@ Invariant: each `unpacked_` function gives back what its `packed_` function was 
 """
 
 import struct
+from typing import TypedDict
 
 from dss_core.progress import Progress, Ranges
 from dssd.limits import NAK_DELAY_MS_MAX
@@ -69,14 +70,51 @@ def fate_of(row: ProgressRow) -> Fate:
             row.lost_count,
             row.damaged_count,
             row.moved_count,
+            row.retried_count,
         ),
     )
 
 
+class FateColumns(TypedDict):
+    """The columns of a row that say what became of records."""
+
+    failures: bytes
+    doubts: bytes
+    rests: bytes
+    rest_delays: bytes
+    damaged: bytes
+    acked_count: int
+    filtered_count: int
+    lost_count: int
+    damaged_count: int
+    moved_count: int
+    retried_count: int
+
+
+def fate_columns(fate: Fate) -> FateColumns:
+    """What `fate_of` reads."""
+    counts = fate.counts
+    return {
+        "failures": packed_attempts(fate.failures),
+        "doubts": packed_attempts(fate.doubts),
+        "rests": packed_rests(fate.rests),
+        "rest_delays": packed_delays(fate.rests),
+        "damaged": packed_ranges(fate.damaged),
+        "acked_count": counts.acked,
+        "filtered_count": counts.filtered,
+        "lost_count": counts.lost,
+        "damaged_count": counts.damaged,
+        "moved_count": counts.moved,
+        "retried_count": counts.retried,
+    }
+
+
 def reached_by(row: ProgressRow) -> int:
-    """The end of the last record that the group was handed or has acknowledged."""
+    """The end of the last record that the group was handed or has acknowledged; of a queue also of
+    the last entry that it knows of.
+    """
     ranges = unpacked_ranges(row.ranges)
-    return max(row.floor, row.frontier, *(end for _, end in ranges))
+    return max(row.floor, row.frontier, row.applied_end, *(end for _, end in ranges))
 
 
 def progress_of(row: ProgressRow | None) -> Progress:

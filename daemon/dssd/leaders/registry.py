@@ -8,7 +8,7 @@ leader after a while, so it costs nothing. The registry must not know what leade
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from types import TracebackType
 from typing import Self
 
@@ -30,13 +30,14 @@ from dssd.leaders.lag import (
     survey_from_view,
     view_from_rows,
 )
+from dssd.limits import FULL_DISK_RETRY_S
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import Instruction, LeaderGlance, LeaderView, StreamView
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
-from dssd.store.port import Store
+from dssd.store.port import Precondition, PreconditionFailed, Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -219,7 +220,7 @@ class Registry:
         found = (
             None if live is None else next((v for v in live.streams if v.stream == stream), None)
         )
-        return found or await stream_from_rows(self._store, group, stream)
+        return found or await stream_from_rows(self._store, group, stream, self._catalogue)
 
     async def progress(
         self, group: GroupRow, storage_topic_ids: Collection[int]
@@ -248,6 +249,35 @@ class Registry:
             self._start_for_operations(group_id)
         else:
             actor.instruct(instruction)
+
+    async def while_held(
+        self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
+    ) -> None:
+        """Call ``change`` while nobody holds a stream of the group, with what a commit that rests
+        on that has as its precondition. Then all streams are lent by what the group's row says.
+
+        Raises:
+            GroupDestroyed: it was removed.
+            DssError: as ``change`` does.
+        """
+        while not await self._changed_while_held(group_id, change):  # noqa: ASYNC110 - it ended
+            await asyncio.sleep(FULL_DISK_RETRY_S)
+
+    async def _changed_while_held(
+        self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
+    ) -> bool:
+        """Whether it was called; else the leader ended: the disk is full, or the group is gone."""
+        actor = self._actors.get(group_id) or self._start(self._groups.get(group_id))
+        held = await actor.hold()
+        if held is None:
+            return False
+        try:
+            await change(held)
+        except PreconditionFailed:
+            return False
+        finally:
+            await actor.lend_again(self._groups.as_it_is(actor.group))
+        return True
 
     def planned_hand_overs(self, group_id: int, moves_max: int) -> tuple[HandOver, ...]:
         """What a rebalance of so many moves would do now; none where there is no leader."""
@@ -314,6 +344,7 @@ class Registry:
         finally:
             del self._actors[group_id]
             del self._leading[group_id]
+            actor.end_wait()
             if self._groups.has(group_id):
                 self._leader_changes[group_id] += 1
         for wanted in actor.unanswered():

@@ -22,16 +22,23 @@ from dssd.leaders.lag import selects_whole
 from dssd.leaders.registry import Registry
 from dssd.leaders.retention_losses import unacked
 from dssd.leaders.topic_readers import readers_of
-from dssd.limits import (
-    RETENTION_AHEAD_EVERY_S,
-    RETENTION_AHEAD_PERCENT,
-    RETENTION_AHEAD_STREAMS_MAX,
-    UNREAD_TOLD_EVERY_MS,
-)
+from dssd.limits import UNREAD_TOLD_EVERY_MS
 from dssd.log.port import Expiring
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+RETENTION_AHEAD_PERCENT = 10
+"""Unread records are told of when a retention shorter or smaller by this would take them: of the
+usual week, 17 hours ahead."""
+
+RETENTION_AHEAD_EVERY_S = 300.0
+"""How often unread records near their end are looked for: the progress of every group of a topic
+with old records is read."""
+
+RETENTION_AHEAD_STREAMS_MAX = 16
+"""Streams of a topic and group with an event of their own in one look; one event counts the rest,
+so that a wide topic does not fill the events."""
 
 
 class Expires(Protocol):
@@ -151,7 +158,7 @@ def _stricter(limit: int | None) -> int | None:
 
 
 def _near_event(stream: str, topic: Topic, group: GroupRow, records: int, end: int) -> Event:
-    name, exact = _name_of(group), _is_exact(topic, group)
+    name, exact = group.full_name, _is_exact(topic, group)
     return Event(
         RETENTION_NEAR,
         stream,
@@ -167,7 +174,7 @@ def _near_event(stream: str, topic: Topic, group: GroupRow, records: int, end: i
 
 
 def _rest_event(topic: Topic, group: GroupRow, streams: int, records: int) -> Event:
-    name, exact = _name_of(group), _is_exact(topic, group)
+    name, exact = group.full_name, _is_exact(topic, group)
     return Event(
         RETENTION_NEAR,
         name,
@@ -181,10 +188,6 @@ def _rest_event(topic: Topic, group: GroupRow, streams: int, records: int) -> Ev
             "exact": str(exact).lower(),
         },
     )
-
-
-def _name_of(group: GroupRow) -> str:
-    return f"{group.name}@{group.filter}"
 
 
 def _is_exact(topic: Topic, group: GroupRow) -> bool:

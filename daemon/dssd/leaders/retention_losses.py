@@ -146,7 +146,7 @@ class RetentionLosses:
 
 
 def _lost_event(losses: _Losses, more: int) -> Event:
-    group, exact = f"{losses.group.name}@{losses.group.filter}", losses.exact()
+    group, exact = losses.group.full_name, losses.exact()
     return Event(
         RETENTION_LOST,
         group,

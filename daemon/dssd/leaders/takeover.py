@@ -6,6 +6,7 @@ an earlier leader can follow. Invariant: every later commit of this leader has t
 leader row as its precondition.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,12 +14,12 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dssd.leaders.lanes import NamesQueues, queue_row, queues_of
 from dssd.leaders.progress_columns import (
+    fate_columns,
     fate_of,
     packed_attempts,
-    packed_delays,
     packed_ranges,
-    packed_rests,
     progress_of,
     unpacked_attempts,
     unpacked_ranges,
@@ -64,6 +65,8 @@ BORROW = "borrow"
 
 CANCELLING = "cancelling"
 """The state of an operation whose rest is given up."""
+
+NO_ROWS: Mapping[StreamId, ProgressRow] = {}
 
 LEASE = "lease"
 """The protocol of groups whose members hold stream sets with versions."""
@@ -120,7 +123,7 @@ async def claim(store: Store, group_id: int, boot_id: bytes) -> Takeover:
     return Takeover(attempt.row, version, attempt.restarted)
 
 
-class Selecting(Protocol):
+class Selecting(NamesQueues, Protocol):
     """What a takeover asks of the catalogue."""
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
@@ -146,7 +149,8 @@ async def stored_streams(
 ) -> tuple[StoredStream, ...]:
     """The stored state and bounds of every stream that the group's filter selects.
 
-    Rows of removed streams are ignored: they select nothing, and are being deleted.
+    Rows of removed streams are ignored: they select nothing, and are being deleted. A stream whose
+    queues are not made yet is left out: the leader is told of it once they are.
     """
     key = (group.group_id,)
     grants = {_stream_of(found.row): found.row for found in await scan_all(store, GrantRow, key)}
@@ -154,7 +158,7 @@ async def stored_streams(
     wanted = TopicFilter.parse(group.filter)
     streams: list[StoredStream] = []
     for topic in catalogue.meeting(wanted):
-        for present in present_streams(topic):
+        for present in present_streams(topic, catalogue, group, rows):
             await turn.give_way()
             # Its topic may be removed meanwhile; the leader is notified of that too.
             with suppress(StreamNotFound):
@@ -179,6 +183,8 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             unpacked_ranges(each.row.dropped),
             unpacked_ranges(each.row.added),
             cancelled=each.row.number in cancelled,
+            redriven=unpacked_ranges(each.row.redriven),
+            discarded=unpacked_ranges(each.row.discarded),
         )
         for each in found
     )
@@ -195,35 +201,52 @@ async def stored_versions(store: Store, group: GroupRow) -> tuple[SetVersion, ..
     return tuple(SetVersion(each.row.session_id, each.row.set_version) for each in found)
 
 
-def present_streams(topic: Topic) -> tuple[PresentStream, ...]:
-    """The streams of a topic, and where the sealed ones end."""
+def present_streams(
+    topic: Topic,
+    catalogue: NamesQueues,
+    group: GroupRow,
+    rows: Mapping[StreamId, ProgressRow] = NO_ROWS,
+) -> tuple[PresentStream, ...]:
+    """The streams of a topic that may be lent, where the sealed ones end, and their queues."""
     return tuple(
-        PresentStream(stream, None if part.ends is None else part.ends[stream.partition])
+        PresentStream(stream, None if part.ends is None else part.ends[stream.partition], queues)
         for part in topic.storage_topics
         for stream in part.streams()
+        if (queues := queues_of(catalogue, group, stream, rows)) is not None
     )
 
 
 def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]:
     """The rows that a leader's records become."""
-    writes: list[Write] = []
-    for record in records:
-        writes.append(Put(_progress_row(group, record)))
-        writes += _move_writes(group, record)
-        if record.grant is not None:
-            writes.append(
-                Put(
-                    GrantRow(
-                        group.group_id,
-                        *record.stream,
-                        grant_epoch=record.grant.grant_epoch,
-                        session_id=record.grant.session_id,
-                        borrower_id=record.grant.borrower_id,
-                        cursor_generation=record.cursor_generation,
-                        pinned_session_id=record.grant.pinned_session_id,
-                    )
+    return [write for record in records for _, own in rows_of(group, record) for write in own]
+
+
+def rows_of(group: GroupRow, record: StreamRecord) -> list[tuple[int, list[Write]]]:
+    """The rows that a record becomes, by the storage topic that they are of."""
+    queues: list[tuple[int, list[Write]]] = [
+        (queue.stream.storage_topic_id, [Put(queue_row(group, queue))]) for queue in record.queues
+    ]
+    return [(record.stream.storage_topic_id, stream_writes(group, record)), *queues]
+
+
+def stream_writes(group: GroupRow, record: StreamRecord) -> list[Write]:
+    """The rows of the stream itself."""
+    writes: list[Write] = [Put(_progress_row(group, record))]
+    writes += _move_writes(group, record)
+    if record.grant is not None:
+        writes.append(
+            Put(
+                GrantRow(
+                    group.group_id,
+                    *record.stream,
+                    grant_epoch=record.grant.grant_epoch,
+                    session_id=record.grant.session_id,
+                    borrower_id=record.grant.borrower_id,
+                    cursor_generation=record.cursor_generation,
+                    pinned_session_id=record.grant.pinned_session_id,
                 )
             )
+        )
     return writes
 
 
@@ -258,7 +281,6 @@ def version_writes(group: GroupRow, persist: Persist) -> list[Write]:
 
 
 def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
-    fate = record.fate
     return ProgressRow(
         group.group_id,
         *record.stream,
@@ -268,17 +290,8 @@ def _progress_row(group: GroupRow, record: StreamRecord) -> ProgressRow:
         attempts=packed_attempts(record.attempts),
         finished=record.finished,
         cursor_generation=record.cursor_generation,
-        failures=packed_attempts(fate.failures),
-        doubts=packed_attempts(fate.doubts),
-        rests=packed_rests(fate.rests),
-        damaged=packed_ranges(fate.damaged),
-        acked_count=fate.counts.acked,
-        filtered_count=fate.counts.filtered,
-        lost_count=fate.counts.lost,
-        damaged_count=fate.counts.damaged,
-        moved_count=fate.counts.moved,
         marked_below=record.marked_below,
-        rest_delays=packed_delays(fate.rests),
+        **fate_columns(record.fate),
     )
 
 
@@ -304,4 +317,5 @@ def _stored(
         cursor_generation=0 if row is None else row.cursor_generation,
         marked_below=0 if row is None else row.marked_below,
         pinned_session_id=None if grant is None else grant.pinned_session_id,
+        queues=present.queues,
     )

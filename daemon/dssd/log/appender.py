@@ -18,7 +18,6 @@ from time import perf_counter
 
 from dss_core.errors import DiskFull, DssError, Overloaded
 from dss_core.ids import StreamId
-from dssd.limits import SEGMENT_BYTES_HARD_FACTOR
 from dssd.log.port import Answered, Append, Appended
 from dssd.log.read.tail_cache import TailCache
 from dssd.log.settings import LogSettings
@@ -28,6 +27,9 @@ from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import AppendCall, Batch, Result, StoredFrames
 from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import LATENCY_BOUNDS_S
+
+SEGMENT_BYTES_HARD_FACTOR = 2
+"""How far over its bound a file may grow while its successor is being made."""
 
 
 class Appender:

@@ -14,7 +14,7 @@ from dssd.log.topic_state import Segment
 from dssd.store.rows import HoldRow
 
 
-class Held(NamedTuple):
+class HeldRange(NamedTuple):
     """One range."""
 
     holder: int
@@ -27,16 +27,16 @@ class Holds:
     """All of them, by storage topic."""
 
     def __init__(self, rows: Iterable[HoldRow] = ()) -> None:
-        self._held: defaultdict[int, list[Held]] = defaultdict(list)
+        self._held: defaultdict[int, list[HeldRange]] = defaultdict(list)
         for row in rows:
-            held = Held(row.holder, row.partition, row.start, row.end)
+            held = HeldRange(row.holder, row.partition, row.start, row.end)
             self._held[row.storage_topic_id].append(held)
 
     def add(self, holder: int, ranges: Mapping[StreamId, Range]) -> list[HoldRow]:
         """Hold these ranges from now on; returns their rows, to be committed."""
         rows: list[HoldRow] = []
         for (topic, partition), (start, end) in ranges.items():
-            self._held[topic].append(Held(holder, partition, start, end))
+            self._held[topic].append(HeldRange(holder, partition, start, end))
             rows.append(HoldRow(holder, topic, partition, start, end))
         return rows
 
@@ -71,6 +71,6 @@ class Holds:
         return min(offset, *starts) if starts else offset
 
 
-def _touches(held: Held, segment: Segment) -> bool:
+def _touches(held: HeldRange, segment: Segment) -> bool:
     extent = segment.extent(held.partition)
     return extent is not None and held.start < extent.end and extent.start < held.end

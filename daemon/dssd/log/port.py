@@ -24,6 +24,9 @@ Answered = Callable[[list["Appended | BaseException"]], None]
 AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
 """Called with the offsets, by stream, that retention will delete, before it deletes the first."""
 
+AskFloors = Callable[[], Awaitable[Sequence[int]]]
+"""Gives, by partition, the offset below which nobody needs a record any more."""
+
 Frames = Callable[[], Iterable[Sequence[bytes | memoryview]]]
 """Gives frames, none of them stamped, that passed `dss_core.frame.verify`: some at a time, which
 are of use until the next are asked for. Called in a thread."""

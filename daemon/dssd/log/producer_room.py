@@ -19,14 +19,15 @@ from typing import Protocol
 import xxhash
 
 from dss_core.errors import TooManyProducers
-from dssd.log.limits import (
-    PRODUCER_KEPT_US,
-    PRODUCERS_FEW,
-    PRODUCERS_FORGOTTEN_AT_ONCE,
-    PRODUCERS_MAX,
-    PRODUCERS_OWNER_MAX,
-    PRODUCERS_RESERVE,
-)
+from dssd.log.limits import PRODUCERS_FEW, PRODUCERS_MAX, PRODUCERS_OWNER_MAX, PRODUCERS_RESERVE
+
+PRODUCER_KEPT_US = 10 * 60 * 1_000_000
+"""A producer is never forgotten for want of room before it was silent for so long: longer than a
+connection, a client or the network usually takes to come back and send again."""
+
+PRODUCERS_FORGOTTEN_AT_ONCE = 256
+"""Where all are at their bound, the largest share gives so many: it is looked for once for them."""
+
 
 NOBODY = 0
 """The owner where nobody knows who called: a frame that only the log remembers."""
@@ -49,14 +50,14 @@ Key = tuple[int, bytes]
 class Forgets(Protocol):
     """What remembers the producers of a share."""
 
-    def silent_longest(self, share: "Share") -> deque[tuple[int, Key]]:
+    def silent_longest(self, share: "OwnerShare") -> deque[tuple[int, Key]]:
         """Those of a share that were silent for longest, in order, each with its last append."""
 
     def forget_if_silent(self, key: Key, since_us: int) -> bool:
         """Forget one, if it has not appended since then; returns whether it did."""
 
 
-class Share:
+class OwnerShare:
     """What is known of the producers of one owner in one storage topic."""
 
     __slots__ = ("count", "look_again_us", "owner", "remembers", "silent")
@@ -94,19 +95,19 @@ class ProducerRoom:
     def __init__(self, started_us: int = 0) -> None:
         self.count = 0
         """How many (partition, producer) are known."""
-        self.shares: set[Share] = set()
+        self.shares: set[OwnerShare] = set()
         """Those that have any."""
         self.started_us = started_us
         self._full_until_us = 0
 
-    def add(self, share: Share) -> None:
+    def add(self, share: OwnerShare) -> None:
         """One more of a share."""
         share.count += 1
         self.count += 1
         if share.count == 1:
             self.shares.add(share)
 
-    def take(self, share: Share) -> None:
+    def take(self, share: OwnerShare) -> None:
         """One less of a share."""
         share.count -= 1
         self.count -= 1
@@ -114,7 +115,7 @@ class ProducerRoom:
         if not share.count:
             self.shares.discard(share)
 
-    def make(self, share: Share, now_us: int) -> None:
+    def make(self, share: OwnerShare, now_us: int) -> None:
         """See to it that there is room for one more of a share.
 
         Raises:

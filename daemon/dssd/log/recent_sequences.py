@@ -9,7 +9,7 @@ import struct
 from typing import NamedTuple
 
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
-from dssd.log.producer_room import Key, Share
+from dssd.log.producer_room import Key, OwnerShare
 
 _ENTRY = struct.Struct("<H16sqQQB")
 """partition, producer, last sequence, last append time, owner, answers; the highest bit says in
@@ -40,7 +40,7 @@ class Recent:
 
     def __init__(
         self,
-        share: Share,
+        share: OwnerShare,
         last: int,
         time_us: int,
         in_doubt: bool = False,

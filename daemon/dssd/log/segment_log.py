@@ -31,6 +31,7 @@ from dssd.log.port import (
     Answered,
     Append,
     Appended,
+    AskFloors,
     Bounds,
     Chunk,
     Expiring,
@@ -472,6 +473,11 @@ class SegmentLog:
         return await self._trimmer.enforce_retention(
             state, retention_ms, retention_bytes, now_us, about_to_go
         )
+
+    async def trim_below(self, storage_topic_id: int, ask_floors: AskFloors) -> int:
+        """As `Trimmer.trim_below`. Raises StreamNotFound: the storage topic was removed."""
+        state = self._state(StreamId(storage_topic_id, 0))
+        return await self._trimmer.trim_below(state, ask_floors)
 
     async def expiring(
         self,

@@ -40,8 +40,8 @@ from dss_core.errors import ProducerForgotten, SequenceGap, SequenceTooOld
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, began_us
-from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCERS_LISTED_MAX
-from dssd.log.producer_room import NOBODY, Key, ProducerRoom, Share
+from dssd.log.limits import PRODUCER_FORGOTTEN_US
+from dssd.log.producer_room import NOBODY, Key, OwnerShare, ProducerRoom
 from dssd.log.recent_sequences import (
     Entry,
     FirstAnswer,
@@ -50,6 +50,10 @@ from dssd.log.recent_sequences import (
     entry_without_owner_at,
     without_answers,
 )
+
+PRODUCERS_LISTED_MAX = 4_096
+"""How many of a share are put in order at once; to find them takes one look at all of its topic."""
+
 
 SEQUENCE_MAX = (1 << 62) - 1
 """Where a producer may start; far enough below 2^63 that a snapshot can hold what follows."""
@@ -102,7 +106,7 @@ class Producers:
         self.forgotten_us = 0
         """No producer was forgotten that began later; 0 where none was."""
         self._room = ProducerRoom()
-        self._shares: dict[int, Share] = {}
+        self._shares: dict[int, OwnerShare] = {}
         """By owner."""
         self._recent: dict[Key, Recent] = {}
         self._changed: list[Key] = []
@@ -126,10 +130,10 @@ class Producers:
         self._room.add(share)
         return recent
 
-    def _share_of(self, owner: int) -> Share:
+    def _share_of(self, owner: int) -> OwnerShare:
         share = self._shares.get(owner)
         if share is None:
-            share = self._shares[owner] = Share(owner, self)
+            share = self._shares[owner] = OwnerShare(owner, self)
         return share
 
     def _forget(self, key: Key) -> None:
@@ -203,7 +207,7 @@ class Producers:
         if producer_id != NO_PRODUCER and (partition, producer_id) not in self._recent:
             self._room.make(self._share_of(owner), self.now_us)
 
-    def silent_longest(self, share: Share) -> deque[tuple[int, Key]]:
+    def silent_longest(self, share: OwnerShare) -> deque[tuple[int, Key]]:
         """Those of a share that were silent for longest, in order, each with its last append."""
         own = ((key, one) for key, one in self._recent.items() if one.share is share)
         listed = ((one.used_us, one.time_us, key) for key, one in own)

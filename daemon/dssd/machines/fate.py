@@ -30,6 +30,8 @@ class Counts(NamedTuple):
     """Confirmed unreadable, and passed over."""
     moved: int = 0
     """Operators passed over so many more than they reopened; constant within a grant."""
+    retried: int = 0
+    """They went to a queue after a failure, or back from the dead letters."""
 
     def plus(self, kind: str, offsets: int) -> "Counts":
         """With so many more of a kind."""

@@ -26,7 +26,9 @@ becomes less. This module must not know streams, files or rows.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from dssd.machines.limits import JOB_LEASE_MS
+JOB_LEASE_MS = 15_000
+"""How long the driver of a bulk job may be silent: longer than a pause of its collector of garbage,
+and short enough that another one goes on soon."""
 
 
 class Phase(StrEnum):
@@ -166,7 +168,7 @@ class TakeEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class JobGranted:
     """Answer the driver: the job is its own, under this epoch."""
 
     epoch: int
@@ -242,7 +244,7 @@ class Refuse:
 
 Effect = (
     TakeEpoch
-    | Granted
+    | JobGranted
     | Publish
     | AnswerFirst
     | Join
@@ -287,7 +289,7 @@ def _acquire(state: JobState, given: Acquire) -> Step:
     lease = state.lease
     if lease is not None and lease.token == given.token and given.token:
         until_ms = given.now_ms + JOB_LEASE_MS
-        return replace(state, lease=replace(lease, until_ms=until_ms)), (Granted(state.epoch),)
+        return replace(state, lease=replace(lease, until_ms=until_ms)), (JobGranted(state.epoch),)
     is_live = lease is not None and given.now_ms < lease.until_ms
     if is_live or state.taking is not None:
         return state, (Refuse(Why.LEASED),)
@@ -303,7 +305,7 @@ def _epoch_stored(state: JobState, given: EpochStored) -> Step:
     taken = replace(state, epoch=given.epoch, lease=lease, taking=None)
     if state.phase in ENDED:
         return replace(taken, lease=None), (Refuse(Why.NOT_IN_PHASE),)
-    return taken, (Granted(given.epoch), SweepEpochsBelow(given.epoch))
+    return taken, (JobGranted(given.epoch), SweepEpochsBelow(given.epoch))
 
 
 def _heard(state: JobState, given: Renew | GiveUp) -> Step:
@@ -315,7 +317,7 @@ def _heard(state: JobState, given: Renew | GiveUp) -> Step:
         return state, (StoreFailed(),)
     token = b"" if state.lease is None else state.lease.token
     lease = Lease(token, given.now_ms + JOB_LEASE_MS)
-    return replace(state, lease=lease), (Granted(state.epoch),)
+    return replace(state, lease=lease), (JobGranted(state.epoch),)
 
 
 def _refused(state: JobState, epoch: int) -> Refuse | None:

@@ -24,6 +24,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
+from dssd.machines.queues import Queues
 
 BorrowerId = bytes
 """Random, 128 bit, new for each incarnation."""
@@ -78,6 +79,8 @@ class StreamReport:
     fate: Fate = NO_FATE
     is_awaited: bool = False
     """A client waits until it is durable, so the leader does not gather others first."""
+    queues: Queues = ()
+    """Of a lane: how its queues stand, at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,10 @@ class GrantedStream:
     fate: Fate = NO_FATE
     pause: Pause = NO_PAUSE
     """Of the group, so that a paused one is known before anything of the stream is read."""
+    queues: Queues = ()
+    """Of a lane: how its queues stand."""
+    cursor_generation: int = 0
+    """Entries that the holder makes bear it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,7 @@ class ProgressSaved:
     stream: StreamId
     grant_epoch: int
     progress: Progress
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +238,7 @@ class Revoked:
     grant_epoch: int
     progress: Progress
     """What is durable; less than was reported last where the deadline came before the report."""
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from dssd.measuring.loop_delay import LoopDelay
 from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
+from dssd.questions.verdicts import Level, verdict_of
 from dssd.sessions.sessions import Sessions
 from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
@@ -38,7 +39,7 @@ GROUP_STATES = ("idle", "active", "rebalancing", "stalled", "paused")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MeasuredParts:
     """The parts that are looked at."""
 
     store: SqliteStore
@@ -58,7 +59,7 @@ class Watched:
     """How often clients were told of each condition, by code."""
 
 
-async def collected(watched: Watched) -> Readings:
+async def collected(watched: MeasuredParts) -> Readings:
     """All values, as they are now."""
     readings = Readings()
     turn = LoopTurn()
@@ -73,7 +74,7 @@ async def collected(watched: Watched) -> Readings:
     return readings
 
 
-def _put_process(readings: Readings, watched: Watched) -> None:
+def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     held = watched.held()
     errors_since_ms = watched.clock.wall_ms() - ERRORS_SHOWN_MS
     readings.put("dss_info", 1, version())
@@ -95,7 +96,7 @@ def _put_process(readings: Readings, watched: Watched) -> None:
     readings.put("dss_unread_records_gone_total", watched.unread.records)
 
 
-def _put_log(readings: Readings, watched: Watched) -> None:
+def _put_log(readings: Readings, watched: MeasuredParts) -> None:
     measures = watched.log.measures
     readings.put_latencies("dss_append_duration_seconds", measures.appends)
     readings.put_latencies("dss_sync_duration_seconds", measures.syncs)
@@ -110,7 +111,7 @@ def _put_log(readings: Readings, watched: Watched) -> None:
     readings.put("dss_producers_max", PRODUCERS_MAX - PRODUCERS_RESERVE)
 
 
-async def _put_sessions(readings: Readings, watched: Watched) -> None:
+async def _put_sessions(readings: Readings, watched: MeasuredParts) -> None:
     counts = watched.sessions.counts()
     readings.put("dss_sessions", counts.connected, "connected")
     readings.put("dss_sessions", counts.detached, "waiting")
@@ -120,6 +121,9 @@ async def _put_sessions(readings: Readings, watched: Watched) -> None:
     readings.put("dss_delivered_records_total", deliveries.records)
     readings.put("dss_redelivered_records_total", deliveries.redelivered)
     readings.put("dss_delivered_bytes_total", deliveries.bytes)
+    failures = deliveries.failures
+    readings.put("dss_failed_records_total", failures.retried, "retry")
+    readings.put("dss_failed_records_total", failures.dead, "dead")
     readings.put_latencies("dss_delivery_age_seconds", deliveries.ages)
     readings.put("dss_delivery_buffer_bytes", watched.sessions.held_bytes)
     credit = await watched.sessions.credits()
@@ -155,7 +159,7 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     for fate, records in zip(Counts._fields, done, strict=True):
         readings.put("dss_groups_done_records", records, fate)
     await turn.give_way()
-    labelled = nlargest(GROUPS_LABELLED_MAX, overviews, key=lambda each: each.lag)
+    labelled = nlargest(GROUPS_LABELLED_MAX, overviews, key=_not_done)
     for overview in labelled:
         await turn.give_way()
         _put_group(readings, overview.group.name, overview.group.filter, [overview], wall_us)
@@ -163,6 +167,10 @@ async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us:
     others = [each for each in overviews if each.group.group_id not in shown]
     if others:
         _put_group(readings, OTHERS, "", others, wall_us)
+
+
+def _not_done(group: Overview) -> int:
+    return group.lag + group.retrying + group.dead
 
 
 def _put_group(
@@ -175,8 +183,12 @@ def _put_group(
     )
     readings.put("dss_group_lag_records", sum(each.lag for each in groups), *labels)
     readings.put("dss_group_lag_seconds", max(0, wall_us - oldest_us) / 1_000_000, *labels)
+    readings.put("dss_group_retrying", sum(each.retrying for each in groups), *labels)
+    readings.put("dss_group_dead", sum(each.dead for each in groups), *labels)
     readings.put("dss_group_arrival_rate", sum(each.arrivals.minute for each in groups), *labels)
     readings.put("dss_group_ack_rate", sum(each.acks.minute for each in groups), *labels)
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)
     for state in ("paused", "stalled"):
         readings.put(f"dss_group_{state}", sum(each.state == state for each in groups), *labels)
+    problems = sum(verdict_of(each).level is Level.PROBLEM for each in groups)
+    readings.put("dss_group_problem", problems, *labels)

@@ -25,10 +25,20 @@ from prometheus_client.registry import Collector
 from dss_core.errors import AddressInUse, InternalError
 from dssd.addresses import TcpAddress
 from dssd.events.model import Note
-from dssd.metrics.limits import POLL_S, REQUEST_S_MAX, SCRAPE_S_MAX, SCRAPES_WAITING_MAX
+from dssd.metrics.limits import POLL_S
 from dssd.metrics.readings import Readings
 from dssd.metrics.table import TABLE
 from dssd.supervision.containment import contain
+
+SCRAPE_S_MAX = 5.0
+"""How long a scrape waits for the event loop: half of the time after which Prometheus gives up."""
+
+REQUEST_S_MAX = 5.0
+"""How long a request may take to arrive: one connection is served at a time."""
+
+SCRAPES_WAITING_MAX = 16
+"""Connections that the kernel keeps until they are served; Prometheus has one."""
+
 
 METRICS_PATH = "/metrics"
 

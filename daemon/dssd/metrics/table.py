@@ -17,7 +17,7 @@ from prometheus_client.core import (
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
-class Kind(Enum):
+class SeriesKind(Enum):
     """How its value goes."""
 
     COUNTER = "counter"
@@ -29,22 +29,22 @@ class MetricSpec(NamedTuple):
     """One line of the table."""
 
     name: str
-    kind: Kind
+    kind: SeriesKind
     help: str
     labels: tuple[str, ...] = ()
 
     def family(self) -> Family:
         """Empty, to be filled."""
         match self.kind:
-            case Kind.COUNTER:
+            case SeriesKind.COUNTER:
                 return CounterMetricFamily(self.name, self.help, labels=self.labels)
-            case Kind.GAUGE:
+            case SeriesKind.GAUGE:
                 return GaugeMetricFamily(self.name, self.help, labels=self.labels)
-            case Kind.HISTOGRAM:
+            case SeriesKind.HISTOGRAM:
                 return HistogramMetricFamily(self.name, self.help, labels=self.labels)
 
 
-_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+_C, _G, _H = SeriesKind.COUNTER, SeriesKind.GAUGE, SeriesKind.HISTOGRAM
 _GROUP = ("group", "filter")
 
 # fmt: off
@@ -92,6 +92,9 @@ TABLE = (
     MetricSpec("dss_delivered_records_total", _C, "Records that went to clients."),
     MetricSpec("dss_redelivered_records_total", _C, "Of these, records that had come before."),
     MetricSpec("dss_delivered_bytes_total", _C, "Bytes of frames that went to clients."),
+    MetricSpec("dss_failed_records_total", _C,
+        "Failures of records in groups with queues, by whether the record comes again (retry) or is"
+        " a dead letter (dead).", ("outcome",)),
     MetricSpec("dss_delivery_age_seconds", _H,
         "How old records were when they first went to a client: the latency of those who keep up,"
         " the lag of those who do not."),
@@ -108,11 +111,14 @@ TABLE = (
         "What all groups are done with, by what became of it; falls when a group is removed.",
         ("fate",)),
     MetricSpec("dss_group_lag_records", _G,
-        "Records that a group has not acknowledged. Groups with less lag than the labelled ones"
+        "Records that a group has not acknowledged. Groups with less to do than the labelled ones"
         " are summed as group (others).", _GROUP),
     MetricSpec("dss_group_lag_seconds", _G,
         "Age of the oldest record that a group has not acknowledged; the oldest of (others).",
         _GROUP),
+    MetricSpec("dss_group_retrying", _G,
+        "Records in the retry queues of a group: they failed and come again.", _GROUP),
+    MetricSpec("dss_group_dead", _G, "Records among the dead letters of a group.", _GROUP),
     MetricSpec("dss_group_arrival_rate", _G,
         "Records a second in the topics of a group, over a minute.", _GROUP),
     MetricSpec("dss_group_ack_rate", _G,
@@ -122,6 +128,8 @@ TABLE = (
         "1 while an operator has a group pause; of (others), how many do so.", _GROUP),
     MetricSpec("dss_group_stalled", _G,
         "1 while a stream of a group cannot go on; of (others), how many do so.", _GROUP),
+    MetricSpec("dss_group_problem", _G,
+        "1 while a group is a problem by the daemon's verdict; of (others), how many are.", _GROUP),
 )
 # fmt: on
 

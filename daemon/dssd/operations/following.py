@@ -8,9 +8,9 @@ not know what is planned or refused (`operations`).
 
 import asyncio
 import json
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import NoReturn
 
 from dss_core.errors import DiskFull, DssError
@@ -24,11 +24,14 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, History
-from dssd.operations.limits import OPERATIONS_TRIM_EVERY_S
 from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
+
+OPERATIONS_TRIM_EVERY_S = 3_600.0
+"""How often operations are looked through for old ones."""
+
 
 DONE_AS_ASKED = Worked({})
 GROUP_REMOVED = Worked({}, "the group was removed")
@@ -36,7 +39,8 @@ ENDS = "ends of operations"
 
 
 class Following:
-    """`begin` goes on with what had not ended; `end` leaves the rest to the next daemon."""
+    """Inside of `running`: it goes on with what had not ended, and leaves the rest to the next
+    daemon."""
 
     def __init__(
         self,
@@ -44,7 +48,6 @@ class Following:
         groups: Groups,
         registry: Registry,
         clock: Clock,
-        kinds: KindTable,
         history: History,
         teller: Teller,
     ) -> None:
@@ -52,48 +55,40 @@ class Following:
         self._groups = groups
         self._registry = registry
         self._clock = clock
-        self._kinds = kinds
         self._history = history
         self._teller = teller
         self.moved = asyncio.Event()
         """Set, and replaced, each time that something of an operation was done."""
         self._concluded: asyncio.Queue[tuple[int, Worked]] = asyncio.Queue()
         """Bounded by the operations that run: a leader concludes each once or twice."""
-        self._tasks = asyncio.TaskGroup()
-        self._standing: list[asyncio.Task[None]] = []
-        """The tasks that run as long as this does."""
         self._works: dict[int, asyncio.Task[None]] = {}
         """What is done of operations without a leader, by number."""
 
-    async def begin(self) -> None:
-        """Go on with the operations that had not ended."""
-        await self._tasks.__aenter__()
+    @asynccontextmanager
+    async def running(self, kinds: KindTable) -> AsyncIterator[None]:
+        """Follow operations of these kinds; those that had not ended go on."""
+        self._kinds = kinds
         self._registry.watch_concluded(
             lambda number: self._concluded.put_nowait((number, DONE_AS_ASKED))
         )
-        self._stop_watching = self._groups.watch_removed(self._group_removed)
-        self._standing = [
-            self._tasks.create_task(kept(name, run, self._teller.note), name=name)
-            for name, run in (
-                ("moves of operations", self._watch_moves),
-                (ENDS, self._note_ends),
-                ("trim operations", self._trim),
-            )
-        ]
-        for row in self._history.unended():
-            await self._resume(row)
-
-    async def end(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop following; no operation ends any more."""
-        self._stop_watching()
-        for task in (*self._standing, *self._works.values()):
-            task.cancel()
-        await self._tasks.__aexit__(kind, error, trace)
+        stop_watching = self._groups.watch_removed(self._group_removed)
+        async with asyncio.TaskGroup() as self._tasks:
+            standing = [
+                self._tasks.create_task(kept(name, run, self._teller.note), name=name)
+                for name, run in (
+                    ("moves of operations", self._watch_moves),
+                    (ENDS, self._note_ends),
+                    ("trim operations", self._trim),
+                )
+            ]
+            try:
+                for row in self._history.unended():
+                    await self._resume(row)
+                yield
+            finally:
+                stop_watching()
+                for task in (*standing, *self._works.values()):
+                    task.cancel()
 
     def follow(self, row: OperationRow, begun: Begun) -> None:
         """Have done what an operation began, and note when it has."""

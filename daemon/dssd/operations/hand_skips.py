@@ -14,9 +14,16 @@ from dss_core.progress import Progress, Ranges, normalised, total, without
 from dssd.leaders.progress_columns import unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of
 from dssd.operations.history import History
-from dssd.operations.limits import HAND_SKIPS_LOOKED_AT, OFFSETS_NAMED_MAX
 from dssd.operations.plans import Plan
 from dssd.store.rows import OperationRow
+
+HAND_SKIPS_LOOKED_AT = 200
+"""Of the newest operations of a group that moved cursors, for what was skipped by hand: a plan
+reads the moves of each, some 0.1 ms for a few streams."""
+
+OFFSETS_NAMED_MAX = 5
+"""Of records in a sentence of a plan; the rest is counted."""
+
 
 _BY_HAND = "records."
 _CURSORS = (_BY_HAND, "offsets.")

@@ -12,19 +12,31 @@ from dataclasses import replace
 
 from dss_core.errors import OperationNotFound
 from dssd.leaders.takeover import CANCELLING
-from dssd.operations.limits import (
-    OPERATION_DETAILS_BYTES_MAX,
-    OPERATIONS_KEPT_MAX,
-    OPERATIONS_KEPT_MS,
-    OPERATIONS_READ_ROWS,
-    OPERATIONS_SURPLUS_MAX,
-)
 from dssd.operations.plans import done_or_undone
 from dssd.store.keys import key_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Key, Precondition, Put, Store, Write
 from dssd.store.rows import EventRow, MadeMoveRow, OperationIdRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
+
+OPERATIONS_KEPT_MS = 90 * 24 * 3_600 * 1_000
+"""Who looks for what was changed, or wants it back, looks back a quarter at most."""
+
+OPERATIONS_KEPT_MAX = 10_000
+"""Their heads are held in memory, some 20 MB at most. Beyond it the oldest that ended go early,
+those that changed nothing first: a script that finds nothing to do each minute takes nobody's undo
+away."""
+
+OPERATIONS_SURPLUS_MAX = 100
+"""How many more there may be until some are removed at once: looking through all takes 10 ms."""
+
+OPERATION_DETAILS_BYTES_MAX = 16_000_000
+"""What was asked and changed, as JSON, of ended operations in memory: a move of 10,000 cursors has
+some 1.4 MB. The oldest beyond it are read from the store when somebody looks at them."""
+
+OPERATIONS_READ_ROWS = 16
+"""In one read at a start: a row may have megabytes."""
+
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 """Where an operation stands."""

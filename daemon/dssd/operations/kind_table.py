@@ -10,6 +10,7 @@ from dss_core.changes import (
     Change,
     CloseSession,
     CreateJob,
+    DiscardDeadLetters,
     EditGroup,
     EditTopic,
     Evict,
@@ -18,6 +19,7 @@ from dss_core.changes import (
     PauseGroup,
     PauseJob,
     Rebalance,
+    RedriveDeadLetters,
     RemoveGroup,
     RemoveJob,
     RemoveTopic,
@@ -33,6 +35,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import BulkLog
 from dssd.operations.kinds.cursors import CursorMoves
+from dssd.operations.kinds.dead_letters import DeadLetters
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
 from dssd.operations.kinds.hand_over import HandOvers
@@ -41,7 +44,7 @@ from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
-from dssd.operations.plans import Kind, KindTable
+from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
 from dssd.store.port import Store
 from dssd.topics.catalogue import Catalogue
@@ -62,13 +65,18 @@ def operation_kinds(
     clock: Clock,
 ) -> KindTable:
     """The table, over the daemon's parts: who plans which changes, and which operations are its."""
-    rows: tuple[tuple[Kind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
+    rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
             (MoveCursors, ImportOffsets, SkipRecords),
             ("offsets", "records"),
         ),
-        (GroupEdits(store, groups, registry), (EditGroup,), ("groups.edit",)),
+        (
+            DeadLetters(store, groups, registry, log),
+            (RedriveDeadLetters, DiscardDeadLetters),
+            ("dlq",),
+        ),
+        (GroupEdits(store, groups, registry, catalogue), (EditGroup,), ("groups.edit",)),
         (
             TopicEdits(store, groups, registry, catalogue, log, clock),
             (EditTopic,),

@@ -24,10 +24,9 @@ This module does not know what any kind does: that is in `kinds`.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Self
 
 from dss_core.changes import Change, Undo
 from dss_core.errors import (
@@ -60,11 +59,6 @@ from dssd.operations.history import (
     History,
     changed_nothing,
 )
-from dssd.operations.limits import (
-    OPERATION_ID_BYTES_MAX,
-    OPERATION_WATCH_REST_S,
-    REASON_BYTES_MAX,
-)
 from dssd.operations.plans import (
     Begun,
     Cancellation,
@@ -78,6 +72,16 @@ from dssd.store.port import Precondition, PreconditionFailed, Put, Store, Versio
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import between_store_and_memory
+
+OPERATION_WATCH_REST_S = 0.05
+"""Between two answers of one such call: many streams that are done together are one answer."""
+
+REASON_BYTES_MAX = 1_000
+"""A few sentences and a ticket."""
+
+OPERATION_ID_BYTES_MAX = 100
+"""A UUID has 36, a ticket with a host name some 60."""
+
 
 OWN_ID_PREFIX = "dssd-"
 CHANGED_NOTHING = "it changed nothing"
@@ -94,8 +98,8 @@ class Caller:
 
 
 class Operations:
-    """Built by `open`. ``async with operations:`` goes on with what had not ended; leaving it
-    leaves what has not ended by then to the next daemon."""
+    """Built by `open`: what is kept can be asked for. Changes are planned and applied inside of
+    `running`; what has not ended when that is left is for the next daemon."""
 
     def __init__(
         self,
@@ -103,7 +107,6 @@ class Operations:
         groups: Groups,
         registry: Registry,
         clock: Clock,
-        kinds: KindTable,
         history: History,
         teller: Teller,
     ) -> None:
@@ -111,25 +114,20 @@ class Operations:
         self._groups = groups
         self._registry = registry
         self._clock = clock
-        self._kinds = kinds
         self._history = history
         self._teller = teller
         self._applying = asyncio.Lock()
-        self._following = Following(store, groups, registry, clock, kinds, history, teller)
+        self._following = Following(store, groups, registry, clock, history, teller)
 
-    async def __aenter__(self) -> Self:
-        """Go on with the operations that had not ended, and follow new ones."""
-        await self._following.begin()
-        return self
+    @asynccontextmanager
+    async def running(self, kinds: KindTable) -> AsyncIterator[None]:
+        """Apply operations of these kinds; those that had not ended go on.
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Follow no more."""
-        await self._following.end(kind, error, trace)
+        Kinds come as late as this, for there is one whose operations apply others.
+        """
+        self._kinds = kinds
+        async with self._following.running(kinds):
+            yield
 
     @classmethod
     async def open(
@@ -138,12 +136,11 @@ class Operations:
         groups: Groups,
         registry: Registry,
         clock: Clock,
-        kinds: KindTable,
         teller: Teller,
     ) -> "Operations":
         """Read what is kept."""
         history = await History.open(store)
-        return cls(store, groups, registry, clock, kinds, history, teller)
+        return cls(store, groups, registry, clock, history, teller)
 
     # What operators ask
 
@@ -413,6 +410,11 @@ class Operations:
             found = await self._store.read(GroupRow, (group.group_id,))
             if found is None:
                 raise GroupDestroyed(group=group.name)
+            if found.row.revision >= group.revision:
+                # The end of an edit that gave it queues, or took them, came between.
+                planned, last = group.revision - 1, "it was edited"
+                now = found.row.revision
+                raise RevisionMoved(subject=row.subject, planned=planned, found=now, last=last)
             conditions.append(VersionIs(GroupRow, (group.group_id,), found.version))
             writes.append(Put(group))
         try:

@@ -17,11 +17,15 @@ from dss_core.times import text_of_ms
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.machines.deadlines import Deadlines
-from dssd.operations.limits import PAUSE_END_RETRY_MS
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow
+
+PAUSE_END_RETRY_MS = 1_000
+"""How long the end of a pause waits after it could not be applied: another operation runs on the
+group, or the disk is full."""
+
 
 BY_ITSELF = Caller("dssd", "the daemon itself")
 

@@ -102,7 +102,7 @@ class Made:
     """What is counted, for people: streams have changed hands. Empty: nothing to count."""
 
 
-class Kind(Protocol):
+class OperationKind(Protocol):
     """One kind of operation, or a few that are alike."""
 
     async def plan(self, change: Any) -> Plan:  # noqa: ANN401 - each kind takes its own changes
@@ -139,15 +139,15 @@ class Kind(Protocol):
 class KindTable:
     """Which kind plans a change, and which one takes an operation back."""
 
-    by_change: Mapping[type[Change], Kind]
-    by_name: Mapping[str, Kind]
+    by_change: Mapping[type[Change], OperationKind]
+    by_name: Mapping[str, OperationKind]
     """By an operation's kind, or by what stands before one of its dots; the longest counts."""
 
     def joined(self, other: "KindTable") -> "KindTable":
         """With the kinds of another part of the daemon."""
         return KindTable({**self.by_change, **other.by_change}, {**self.by_name, **other.by_name})
 
-    def of_operation(self, row: OperationRow) -> Kind:
+    def of_operation(self, row: OperationRow) -> OperationKind:
         """The kind of an operation that was applied."""
         name = row.kind
         while name not in self.by_name:
@@ -163,7 +163,7 @@ def done_or_undone(kind: str) -> str:
 
 def subject_of(group: GroupRow) -> str:
     """A group as operations name it."""
-    return f"{group.name}@{group.filter}"
+    return group.full_name
 
 
 def change_text(change: Change) -> str:

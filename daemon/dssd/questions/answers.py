@@ -36,7 +36,7 @@ class RecordAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class StreamLooked:
     """Where a key was looked for."""
 
     stream: StreamName
@@ -52,7 +52,7 @@ class WhyAnswer:
     """All that was asked for."""
 
     records: tuple[RecordAnswer, ...]
-    looked: tuple[Looked, ...] = ()
+    looked: tuple[StreamLooked, ...] = ()
     """Of a key."""
     next_command: str = ""
     """How to look on, where a bound was met."""

@@ -8,6 +8,7 @@ nothing here starts a leader.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
@@ -20,9 +21,12 @@ from dssd.clock import Clock
 from dssd.leaders.filtered_lag import CountBudget, matching_in
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import (
+    NOTHING_QUEUED,
     GroupSurvey,
+    Queued,
     is_stalled,
     lag_of,
+    queued_in,
     selects_whole,
     stall_of,
     state_of,
@@ -33,11 +37,15 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, Counts, Fate
 from dssd.machines.leader.events import LeaderGlance, StreamGlance
+from dssd.machines.queues import Queues
 from dssd.questions.limits import OLDEST_LOOKUPS_MAX, STUCK_FAILURES
 from dssd.questions.rates import Rates
 from dssd.questions.samples import Sampler
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+_HALTED = frozenset({"paused", "stalled"})
+"""States in which a lag cannot drain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,14 @@ class Overview:
     """By the wall clock; None: nobody leads it."""
     failing: bool = False
     """A record of it fails again and again: its lag is not gone before that is acknowledged."""
+    retrying: int = 0
+    """Records in its retry queues."""
+    dead: int = 0
+    """Records among its dead letters."""
+    stuck: bool = False
+    """Something of it did not move at the last look."""
+    error: str = ""
+    """What went wrong with it in the last day."""
     seen_us: int = field(default=0, compare=False)
     """When it was so, by the wall clock."""
 
@@ -73,8 +89,9 @@ class Overview:
         survey: GroupSurvey,
         sampler: Sampler,
         leader_since_ms: int | None,
+        error: str = "",
     ) -> Self:
-        """From a survey."""
+        """From a survey, which does not say what does not move."""
         wanted = TopicFilter.parse(group.filter)
         arrivals, acks = sampler.rates_of(group.group_id, wanted)
         return cls(
@@ -93,7 +110,9 @@ class Overview:
             acks,
             leader_since_ms,
             any(fails(stream.view.fate) for stream in survey.streams),
-            survey.taken_at_ms * 1_000,
+            *survey.queued,
+            error=error,
+            seen_us=survey.taken_at_ms * 1_000,
         )
 
     @property
@@ -107,7 +126,7 @@ class Overview:
         """How long until it has all, as the last minute went; None: it does not catch up."""
         if not self.lag:
             return 0
-        if self.failing:
+        if self.failing or self.stuck or self.state in _HALTED or not self.borrowers:
             return None
         faster = self.acks.minute - self.arrivals.minute
         return int(self.lag / faster * 1_000) if faster > 0 else None
@@ -129,6 +148,8 @@ class _SeenStream:
     exact: bool
     whole: bool
     """The filter selects all of its topic."""
+    queues: Queues = ()
+    queued: Queued = NOTHING_QUEUED
     first: int | None = None
     """The oldest record that the filter takes, where that was counted."""
     floor: int = -1
@@ -156,6 +177,7 @@ class _Totals(NamedTuple):
     """Which stream is, and why."""
     oldest_us: int | None = None
     failing: bool = False
+    queued: Queued = NOTHING_QUEUED
 
 
 NOTHING = _Totals()
@@ -215,6 +237,8 @@ class Overviews:
         log: Log,
         sampler: Sampler,
         clock: Clock,
+        is_stuck: Callable[[int], bool],
+        error_of: Callable[[GroupRow], str],
     ) -> None:
         self._groups = groups
         self._registry = registry
@@ -222,6 +246,8 @@ class Overviews:
         self._log = log
         self._sampler = sampler
         self._clock = clock
+        self._is_stuck = is_stuck
+        self._error_of = error_of
         self._seen: dict[int, _SeenGroup] = {}
         self._spans: dict[StreamId, Range] = {}
         self._looking = asyncio.Lock()
@@ -253,6 +279,12 @@ class Overviews:
         """What is another object once something of a stream of the group was looked at again."""
         seen = self._seen.get(group_id)
         return None if seen is None else seen.totals
+
+    def lag_in(self, group_id: int, stream: StreamId) -> int:
+        """Of a stream of a group, as at the last look; 0 where it was not looked at."""
+        seen = self._seen.get(group_id)
+        known = None if seen is None else seen.streams.get(stream)
+        return 0 if known is None else known.lag
 
     def lags(self, group_id: int) -> list[StreamLag]:
         """Of each stream of a group, as at the last look."""
@@ -311,7 +343,7 @@ class Overviews:
         if open_ or glance is not seen.glance or not seen.streams.keys().isdisjoint(look.grown):
             seen.totals = await self._totals(seen, glance, look)
             seen.glance = glance
-        lag, exact, stalled, oldest_us, failing = seen.totals
+        lag, exact, stalled, oldest_us, failing, queued = seen.totals
         state, reason = state_of(
             group, stalled, has_members=glance.borrowers > 0, rebalancing=glance.rebalancing
         )
@@ -330,15 +362,18 @@ class Overviews:
             *self._sampler.rates_of(group.group_id, seen.wanted),
             self._registry.leader_since_ms(group.group_id),
             failing,
+            *queued,
+            self._is_stuck(group.group_id),
+            self._error_of(group),
             self._clock.wall_us(),
         )
 
     async def _totals(self, seen: _SeenGroup, glance: LeaderGlance, look: _Look) -> _Totals:
         lag, exact, stalled, oldest_us, changed = 0, True, "", None, False
-        failing = False
+        failing, queued = False, NOTHING_QUEUED
         seen.undated = seen.uncounted = False
         for stream in glance.streams:
-            stream_id, progress, fate, stall = stream
+            stream_id, progress, fate, stall, queues = stream
             span = look.spans.get(stream_id)
             if span is None:  # its topic came or went meanwhile: the next look has it
                 seen.undated = True
@@ -349,6 +384,8 @@ class Overviews:
                 known = await self._look_again(seen, stream, span, look)
             elif self._is_other(known, stream_id, span, look):
                 known = await self._look_again(seen, stream, span, look)
+            if queues:
+                queued = queued.plus(self._queued(known, queues))
             if not stalled and is_stalled(progress, stall):
                 stalled = self._stalled(stream)
             failing = failing or fails(known.fate)
@@ -363,7 +400,15 @@ class Overviews:
         if changed:
             each = (known.fate.counts for known in seen.streams.values())
             seen.counts = Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
-        return _Totals(lag, exact, stalled, oldest_us, failing)
+        return _Totals(lag, exact, stalled, oldest_us, failing, queued)
+
+    def _queued(self, known: _SeenStream, queues: Queues) -> Queued:
+        """What waits in the queues; entries come before the report that makes them others."""
+        if known.queues is not queues:
+            with suppress(StreamNotFound):  # its topic was removed meanwhile
+                known.queued = queued_in(queues, self._log)
+            known.queues = queues
+        return known.queued
 
     async def _stored(self, group: GroupRow, seen: _SeenGroup) -> LeaderGlance:
         changes = self._registry.leader_changes(group.group_id)

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from math import exp
 from typing import NamedTuple
 
-from dssd.questions.limits import END_SAMPLES_MAX, RATE_SPANS_MS
+RATE_SPANS_MS = (60_000, 300_000)
+"""Over which rates are averaged: a minute and five."""
+
+END_SAMPLES_MAX = 64
+"""Kept of each stream that grows, denser for the last minutes: one kilobyte."""
 
 
 class Rates(NamedTuple):

@@ -44,7 +44,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordAsked:
     """Of what is asked."""
 
     group: GroupRow
@@ -73,13 +73,15 @@ class Asked:
 
 def quoted(group: GroupRow) -> str:
     """The group's full name, as a shell takes it."""
-    return shlex.quote(f"{group.name}@{group.filter}")
+    return shlex.quote(group.full_name)
 
 
 # What is done
 
 
-def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int, moved_by: str) -> Reason:
+def done(
+    asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int, moved_by: str
+) -> Reason:
     """The group is done with the offset; kind: what the log says of it, None where it is gone.
 
     ``moved_by`` is the kind of the operation that moved the cursor last.
@@ -96,7 +98,7 @@ def done(asked: Asked, view: StreamView, kind: str | None, kept_from: int, moved
 
 
 def _done_by_somebody(
-    asked: Asked, view: StreamView, is_gone: bool, kept_from: int, moved_by: str
+    asked: RecordAsked, view: StreamView, is_gone: bool, kept_from: int, moved_by: str
 ) -> Reason:
     moved, began = view.cursor_generation, began_at(view)
     if not moved and asked.offset < began:
@@ -133,7 +135,7 @@ def gone(kept_from: int, topic: str) -> Reason:
     return Reason("gone", told, f"dssctl topics describe {topic}")
 
 
-def not_wanted(kind: str, asked: Asked) -> Reason | None:
+def not_wanted(kind: str, asked: RecordAsked) -> Reason | None:
     """The group will pass over it, once it has come there."""
     if kind == "filtered":
         told = f"The group's filter {asked.group.filter} does not match its subject"
@@ -147,7 +149,9 @@ def not_wanted(kind: str, asked: Asked) -> Reason | None:
 # Nobody has it
 
 
-def not_lent(asked: Asked, view: StreamView, live: LeaderView | None, now: Now) -> Reason | None:
+def not_lent(
+    asked: RecordAsked, view: StreamView, live: LeaderView | None, now: Now
+) -> Reason | None:
     """Why nobody reads the stream now; None where somebody has it."""
     rest = _durable_rest(view, asked.offset, now)
     if asked.group.paused:
@@ -173,7 +177,7 @@ def not_lent(asked: Asked, view: StreamView, live: LeaderView | None, now: Now) 
             return None
 
 
-def no_members(asked: Asked) -> Reason:
+def no_members(asked: RecordAsked) -> Reason:
     """Nobody could read it."""
     name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
     command = f"dssctl consume {wanted} --group {name}"
@@ -196,7 +200,7 @@ def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
     return None
 
 
-def paused(asked: Asked) -> Reason:
+def paused(asked: RecordAsked) -> Reason:
     """An operator paused the group."""
     until_ms = asked.group.paused_until_ms
     told = "The group is paused"
@@ -205,7 +209,7 @@ def paused(asked: Asked) -> Reason:
     return Reason(PAUSED, told, command, until_ms=until_ms)
 
 
-def holder_gone(asked: Asked, view: StreamView) -> Reason:
+def holder_gone(asked: RecordAsked, view: StreamView) -> Reason:
     """The session of the holder does not deliver the stream."""
     told = f"{view.client_id} holds the stream, and is not connected or does not read it yet"
     return Reason("holder-gone", f"{told}.", asked.describe, view.client_id)
@@ -214,16 +218,17 @@ def holder_gone(asked: Asked, view: StreamView) -> Reason:
 # Somebody has it
 
 
-def held(asked: Asked, client_id: str, found: HeldRecord, ahead: int, now: Now) -> Reason:
+def held(asked: RecordAsked, client_id: str, found: HeldRecord, ahead: int, now: Now) -> Reason:
     """How it stands with the holder."""
     standing = found.standing
-    own = _of_place(asked, client_id, standing, now)
+    own = out(asked, client_id, standing, now)
     if own is not None:
         return own
     return _hindered(asked, client_id, found) or _waits_for_its_turn(standing, client_id, ahead)
 
 
-def _of_place(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason | None:
+def out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason | None:
+    """Its client has it, or will get it again; None where it does not."""
     attempt = standing.attempts
     until_ms = None if standing.until_ms is None else now.wall(standing.until_ms)
     match standing.place:
@@ -245,7 +250,7 @@ def _of_place(asked: Asked, client_id: str, standing: Standing, now: Now) -> Rea
             return None
 
 
-def _handed_out(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason:
+def _handed_out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
     told = f"It is handed out to {client_id}, attempt {standing.attempts}"
     since_ms = until_ms = None
     if standing.since_ms is not None:
@@ -258,7 +263,7 @@ def _handed_out(asked: Asked, client_id: str, standing: Standing, now: Now) -> R
     return Reason("handed-out", f"{told}.", asked.skip, client_id, since_ms, until_ms, attempt)
 
 
-def _suspect(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reason:
+def _suspect(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
     attempt, alone = standing.attempts, standing.alone
     told = f"Clients vanished with it, attempt {attempt} was the last, so it comes alone"
     until_ms = None
@@ -270,7 +275,7 @@ def _suspect(asked: Asked, client_id: str, standing: Standing, now: Now) -> Reas
     return Reason("suspect", f"{told}.", asked.skip, client_id, None, until_ms, attempt, alone)
 
 
-def _given_back(asked: Asked, client_id: str) -> Reason:
+def _given_back(asked: RecordAsked, client_id: str) -> Reason:
     told = f"{client_id} gives the stream back; it comes under the next grant."
     return Reason("revoking", told, asked.describe, client_id)
 
@@ -282,7 +287,7 @@ _STALLS = {
 }
 
 
-def _hindered(asked: Asked, client_id: str, found: HeldRecord) -> Reason | None:
+def _hindered(asked: RecordAsked, client_id: str, found: HeldRecord) -> Reason | None:
     floor, hindrance = found.standing.floor, found.standing.hindrance
     if hindrance in _STALLS:
         return stalled(asked, _STALLS[hindrance], floor, client_id)
@@ -298,7 +303,7 @@ def _hindered(asked: Asked, client_id: str, found: HeldRecord) -> Reason | None:
     return by_hindrance.get(hindrance)
 
 
-def stalled(asked: Asked, stall: Stall, floor: int, client_id: str = "") -> Reason:
+def stalled(asked: RecordAsked, stall: Stall, floor: int, client_id: str = "") -> Reason:
     """Nothing of the stream is delivered."""
     stream = asked.stream
     match stall:
@@ -315,13 +320,13 @@ def stalled(asked: Asked, stall: Stall, floor: int, client_id: str = "") -> Reas
             return Reason("capped", told, asked.why(floor), client_id, blocked_by=floor)
 
 
-def failing(asked: Asked, failures: int, client_id: str) -> Reason:
+def failing(asked: RecordAsked, failures: int, client_id: str) -> Reason:
     """The record at the floor is refused, or not answered, again and again."""
     told = f"The record at {asked.offset} failed {failures} times: it was refused, or its ack wait "
     return Reason("failing", f"{told}ran out.", asked.skip, client_id, blocked_by=asked.offset)
 
 
-def _no_credit(asked: Asked, client_id: str, found: HeldRecord) -> Reason:
+def _no_credit(asked: RecordAsked, client_id: str, found: HeldRecord) -> Reason:
     taken = ", ".join(f"{out:,} of {group}" for group, out in found.taken)
     told = f"The credit of {client_id} is used up: {taken} are out, of {found.credit_records:,}"
     floor = found.standing.floor

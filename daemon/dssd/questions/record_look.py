@@ -17,7 +17,13 @@ from dss_core.ids import StreamId
 from dss_core.progress import Ranges, covers
 from dssd.log.port import Log
 from dssd.questions.answers import FoundRecord
-from dssd.questions.limits import LOOK_BYTES_MAX, LOOK_CHUNK_BYTES_MAX
+
+LOOK_CHUNK_BYTES_MAX = 1 << 20
+"""One read of a look for a key, as a delivery reads."""
+
+LOOK_BYTES_MAX = 32 << 20
+"""What one look for a key reads, of all streams: some ten milliseconds where it comes from memory.
+A caller asks on behind it."""
 
 
 class Gap(NamedTuple):

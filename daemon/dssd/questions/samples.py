@@ -6,6 +6,7 @@ was there at the first look is counted from there on. Invariant: what it keeps o
 stream goes with it, and a look holds the loop for short turns only.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -187,6 +188,17 @@ class Sampler:
             return None
         return growing.ends.age_of(offset, self._looked_ms, self._clock.now_ms())
 
+    def still(self, group_id: int, after_ms: int) -> Iterator[StreamId]:
+        """The streams in which a group was done with nothing more for so long."""
+        since_ms = self._clock.now_ms() - after_ms
+        consumed = self._consumed.get(group_id, {})
+        return (stream for stream, each in consumed.items() if each.moved_ms <= since_ms)
+
+    def still_ms(self, group_id: int, stream: StreamId) -> int | None:
+        """For how long a group was done with nothing more; None: nobody has looked twice."""
+        consumed = self._consumed.get(group_id, {}).get(stream)
+        return None if consumed is None else self._clock.now_ms() - consumed.moved_ms
+
     def movement(self, group_id: int, stream: StreamId, floor: int, end: int) -> Movement:
         """How the group goes on in a stream whose floor and end are these now."""
         now_ms = self._clock.now_ms()
@@ -196,7 +208,7 @@ class Sampler:
         if growing is not None and floor < end:
             age = growing.ends.age_of(floor, self._looked_ms, now_ms)
         return Movement(
-            None if consumed is None else now_ms - consumed.moved_ms,
+            self.still_ms(group_id, stream),
             NO_RATES if growing is None else growing.arrivals.rates(now_ms),
             NO_RATES if consumed is None else consumed.acks.rates(now_ms),
             age,

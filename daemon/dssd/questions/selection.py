@@ -11,7 +11,9 @@ from operator import attrgetter
 from typing import get_type_hints
 
 from dss_core.conditions import Conditions, FieldType, Order, Own, conditions_of, order_of
+from dss_core.times import text_of_span
 from dssd.machines.fate import Counts
+from dssd.machines.queues import parsed_backoff
 from dssd.machines.start_point import shown_start
 from dssd.questions.overviews import Overview
 from dssd.questions.verdicts import forecast_ms, verdict_of
@@ -19,20 +21,32 @@ from dssd.store.rows import GroupRow
 
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
-_TIMES, _INTERNAL = ("_us", "_ms"), "cursor_generation"
+_TIMES = ("_us", "_ms")
+_INTERNAL = {
+    "cursor_generation", "failing", "stuck", "error",
+    "ordered", "shards", "allocation", "on_dead_letter", "keyless",
+}  # fmt: skip
+"""What no list shows; `health` tells the next three, and the others of ordered groups are not used
+yet."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
     for name, hint in get_type_hints(kind).items():
         if hint in (GroupRow, Counts):
             yield from _plain(hint, f"{path}{name}.")
-        elif hint in _COMPARED and not name.endswith(_TIMES) and name != _INTERNAL:
+        elif hint in _COMPARED and not name.endswith(_TIMES) and name not in _INTERNAL:
             yield name, (_COMPARED[hint], attrgetter(path + name))
 
 
 def _at(milliseconds: str) -> tuple[FieldType, Read]:
     read: Callable[[Overview], int | None] = attrgetter(milliseconds)
     return FieldType.MOMENT, lambda each: None if (at := read(each)) is None else at * 1_000
+
+
+def _backoff(overview: Overview) -> str:
+    group = overview.group
+    steps_ms = parsed_backoff(group.backoff_ms) if group.max_deliver else ()
+    return ",".join(map(text_of_span, steps_ms))
 
 
 _FIELDS: dict[str, tuple[FieldType, Read]] = {
@@ -43,6 +57,7 @@ _FIELDS: dict[str, tuple[FieldType, Read]] = {
     "arrivals_5m": (FieldType.NUMBER, attrgetter("arrivals.five_minutes")),
     "acks_1m": (FieldType.NUMBER, attrgetter("acks.minute")),
     "acks_5m": (FieldType.NUMBER, attrgetter("acks.five_minutes")),
+    "backoff": (FieldType.TEXT, _backoff),
     "oldest": (FieldType.SPAN, lambda each: each.oldest_ms or 0),
     "drain_ms": (FieldType.SPAN, forecast_ms),
     "ack_wait_ms": (FieldType.SPAN, attrgetter("group.ack_wait_ms")),
@@ -66,7 +81,7 @@ _FIELDS |= {short: _FIELDS[name] for short, name in _SHORT.items()}
 TYPES = {name: kind for name, (kind, _) in _FIELDS.items()}
 
 
-class Selection:
+class GroupSelection:
     """The groups that a filter lets through, in an order; by name where none is asked for.
 
     Raises:

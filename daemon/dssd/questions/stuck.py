@@ -6,12 +6,13 @@ long, or the group was done with nothing more of it for a while: then the record
 why, as `why` answers it. Invariant: it starts no leader and changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 from dss_core.answers import Reason
 from dss_core.errors import StreamNotFound
+from dss_core.ids import StreamId
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.times import text_of_span
 from dssd.clock import Clock
@@ -24,7 +25,10 @@ from dssd.operations.history import UNENDED
 from dssd.operations.operations import Operations
 from dssd.questions import reasons
 from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.overviews import Overview
+from dssd.questions.queued_reasons import queued
+from dssd.questions.queues import QueueQuestions
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
 from dssd.store.rows import GroupRow, OperationRow
@@ -43,6 +47,8 @@ class Stuck:
     """Records that it is not done with."""
     still_ms: int | None
     """For how long nothing moved, where that is known."""
+    client_id: str = ""
+    """Who holds the stream."""
 
 
 class StuckQuestions:
@@ -55,14 +61,43 @@ class StuckQuestions:
         operations: Operations,
         sampler: Sampler,
         why: WhyQuestions,
+        queues: QueueQuestions,
         clock: Clock,
     ) -> None:
+        self._queues = queues
         self._groups = groups
         self._registry = registry
         self._operations = operations
         self._sampler = sampler
         self._why = why
         self._clock = clock
+        self._noted: frozenset[int] = frozenset()
+
+    def has(self, group_id: int) -> bool:
+        """Whether something of the group did not move at the last look."""
+        return group_id in self._noted
+
+    async def look(
+        self,
+        groups: Iterable[Overview],
+        lag_in: Callable[[int, StreamId], int],
+        after_ms: int = STUCK_AFTER_MS,
+    ) -> None:
+        """Note which groups have what `ask` would find, by what a list knows of them."""
+        turn, now_ms = LoopTurn(), self._clock.wall_ms()
+        found = {
+            row.group_id
+            for row in self._operations.unended()
+            if now_ms - row.applied_at_ms >= STUCK_HANDING_OVER_MS
+        }
+        for each in groups:
+            await turn.give_way()
+            group_id = each.group.group_id
+            if each.lag and not each.group.paused:
+                still = self._sampler.still(group_id, after_ms)
+                if any(lag_in(group_id, stream) for stream in still):
+                    found.add(group_id)
+        self._noted = frozenset(found)
 
     async def ask(self, group: str = "", after_ms: int = STUCK_AFTER_MS) -> list[Stuck]:
         """What does not move of one group, or of all; nothing to consume is no reason.
@@ -88,11 +123,12 @@ class StuckQuestions:
         return found + await self._streams(group, survey, after_ms)
 
     def _whole_group(self, group: GroupRow, survey: GroupSurvey) -> Stuck | None:
-        asked = Asked(group, "", 0)
+        asked = RecordAsked(group, "", 0)
         if group.paused:
-            return Stuck(_name(group), "", reasons.paused(asked), survey.lag, None)
-        if survey.lag and all(member.leaving for member in survey.members):
-            return Stuck(_name(group), "", reasons.no_members(asked), survey.lag, None)
+            return Stuck(group.full_name, "", reasons.paused(asked), survey.lag, None)
+        waiting = survey.lag or survey.queued.retrying
+        if waiting and all(member.leaving for member in survey.members):
+            return Stuck(group.full_name, "", reasons.no_members(asked), survey.lag, None)
         return None
 
     def _waiting_operations(
@@ -105,14 +141,14 @@ class StuckQuestions:
             if age_ms >= min(after_ms, STUCK_HANDING_OVER_MS):
                 waited_for = sorted(set(self._operations.holders(row).values()) - {""})
                 reason = _operation(row, age_ms, waited_for)
-                yield Stuck(_name(group), "", reason, survey.lag, age_ms)
+                yield Stuck(group.full_name, "", reason, survey.lag, age_ms)
 
     async def _streams(self, group: GroupRow, survey: GroupSurvey, after_ms: int) -> list[Stuck]:
         found: list[Stuck] = []
         turn = LoopTurn()
         for stream in survey.streams:
             await turn.give_way()
-            if stream.lag:
+            if stream.lag or stream.queued.retrying:
                 with suppress(StreamNotFound):  # its topic was removed meanwhile
                     stuck = await self._stream(group, stream, after_ms)
                     found += [] if stuck is None else [stuck]
@@ -120,18 +156,38 @@ class StuckQuestions:
 
     async def _stream(self, group: GroupRow, stream: StreamSurvey, after_ms: int) -> Stuck | None:
         view = stream.view
-        floor, end = view.progress.floor, stream.end
-        still_ms = self._sampler.movement(group.group_id, view.stream, floor, end).still_ms
-        asked = Asked(group, str(stream.name), floor)
+        floor = view.progress.floor
+        still_ms = self._sampler.still_ms(group.group_id, view.stream)
+        asked = RecordAsked(group, str(stream.name), floor)
         reason = self._at_once(asked, stream, after_ms)
-        if reason is None and still_ms is not None and still_ms >= after_ms:
-            (record,) = (await self._why.of_view(group, stream.name, view, floor)).records
-            reason = record.reason
+        if reason is None and stream.lag and still_ms is not None and still_ms >= after_ms:
+            reason = await self._why.at_floor(group, stream.name, view)
         if reason is None:
-            return None
-        return Stuck(_name(group), str(stream.name), reason, stream.lag, still_ms)
+            return await self._overdue(group, stream, after_ms)
+        return Stuck(
+            group.full_name, str(stream.name), reason, stream.lag, still_ms, view.client_id
+        )
 
-    def _at_once(self, asked: Asked, stream: StreamSurvey, after_ms: int) -> Reason | None:
+    async def _overdue(self, group: GroupRow, stream: StreamSurvey, after_ms: int) -> Stuck | None:
+        """The oldest record of its retry queue, where that should have come again long ago."""
+        if not stream.queued.retrying:
+            return None
+        found = await self._queues.first_due(stream.view, stream.name)
+        now = Now(self._clock.wall_ms(), self._clock.now_ms())
+        if found is None or now.wall_ms - found.entry.due_ms < after_ms:
+            return None
+        asked = RecordAsked(group, str(stream.name), found.entry.origin_offset)
+        overdue_ms = now.wall_ms - found.entry.due_ms
+        return Stuck(
+            group.full_name,
+            str(stream.name),
+            queued(asked, found, now),
+            stream.queued.retrying,
+            overdue_ms,
+            stream.view.client_id,
+        )
+
+    def _at_once(self, asked: RecordAsked, stream: StreamSurvey, after_ms: int) -> Reason | None:
         """What is wrong however long it is so, or by the leader's own times."""
         view = stream.view
         floor, ranges = view.progress.floor, view.progress.ranges
@@ -155,7 +211,3 @@ def _operation(row: OperationRow, age_ms: int, waited_for: list[str]) -> Reason:
         told += f"; for {', '.join(waited_for)}"
     since_ms = row.applied_at_ms
     return Reason("operation-waits", f"{told}.", f"dssctl ops show {row.number}", since_ms=since_ms)
-
-
-def _name(group: GroupRow) -> str:
-    return f"{group.name}@{group.filter}"

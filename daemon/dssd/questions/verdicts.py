@@ -3,13 +3,16 @@
 The first that holds decides::
 
     what is known                       level       code
-    an operator paused it               attention   paused
     something of it does not move       problem     that of its reason
+    an operator paused it               attention   paused
     a record fails again and again      problem     failing
+    something stood at the last look    problem     stuck
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
+    records are among its dead letters  attention   dead
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
+    something went wrong in a day       attention   error
     records wait                        healthy     at-work
     nothing waits                       healthy     done
 
@@ -27,8 +30,11 @@ from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import PAUSED, Asked, no_members, quoted
+from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
+
+BEHIND = "behind"
+"""The code of a group that does not catch up."""
 
 
 class Level(StrEnum):
@@ -60,22 +66,33 @@ def level_of(reason: Reason) -> Level:
 def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
     """The verdict on a group, with what does not move of it as far as that was asked."""
     stuck_of = f"dssctl groups stuck {quoted(group.group)}"
+    found = verdict_of_stuck(stuck) if stuck else None
+    if found is not None and found.level is Level.PROBLEM:
+        return found
     if group.group.paused:
         return _paused(group)
-    if stuck:
-        return _stuck(stuck)
-    if group.failing:
-        told = "A record of it fails again and again."
-        return Verdict(Level.PROBLEM, "failing", told, (stuck_of,))
+    if group.failing or group.stuck:
+        told, code = "A record of it fails again and again.", "failing"
+        if not group.failing:
+            told, code = "Something of it does not move.", "stuck"
+        return Verdict(Level.PROBLEM, code, told, (stuck_of,))
     if group.state == "stalled":
         return Verdict(
             Level.PROBLEM, "stalled", f"It is stalled: {group.state_reason}.", (stuck_of,)
         )
-    if group.lag and not group.borrowers:
-        reason = no_members(Asked(group.group, "", 0))
+    if (group.lag or group.retrying) and not group.borrowers:
+        reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
-    return _moving(group)
+    moving = _moving(group)
+    return _erred(group) if group.error and moving.level is Level.HEALTHY else moving
+
+
+def _erred(group: Overview) -> Verdict:
+    name = quoted(group.group)
+    commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
+    told = f"It goes on, but today: {group.error}"
+    return Verdict(Level.ATTENTION, "error", told, commands)
 
 
 def _paused(group: Overview) -> Verdict:
@@ -85,7 +102,8 @@ def _paused(group: Overview) -> Verdict:
     return Verdict(Level.ATTENTION, PAUSED, told, (f"dssctl groups resume {quoted(group.group)}",))
 
 
-def _stuck(stuck: Sequence[Stuck]) -> Verdict:
+def verdict_of_stuck(stuck: Sequence[Stuck]) -> Verdict:
+    """Of what does not move of a group."""
     first = stuck[0]
     told = f"{first.stream}: {first.reason.sentence}" if first.stream else first.reason.sentence
     more = len(stuck) - 1
@@ -98,20 +116,29 @@ def _stuck(stuck: Sequence[Stuck]) -> Verdict:
 
 def _moving(group: Overview) -> Verdict:
     """Of a group that nothing keeps from its records."""
+    if group.dead:
+        return _with_dead_letters(group)
     watch = (f"dssctl watch lags grants -g {quoted(group.group)}",)
     if group.state == "rebalancing":
         return Verdict(Level.ATTENTION, "rebalancing", "Its streams change hands.", watch)
-    if not group.lag:
+    if not group.lag and not group.retrying:
         idle = "" if group.borrowers else " Nobody is a member."
         told = f"It has acknowledged all that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
-    drained_ms = forecast_ms(group)
+    drained_ms = forecast_ms(group) if group.lag else None
     if drained_ms == inf:
         stuck = f"dssctl groups stuck {quoted(group.group)} --for 10s"
         told = f"It does not catch up: {_waiting(group)}{_oldest(group)}."
-        return Verdict(Level.ATTENTION, "behind", told, (stuck, *watch))
+        return Verdict(Level.ATTENTION, BEHIND, told, (stuck, *watch))
     soon = "" if drained_ms is None else f", and none will in {_seconds(drained_ms)}"
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
+
+
+def _with_dead_letters(group: Overview) -> Verdict:
+    told = f"{counted(group.dead, 'record')} {'is' if group.dead == 1 else 'are'} dead"
+    told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
+    command = f"dssctl dlq ls {quoted(group.group)}"
+    return Verdict(Level.ATTENTION, "dead", told, (command,))
 
 
 def forecast_ms(group: Overview) -> float | None:
@@ -121,7 +148,8 @@ def forecast_ms(group: Overview) -> float | None:
 
 def _waiting(group: Overview) -> str:
     bound = "" if group.lag_exact else "at most "
-    return f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+    told = f"{bound}{counted(group.lag, 'record')} {'waits' if group.lag == 1 else 'wait'}"
+    return told + (f", {group.retrying} failed and come again" if group.retrying else "")
 
 
 def _oldest(group: Overview) -> str:

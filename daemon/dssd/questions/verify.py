@@ -2,8 +2,14 @@
 
 Of each stream, of the offsets since the group began in it::
 
-    appended = acked + filtered + lost + damaged + moved      counted with each commit of progress
-             + out + waiting + gone                           not done yet
+    appended = acked + filtered + lost + damaged + moved + retried      counted with each commit
+             + out + waiting + gone                                     not done yet
+
+What is retried went to a queue, which is looked at too. Each entry of a queue is of one attempt::
+
+    appended = acked + lost + damaged + moved                 done
+             + retried                                        moved on: failed again, dead, redriven
+             + waiting                                        not done yet
 
 Counts and progress come from the same reports and are committed together, so what progress covers
 beyond the counts is where the group began. That is known where it began at the first offset, or at
@@ -22,6 +28,7 @@ from typing import NamedTuple
 from dss_core.errors import Overloaded, StreamNotFound, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, complement, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey, selects_whole
@@ -29,16 +36,26 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Chunk, Log
 from dssd.machines.fate import Counts
 from dssd.machines.leader.events import StreamView
-from dssd.questions.limits import (
-    SCAN_BYTES_A_SECOND,
-    SCAN_CHUNK_BYTES_MAX,
-    SCAN_TOLD_EVERY_S,
-    SCANS_MAX,
-)
+from dssd.machines.queues import QueueState
 from dssd.questions.reasons import began_at
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LEVEL_WORDS = {RETRY: "retry queue", DEAD: "dead letters"}
+
+SCAN_CHUNK_BYTES_MAX = 1 << 18
+"""One read of a scan, so that it holds the disk and the loop only shortly."""
+
+SCAN_BYTES_A_SECOND = 64 << 20
+"""A scan reads no faster, and works no more than half of the time: producers and consumers come
+first, and a gigabyte takes some twenty seconds."""
+
+SCANS_MAX = 1
+"""At a time: a second one would double what the first may disturb."""
+
+SCAN_TOLD_EVERY_S = 0.25
+"""How often a scan tells how far it is: fast enough for a person."""
 
 
 class Scanned(NamedTuple):
@@ -53,6 +70,18 @@ class Scanned(NamedTuple):
     def plus(self, other: "Scanned") -> "Scanned":
         """Both."""
         return Scanned(*map(sum, zip(self, other, strict=True)))
+
+
+class QueueSums(NamedTuple):
+    """One queue of a stream."""
+
+    level: int
+    end: int
+    """Entries that it ever got."""
+    counts: Counts
+    waiting: int
+    uncounted: int
+    """As in `StreamSums`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +103,7 @@ class StreamSums:
     problem: str
     """Why it does not add up, as a sentence; empty where it does."""
     scanned: Scanned | None = None
+    queues: tuple[QueueSums, ...] = ()
 
     @property
     def appended(self) -> int:
@@ -150,11 +180,10 @@ class VerifyQuestions:
         undone = sum(end - start for start, end in open_)
         gone = sum(max(0, min(end, bounds.start) - start) for start, end in open_)
         out = min(self._out(group, view), undone - gone)
-        problem = ""
-        if uncounted > 0:
-            problem = f"{uncounted:,} offsets are done, and in no count."
-        elif uncounted < 0:
-            problem = f"{-uncounted:,} more are counted than are done."
+        queues = tuple(map(self._queue_sums, (RETRY, DEAD), view.queues))
+        problem = _problem(uncounted)
+        for each in queues:
+            problem = problem or _problem(each.uncounted, f" in the {LEVEL_WORDS[each.level]}")
         return StreamSums(
             name,
             began,
@@ -165,7 +194,15 @@ class VerifyQuestions:
             gone,
             uncounted,
             problem,
+            queues=queues,
         )
+
+    def _queue_sums(self, level: int, queue: QueueState) -> QueueSums:
+        end, progress = self._log.bounds(queue.stream).end, queue.progress
+        open_ = complement(progress.ranges, progress.floor, end)
+        waiting = sum(high - low for low, high in open_)
+        counts = queue.fate.counts
+        return QueueSums(level, end, counts, waiting, end - waiting - sum(counts))
 
     def _beginning(
         self, group: GroupRow, name: StreamName, kept_from: int, end: int
@@ -242,12 +279,22 @@ class VerifyQuestions:
             return sums
         counts, problem = sums.counts, ""
         # What is damaged or gone now may have been counted as anything before.
-        if not found.matching <= counts.acked <= found.matching + found.missing:
-            problem = f"{counts.acked:,} are counted as acked, and {found.matching:,} were found."
+        taken = counts.acked + counts.retried
+        if not found.matching <= taken <= found.matching + found.missing:
+            kinds = "acked or retried" if counts.retried else "acked"
+            problem = f"{taken:,} are counted as {kinds}, and {found.matching:,} were found."
         elif not found.filtered <= counts.filtered <= found.filtered + found.missing:
             told = f"{counts.filtered:,} are counted as filtered"
             problem = f"{told}, and {found.filtered:,} were found."
         return replace(sums, problem=problem)
+
+
+def _problem(uncounted: int, where: str = "") -> str:
+    if uncounted > 0:
+        return f"{uncounted:,} offsets{where} are done, and in no count."
+    if uncounted < 0:
+        return f"{-uncounted:,} more{where} are counted than are done."
+    return ""
 
 
 def _found(chunk: Chunk, start: int, end: int, progress: Progress) -> Scanned:

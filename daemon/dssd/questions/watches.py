@@ -1,7 +1,7 @@
 """Those who watch, and the one look that serves all of them.
 
 While somebody watches, a look is taken now and then of all that is watched by anybody; the board
-(`dssd.machines.watching`) says what changed. A watcher takes from the board when it has room: it
+(`dssd.machines.watch_board`) says what changed. A watcher takes from the board when it has room: it
 has no queue here, only the revision that it was told last. Events come from the store by number,
 each once. Invariant: without a watcher nothing is looked at, and after a while nothing is kept.
 """
@@ -17,10 +17,10 @@ from typing import NamedTuple, NoReturn
 from dss_core.errors import Overloaded, Stopping, WatchTooOld
 from dssd.events.events import Events
 from dssd.events.limits import EVENTS_LISTED_MAX
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.loop_yield import LoopTurn
-from dssd.machines.watching import (
+from dssd.machines.watch_board import (
     Board,
     Forget,
     Key,
@@ -30,23 +30,36 @@ from dssd.machines.watching import (
     is_known,
     step,
 )
-from dssd.questions.limits import (
-    WATCH_EVERY_S,
-    WATCH_KEPT_S,
-    WATCH_REPLY_ITEMS_MAX,
-    WATCH_REST_OF_LOOK,
-    WATCH_REST_S_MAX,
-    WATCHES_MAX,
-)
-from dssd.questions.watched import Looks, full_name
+from dssd.questions.watch_looks import Looks
 from dssd.store.rows import GroupRow
+
+WATCH_EVERY_S = 0.25
+"""A watched item is told at most four times a second: as often as people see a difference."""
+
+WATCH_REST_OF_LOOK = 50
+"""After a look for watchers there is a rest so many times as long as it took of the processor: all
+looks together cost two hundredths of one."""
+
+WATCH_REST_S_MAX = 2.0
+"""The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
+
+WATCH_KEPT_S = 60.0
+"""What was watched is kept for so long after the last watcher went, so that one that lost its
+connection goes on where it was."""
+
+WATCHES_MAX = 200
+"""Calls that watch: some people, and what watches for them."""
+
+WATCH_REPLY_ITEMS_MAX = 1_000
+"""In one reply: some hundred kilobytes, encoded in a few milliseconds."""
+
 
 INSTANCE_BYTES = 8
 """Two daemons, or two runs of one, hardly ever have the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchRequest:
     """What a watcher wants to be told."""
 
     topics: frozenset[WatchTopic]
@@ -62,7 +75,7 @@ class Wanted:
 
     def takes_group(self, group: GroupRow) -> bool:
         """Whether it may want what belongs to a group."""
-        return self._takes(full_name(group), is_private=group.kind == EXCLUSIVE)
+        return self._takes(group.full_name, is_private=group.kind == EXCLUSIVE)
 
     def _takes(self, name: str, *, is_private: bool) -> bool:
         named = not self.groups or name in self.groups or name.partition("@")[0] in self.groups
@@ -93,7 +106,7 @@ class Told(NamedTuple):
 class _Watcher:
     """Where one is."""
 
-    wanted: Wanted
+    wanted: WatchRequest
     revision: int
     """All up to it was told."""
     event_number: int
@@ -112,7 +125,7 @@ class Watches:
         self._events = events
         self._board = Board()
         self._instance = secrets.token_bytes(INSTANCE_BYTES)
-        self._watchers: dict[object, Wanted] = {}
+        self._watchers: dict[object, WatchRequest] = {}
         self._came = asyncio.Event()
         """Somebody came since the last look began."""
         self._begun = self._ended = 0
@@ -139,7 +152,7 @@ class Watches:
             await self._look()
             await self._rest((thread_time() - began_s) * WATCH_REST_OF_LOOK)
 
-    async def watch(self, wanted: Wanted, token: Token | None) -> AsyncGenerator[Told, None]:
+    async def watch(self, wanted: WatchRequest, token: Token | None) -> AsyncGenerator[Told, None]:
         """How things are, or what changed since a token; then each change.
 
         Raises:
@@ -201,7 +214,7 @@ class Watches:
         events, after = self._events, watcher.event_number
         if WatchTopic.EVENTS not in watcher.wanted.topics or events.last_number <= after:
             return []
-        page = await events.first_after(Selection(), after, EVENTS_LISTED_MAX)
+        page = await events.first_after(EventSelection(), after, EVENTS_LISTED_MAX)
         watcher.event_number, watcher.has_more_events = page.last, not page.is_whole
         return [(Key(WatchTopic.EVENTS, "", str(each.number)), each) for each in page.events]
 
@@ -223,7 +236,7 @@ class Watches:
         return token.event_number
 
     @contextmanager
-    def _watching(self, wanted: Wanted) -> Iterator[None]:
+    def _watching(self, wanted: WatchRequest) -> Iterator[None]:
         if len(self._watchers) >= WATCHES_MAX:
             raise Overloaded(what="Watching", limit=f"{WATCHES_MAX} calls")
         watcher = object()

@@ -22,13 +22,25 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
-from dssd.questions.answers import FoundRecord, Looked, RecordAnswer, WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX, KEY_STREAMS_MAX, LOOK_BACK_RECORDS_MAX
-from dssd.questions.reasons import Asked, Now
+from dssd.questions.answers import FoundRecord, RecordAnswer, StreamLooked, WhyAnswer
+from dssd.questions.queued_reasons import perhaps_queued, queued, record_of
+from dssd.questions.queues import QueueQuestions
+from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
+from dssd.queues.looking import QueueEntry
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+LOOK_BACK_RECORDS_MAX = 65_536
+"""How far below the floor the newest done record of a key is looked for, where none is open: older
+ones interest nobody who waits for one."""
+
+KEY_RECORDS_MAX = 10
+"""Open records of a key in one answer, the oldest: they come one after the other."""
+
+KEY_STREAMS_MAX = 64
+"""Streams in one look for a key: one for each storage topic that may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +68,10 @@ class WhyQuestions:
         sessions: Sessions,
         clock: Clock,
         kind_of: Callable[[int], str],
+        queues: QueueQuestions,
     ) -> None:
         self._kind_of = kind_of
+        self._queues = queues
         self._groups = groups
         self._registry = registry
         self._catalogue = catalogue
@@ -78,16 +92,23 @@ class WhyQuestions:
         stream = self._stream_read(group, name)
         end = self._log.bounds(stream).end
         if offset >= end:
-            last = reasons.Asked(group, stream_text, max(end, 1) - 1)
+            last = reasons.RecordAsked(group, stream_text, max(end, 1) - 1)
             command = last.why(last.offset) if end else f"dssctl topics describe {name.topic}"
             raise OffsetNotWritten(stream=stream_text, end=end, offset=offset, command=command)
-        return await self.of_view(group, name, await self._registry.stream(group, stream), offset)
-
-    async def of_view(
-        self, group: GroupRow, name: StreamName, view: StreamView, offset: int
-    ) -> WhyAnswer:
-        """Where the record at an offset below the end stands, of a stream whose view is known."""
+        view = await self._registry.stream(group, stream)
         return WhyAnswer((await self._answer(group, name, view, offset),))
+
+    async def at_floor(self, group: GroupRow, name: StreamName, view: StreamView) -> Reason:
+        """Why the first record that is not done does not come; what is out needs no read."""
+        floor = view.progress.floor
+        if view.client_id:
+            held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
+            now = Now(self._clock.wall_ms(), self._clock.now_ms())
+            asked = RecordAsked(group, str(name), floor)
+            reason = held and reasons.out(asked, view.client_id, held.standing, now)
+            if reason:
+                return reason
+        return (await self._answer(group, name, view, floor)).reason
 
     async def of_key(self, group_text: str, asked: KeyAsked) -> WhyAnswer:
         """Where the records of a key stand: the oldest that are not done, else the newest done.
@@ -104,19 +125,26 @@ class WhyQuestions:
         views = {stream: await self._registry.stream(group, stream) for stream in streams.values()}
         for name, stream in streams.items():
             await self._look_on(look, name, views[stream], asked.start)
-        if not look.open:
+            if asked.start is None:
+                await self._look_in_queues(look, name, views[stream])
+        if not look.open and not look.queued:
             for name, stream in streams.items():
                 await self._look_back(look, name, views[stream])
-        chosen = look.open or look.newest_done
-        if not chosen and look.is_complete and asked.start is None:
+        if look.found_nothing and look.is_complete and asked.start is None:
             raise KeyNotFound(
                 group=group_text, key=shlex.quote(asked.key.decode(errors="backslashreplace"))
             )
-        answers = [
-            await self._answer(group, name, views[streams[name]], found.offset, found.record)
-            for name, found in chosen
+        records = [
+            self._answer_queued(
+                RecordAsked(group, str(name), each.entry.origin_offset), name, view, each
+            )
+            for name, view, each in look.queued
         ]
-        return WhyAnswer(tuple(answers), tuple(look.looked), _how_to_go_on(group, asked, look))
+        records += [
+            await self._answer(group, name, views[streams[name]], found.offset, found.record)
+            for name, found in look.chosen
+        ]
+        return WhyAnswer(tuple(records), tuple(look.looked), _how_to_go_on(group, asked, look))
 
     def _stream_read(self, group: GroupRow, name: StreamName) -> StreamId:
         stream = self._catalogue.id_of(name)
@@ -136,17 +164,42 @@ class WhyQuestions:
         offset: int,
         record: FoundRecord | None = None,
     ) -> RecordAnswer:
-        asked = Asked(group, str(name), offset)
+        asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
             record, kind = await self._in_log(view.stream, offset)
         if record is not None and not TopicFilter.parse(group.filter).matches(record.subject):
             kind = "filtered"
-        floor = max(view.progress.floor, bounds.start)
         reason = self._reason(asked, view, kind, bounds.start)
-        ahead = self._ahead(view, bounds.start, offset)
-        return RecordAnswer(name, offset, reason, record, floor, bounds.end, ahead)
+        if view.progress.is_acked(offset) and kind != "filtered":
+            budget = Budget()
+            found = await self._queues.in_lane(
+                view, name, budget, lambda each: each.is_of(name, offset)
+            )
+            if found:
+                return self._answer_queued(asked, name, view, found[-1])
+            reason = perhaps_queued(reason) if budget.spent else reason
+        return self._answer_with(asked, name, view, reason, record)
+
+    def _answer_queued(
+        self, asked: RecordAsked, name: StreamName, view: StreamView, found: QueueEntry
+    ) -> RecordAnswer:
+        now = Now(self._clock.wall_ms(), self._clock.now_ms())
+        return self._answer_with(asked, name, view, queued(asked, found, now), record_of(found))
+
+    def _answer_with(
+        self,
+        asked: RecordAsked,
+        name: StreamName,
+        view: StreamView,
+        reason: Reason,
+        record: FoundRecord | None,
+    ) -> RecordAnswer:
+        bounds = self._log.bounds(view.stream)
+        floor = max(view.progress.floor, bounds.start)
+        ahead = self._ahead(view, bounds.start, asked.offset)
+        return RecordAnswer(name, asked.offset, reason, record, floor, bounds.end, ahead)
 
     async def _in_log(self, stream: StreamId, offset: int) -> tuple[FoundRecord | None, str]:
         try:
@@ -161,7 +214,9 @@ class WhyQuestions:
         open_before = complement(view.progress.ranges, max(view.progress.floor, kept_from), offset)
         return sum(self._log.count(view.stream, start, end)[0] for start, end in open_before)
 
-    def _reason(self, asked: Asked, view: StreamView, kind: str | None, kept_from: int) -> Reason:
+    def _reason(
+        self, asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int
+    ) -> Reason:
         if view.progress.is_acked(asked.offset):
             moved_by = self._kind_of(view.cursor_generation)
             return reasons.done(asked, view, kind, kept_from, moved_by)
@@ -170,7 +225,7 @@ class WhyQuestions:
         passed_by = reasons.not_wanted(kind, asked)
         return passed_by or self._not_done(asked, view, kept_from)
 
-    def _not_done(self, asked: Asked, view: StreamView, kept_from: int) -> Reason:
+    def _not_done(self, asked: RecordAsked, view: StreamView, kept_from: int) -> Reason:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         held = None
         group_id = asked.group.group_id
@@ -219,7 +274,15 @@ class WhyQuestions:
                 at = look.take(name, view, at, found)
                 if len(look.open) >= KEY_RECORDS_MAX:
                     break
-        look.looked.append(Looked(name, min(first, bounds.end), at, bounds.end))
+        look.looked.append(StreamLooked(name, min(first, bounds.end), at, bounds.end))
+
+    async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
+        """What of the key failed, and waits or is dead."""
+        found = await self._queues.in_lane(
+            view, name, look.budget, lambda each: each.key == look.key, look.key
+        )
+        look.take_queued(name, view, found)
+        look.missed_queues = look.missed_queues or (bool(view.queues) and look.budget.spent)
 
     async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """Below the floor, but not to the beginning of all."""
@@ -240,9 +303,13 @@ class _KeyLook:
         self.key = key
         self.budget = budget
         self.open: list[tuple[StreamName, KeyFound]] = []
+        self.queued: list[tuple[StreamName, StreamView, QueueEntry]] = []
+        """Of each stream, the oldest records."""
+        self.missed_queues = False
+        """Not all of the queues was looked at."""
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
-        self.looked: list[Looked] = []
+        self.looked: list[StreamLooked] = []
         self._to_the_beginning = True
 
     def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:
@@ -258,6 +325,21 @@ class _KeyLook:
                     return each.offset + 1
         return at
 
+    def take_queued(self, name: StreamName, view: StreamView, found: list[QueueEntry]) -> None:
+        """Take what failed, and waits or is dead."""
+        found.sort(key=lambda each: each.entry.origin_offset)
+        self.queued += [(name, view, each) for each in found[:KEY_RECORDS_MAX]]
+
+    @property
+    def chosen(self) -> list[tuple[StreamName, KeyFound]]:
+        """What is told beside what failed."""
+        return self.open if self.open or self.queued else self.newest_done
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not self.chosen and not self.queued
+
     def went_back(self, to_the_beginning: bool) -> None:
         """One stream was looked at below its floor."""
         self._to_the_beginning = self._to_the_beginning and to_the_beginning
@@ -265,13 +347,16 @@ class _KeyLook:
     @property
     def is_complete(self) -> bool:
         """Whether all that is kept was looked at."""
-        return self._to_the_beginning and all(each.end >= each.to for each in self.looked)
+        looked_at_all = not self.missed_queues and self._to_the_beginning
+        return looked_at_all and all(each.end >= each.to for each in self.looked)
 
 
 def _how_to_go_on(group: GroupRow, asked: KeyAsked, look: _KeyLook) -> str:
     left = next((each for each in look.looked if each.end < each.to), None)
-    if left is None:
+    if left is None and not look.missed_queues:
         return ""
     key = shlex.quote(asked.key.decode(errors="backslashreplace"))
+    if left is None:
+        return f"dssctl dlq ls {reasons.quoted(group)} --key {key}"
     where = f"--stream {left.stream} --offset {left.end}"
     return f"dssctl groups why {reasons.quoted(group)} --key {key} {where}"

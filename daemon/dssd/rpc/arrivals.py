@@ -21,15 +21,23 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import (
-    ARRIVAL_BYTES_MAX,
-    ARRIVAL_COLLECT_SHARE,
-    ARRIVAL_LOOK_S,
-    ARRIVAL_REST_S,
-    CALL_HEAP_BYTES,
-    CONNECTION_HEAP_BYTES,
-    HEAP_BOUNDED_BYTES,
-)
+from dssd.rpc.limits import ARRIVAL_BYTES_MAX, HEAP_BOUNDED_BYTES
+
+ARRIVAL_LOOK_S = 1.0
+"""How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""
+
+ARRIVAL_REST_S = 3.0
+"""And how long after calls were ended: until then a busy daemon has not seen the last of them."""
+
+ARRIVAL_COLLECT_SHARE = 0.02
+"""Of the loop's time, for looking for dead cycles while the heap is over its bound: to look once
+took 0.3 s with a gigabyte in it."""
+
+CONNECTION_HEAP_BYTES = 64 << 10
+"""What a connection may have in the heap (measured: 20 KiB for an idle one)."""
+
+CALL_HEAP_BYTES = 128 << 10
+"""What a call and its session may have in the heap beside messages."""
 
 
 class ArrivalWatch:

@@ -20,17 +20,23 @@ from dssd.events.model import Event, EventKind
 from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import condition_in
 from dssd.rpc import audited_calls
-from dssd.rpc.audited_calls import Asked
-from dssd.rpc.limits import (
-    REFUSAL_KEPT_EVERY_MS,
-    REFUSALS_KEPT_AT_ONCE,
-    REFUSED_PRINCIPALS_MAX,
-)
+from dssd.rpc.audited_calls import CallAsked
 from dssd.rpc.origin import Context, Origin, origin_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.store.along import Along, along
 from dssd.store.rows import EventRow
+
+REFUSALS_KEPT_AT_ONCE = 20
+"""Refused calls of one principal that are kept one by one, when it was quiet before."""
+
+REFUSAL_KEPT_EVERY_MS = 360_000
+"""After those: one event in so long, which counts the others. 240 a day, so that a caller that is
+refused without end needs six weeks to fill what is kept, and old events go after a month."""
+
+REFUSED_PRINCIPALS_MAX = 256
+"""Principals whose refusals are counted, the latest: each some hundred bytes."""
+
 
 Call = Callable[[Any, Context], Awaitable[object]]
 
@@ -53,7 +59,7 @@ class _Called(NamedTuple):
     """A call of an operator."""
 
     method: str
-    asked: Asked
+    asked: CallAsked
     context: Context
 
     def done(self, origin: Origin, outcome: str = "done") -> Event:
@@ -197,9 +203,9 @@ class Audit:
         )
 
 
-def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> Asked:
+def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> CallAsked:
     describe = audited_calls.DESCRIBED[method]
     try:
         return describe(decode(request))
     except DssError:  # it cannot be read, and is refused for that
-        return Asked("call", method)
+        return CallAsked("call", method)

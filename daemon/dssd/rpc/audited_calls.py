@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dss_api.v1 import operations_pb2
 
 
-class Asked(NamedTuple):
+class CallAsked(NamedTuple):
     """What a call asks for."""
 
     action: str
@@ -25,15 +25,17 @@ PLAN = "/dss_api.v1.Operations/Plan"
 ONLY_REFUSALS = frozenset({APPLY, PLAN})
 """What is applied is told as `operation.applied`, with its plan, and a plan changes nothing."""
 
-DESCRIBED: Mapping[str, Callable[[Any], Asked]] = {
-    "/dss_api.v1.Topics/Create": lambda request: Asked("create the topic", request.name),
-    "/dss_api.v1.Topics/Remove": lambda request: Asked("remove the topic", request.name),
-    "/dss_api.v1.Groups/Create": lambda request: Asked("create the group", request.filter),
-    "/dss_api.v1.Groups/Remove": lambda request: Asked("remove the group", request.group),
-    "/dss_api.v1.Schedules/Trigger": lambda request: Asked("trigger the schedule", request.name),
+DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
+    "/dss_api.v1.Topics/Create": lambda request: CallAsked("create the topic", request.name),
+    "/dss_api.v1.Topics/Remove": lambda request: CallAsked("remove the topic", request.name),
+    "/dss_api.v1.Groups/Create": lambda request: CallAsked("create the group", request.filter),
+    "/dss_api.v1.Groups/Remove": lambda request: CallAsked("remove the group", request.group),
+    "/dss_api.v1.Schedules/Trigger": lambda request: CallAsked(
+        "trigger the schedule", request.name
+    ),
     APPLY: lambda request: _changing("apply", request.change),
     PLAN: lambda request: _changing("plan", request.change),
-    "/dss_api.v1.Operations/Cancel": lambda request: Asked(
+    "/dss_api.v1.Operations/Cancel": lambda request: CallAsked(
         "cancel the operation", str(request.number)
     ),
 }
@@ -59,7 +61,7 @@ def changed() -> bool:
     return not _unchanged.get()
 
 
-def _changing(action: str, asked: operations_pb2.Change) -> Asked:
+def _changing(action: str, asked: operations_pb2.Change) -> CallAsked:
     kind = asked.WhichOneof("change") or "nothing"
     change = getattr(asked, kind, None)
     subjects = (
@@ -67,4 +69,4 @@ def _changing(action: str, asked: operations_pb2.Change) -> Asked:
         for name in ("group", "topic", "job", "name", "client_id", "number", "schedule", "task")
     )
     subject = next((str(each) for each in subjects if each), "")
-    return Asked(f"{action} the change '{kind.replace('_', ' ')}' for", subject)
+    return CallAsked(f"{action} the change '{kind.replace('_', ' ')}' for", subject)

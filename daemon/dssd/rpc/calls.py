@@ -24,9 +24,20 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import may_take_more
 from dssd.rpc.connection_bounds import Peer
-from dssd.rpc.limits import ARRIVAL_BYTES_MAX, ARRIVAL_QUIET_S, FIRST_MESSAGE_S, PEER_CALLS_MIN
+from dssd.rpc.limits import ARRIVAL_BYTES_MAX
 from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process
+
+PEER_CALLS_MIN = 8
+"""Calls that every peer may have open, however few are left."""
+
+FIRST_MESSAGE_S = 10.0
+"""From the beginning of a call until its first message has come: seconds on a bad network."""
+
+ARRIVAL_QUIET_S = 3.0
+"""A wait for a message is ended only after so long: a client of ours says something twice as often
+on a session that nothing comes over."""
+
 
 UNNAMED = "unix socket"
 """The peer of a call whose process nobody knows, or not yet."""

@@ -21,14 +21,21 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import fair_level
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.limits import (
-    CONNECTIONS_LOOK_AGAIN_S,
-    CONNECTIONS_LOOK_S,
-    CONNECTIONS_LOOK_SHARE,
-    PEER_CONNECTIONS_MIN,
-)
 from dssd.rpc.sockets import borrowed, descriptors, pinned, socket_inode
 from dssd.rpc.unix_peers import Process, credentials_of, process_of
+
+PEER_CONNECTIONS_MIN = 8
+"""Connections that no peer loses, however few are left: a client has one, a program a few."""
+
+CONNECTIONS_LOOK_S = 0.5
+CONNECTIONS_LOOK_AGAIN_S = 0.25
+"""How often it is looked who is connected, and how soon again where a peer lost connections: it
+fills what became free in about half a second. A look at 4,096 costs 20 ms in steps."""
+
+CONNECTIONS_LOOK_SHARE = 0.1
+"""Of the loop's time. To look at 4,096 new connections takes some 100 ms, and who is cut may come
+back with as many each time."""
+
 
 Peer = Process | str
 """A process of this machine, or an address."""

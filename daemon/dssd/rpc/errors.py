@@ -13,7 +13,11 @@ import grpc.aio
 
 from dss_api.v1 import types_pb2
 from dss_core.errors import DssError
-from dssd.limits import ERROR_FIELD_BYTES_MAX
+
+ERROR_FIELD_BYTES_MAX = 512
+"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
+to fail."""
+
 
 ERROR_METADATA_KEY = "dss-error-bin"
 

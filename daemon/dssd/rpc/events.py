@@ -10,9 +10,13 @@ from dss_api.v1 import events_pb2, events_pb2_grpc
 from dss_api.values import encoded, word_of
 from dss_core.errors import IllegalArgument, Overloaded
 from dssd.events.events import Events
-from dssd.events.limits import EVENT_WATCHES_MAX, EVENTS_LISTED_MAX
+from dssd.events.limits import EVENTS_LISTED_MAX
 from dssd.events.model import KeptEvent, Severity
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
+
+EVENT_WATCHES_MAX = 64
+"""Calls that follow the events: each reads the store when something happened."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -89,9 +93,9 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
 
 def _selection(
     request: events_pb2.ListEventsRequest | events_pb2.WatchEventsRequest,
-) -> Selection:
+) -> EventSelection:
     least = word_of(events_pb2.EventSeverity.DESCRIPTOR, "severity_min", request.severity_min)
-    return Selection(
+    return EventSelection(
         since_ms=request.since_ms if request.HasField("since_ms") else None,
         severity_min=Severity[least.upper()] if least else Severity.INFO,
         subject_prefix=request.subject_prefix,

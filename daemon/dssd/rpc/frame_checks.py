@@ -20,18 +20,21 @@ from dss_core.errors import (
 )
 from dss_core.frame import Header, Verified
 from dss_core.ids import StreamId, StreamName
-from dssd.limits import (
-    HASH_KEYS_ONE_FRAME_IN,
-    HASHED_KEYS_PER_STEP,
-    SUBJECT_MATCHES_PER_STEP,
-    SUBJECT_TABLES_CACHED_MAX,
-)
+from dssd.limits import HASH_KEYS_ONE_FRAME_IN, SUBJECT_TABLES_CACHED_MAX
 from dssd.log.port import Append
 from dssd.log.producer_room import NOBODY
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.producer_fencing import ProducerFencing
 from dssd.subject_verdicts import SubjectVerdicts
 from dssd.topics.catalogue import Catalogue, Topic
+
+SUBJECT_MATCHES_PER_STEP = 4_096
+"""Subjects of a frame times patterns of its topic that are matched in one go: 1 ms. For more the
+check gives way to others."""
+
+HASHED_KEYS_PER_STEP = 8_192
+"""Keys of a frame that are hashed in one go: half a millisecond. For more the check gives way."""
+
 
 _Verdict = tuple[type[DssError], dict[str, str]] | None
 """A condition in parts: once raised, the condition itself would hold the frame it is about."""
@@ -85,6 +88,7 @@ class Gate:
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
+            HeaderReserved: a record has a header that no producer may set.
             StaleTopicEpoch, StreamNotFound, FrameMisrouted: it was routed by another description.
             SubjectOutsideTopic: the topic does not own the subject of a record.
         """

@@ -5,24 +5,13 @@ began, the process may have been too new to be on it.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from dssd.loop_yield import LoopTurn
+from dssd.questions.daemon_facts import PeerHeld
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections, Peer
 from dssd.rpc.limits import PEERS_SHOWN_MAX
 from dssd.rpc.sessions import SessionsServicer
-
-
-@dataclass(slots=True)
-class PeerHeld:
-    """What one peer holds."""
-
-    peer: str
-    connections: int = 0
-    calls: int = 0
-    sessions: int = 0
-    delivery_bytes: int = 0
 
 
 async def greediest(

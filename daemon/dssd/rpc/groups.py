@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
 
 from dss_api.v1 import groups_pb2, groups_pb2_grpc, types_pb2
-from dss_api.values import encoded, message_of, word_of
+from dss_api.values import decoded, encoded, message_of, word_of
 from dss_core.errors import DssError, GroupNotFound, IllegalArgument, StreamNotRead
 from dss_core.filters import SubscriptionFilter
+from dssd.leaders.declarations import AskedRetries, policy_of
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
@@ -22,8 +24,8 @@ from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
-from dssd.questions.selection import Selection
-from dssd.questions.verdicts import verdict_of
+from dssd.questions.selection import GroupSelection
+from dssd.questions.verdicts import Verdict, verdict_of
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.limits import GROUPS_LISTED_MAX
 from dssd.rpc.questions import QuestionCalls, stuck_message
@@ -58,6 +60,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             if_not_exists=request.if_not_exists,
             protocol=word_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", request.protocol),
             on_damage=word_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", request.on_damage),
+            retries=decoded(request, AskedRetries),
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
@@ -68,7 +71,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         self, request: groups_pb2.ListGroupsRequest, context: Context
     ) -> groups_pb2.ListGroupsReply:
         """The groups that are wanted, in the order that is; private ones only where asked for."""
-        selection = Selection(request.filter, request.sort, self._questions.clock.wall_us())
+        selection = GroupSelection(request.filter, request.sort, self._questions.clock.wall_us())
         every = await self._questions.overviews.all(private=request.all, budget=CountBudget())
         found = _behind(selection.of(every), request.page_token)
         size = min(request.page_size or GROUPS_LISTED_MAX, GROUPS_LISTED_MAX)
@@ -85,11 +88,12 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         survey = await self._registry.survey(group, turn, CountBudget())
         stuck = await self._questions.stuck.of_group(group, survey)
         overview = self._overview(group, survey)
+        verdict = verdict_of(overview, stuck)
         return groups_pb2.GroupDescription(
-            group=group_message(overview),
+            group=group_message(replace(overview, stuck=bool(stuck)), verdict),
             grants=await _grants(group, survey, self._questions.sampler, turn),
             borrowers=_borrowers(group, survey, self._questions.sampler),
-            verdict=encoded(verdict_of(overview, stuck), groups_pb2.Verdict),
+            verdict=encoded(verdict, groups_pb2.Verdict),
             stuck=map(stuck_message, stuck),
         )
 
@@ -118,7 +122,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         for wanted in request.streams:
             if wanted not in by_name:
                 raise StreamNotRead(group=request.group, stream=wanted)
-        reply = groups_pb2.GroupOffsetsReply(group=f"{group.name}@{group.filter}")
+        reply = groups_pb2.GroupOffsetsReply(group=group.full_name)
         for name in request.streams or by_name:
             await turn.give_way()
             reply.streams.append(self._offsets(by_name[name]))
@@ -143,8 +147,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
                 yield reply
 
     def _overview(self, group: GroupRow, survey: GroupSurvey) -> Overview:
-        since_ms = self._registry.leader_since_ms(group.group_id)
-        return Overview.of_survey(group, survey, self._questions.sampler, since_ms)
+        since_ms, error = self._registry.leader_since_ms(group.group_id), self._questions.error_of
+        return Overview.of_survey(group, survey, self._questions.sampler, since_ms, error(group))
 
     def _known(self, written: str) -> GroupRow | None:
         with suppress(DssError):  # it is not there, or is refused for what is wrong with it
@@ -192,15 +196,17 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
     return overviews[at + 1 :]
 
 
-def group_message(overview: Overview) -> groups_pb2.Group:
-    """A group on the wire."""
+def group_message(overview: Overview, verdict: Verdict | None = None) -> groups_pb2.Group:
+    """A group on the wire, with the verdict on it where more is known than a list knows."""
+    policy = policy_of(overview.group)
     return message_of(
         groups_pb2.Group,
         overview,
         overview.group,
         start=shown_start(overview.group.start),
+        backoff_ms=policy.backoff_ms if policy else (),
         drain_ms=overview.drain_ms,
-        health=verdict_of(overview).level,
+        health=(verdict or verdict_of(overview)).level,
     )
 
 

@@ -10,7 +10,7 @@ from dss_api.values import message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
 from dss_core.staged import StagedFile
-from dssd.jobs.held_job import Chunk, Granting, JobView
+from dssd.jobs.held_job import Granting, JobChunk, JobView
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
@@ -71,7 +71,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
             rule = f"a chunk has at most {CHUNK_FILES_MAX:,}"
             raise IllegalArgument(argument=f"{len(request.files):,} files", rule=rule)
         files = tuple(StagedFile(each.name, each.bytes, each.records) for each in request.files)
-        chunk = Chunk(request.chunk, request.epoch, files, request.output, request.records)
+        chunk = JobChunk(request.chunk, request.epoch, files, request.output, request.records)
         return _result_message(await self._jobs.commit(request.job, chunk))
 
     async def GiveUp(self, request: jobs_pb2.GiveUpJobRequest, context: Context) -> jobs_pb2.Job:

@@ -1,23 +1,51 @@
-"""Plans and operations as they go over the wire."""
+"""Changes, plans and operations as they go over the wire.
+
+Invariant: a change that comes from the wire is untrusted; what does not fit is refused here or by
+its kind, and nothing is done.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from dss_api.changes import change_message
+from google.protobuf.message import Message
+
+from dss_api.changes import change_from, change_message
 from dss_api.v1 import operations_pb2, types_pb2
 from dss_api.values import encoded, message_of
-from dss_core.errors import StreamNotFound
+from dss_core.changes import Change
+from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_core.redaction import masked, masked_json
 from dssd.leaders.progress_columns import unpacked_ranges
+from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.history import undo_ends_ms
 from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
 from dssd.operations.plans import Plan
 from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
+
+
+def asked_change(message: operations_pb2.Change) -> Change:
+    """The change that a caller asks for.
+
+    Raises:
+        IllegalArgument: it is none, or a number in it is larger than the store can keep.
+    """
+    _check_numbers(message)
+    return change_from(message)
+
+
+def _check_numbers(message: Message) -> None:
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else (value,):
+            if isinstance(each, Message):
+                _check_numbers(each)
+            elif isinstance(each, int) and each > OFFSET_MAX:
+                name = f"{field.name} {each}"
+                raise IllegalArgument(argument=name, rule=f"it is at most {OFFSET_MAX}")
 
 
 def plan_message(plan: Plan, now_ms: int) -> operations_pb2.OperationPlan:

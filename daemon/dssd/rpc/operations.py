@@ -11,14 +11,9 @@ import grpc.aio
 
 from dss_api.v1 import operations_pb2, operations_pb2_grpc
 from dss_core.errors import Overloaded
-from dssd.operations.limits import (
-    OPERATION_WATCHES_MAX,
-    OPERATIONS_LISTED_MAX,
-    UNDO_LOOK_S,
-)
 from dssd.operations.operations import Caller, Operations
-from dssd.rpc.changes import asked_change
 from dssd.rpc.operation_messages import (
+    asked_change,
     asked_moves,
     listed_message,
     operation_message,
@@ -30,6 +25,17 @@ from dssd.rpc.principal import principal_of
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.store.rows import OperationRow
 from dssd.topics.catalogue import Catalogue
+
+OPERATIONS_LISTED_MAX = 500
+"""In one answer; a caller asks for older ones behind it."""
+
+UNDO_LOOK_S = 2.0
+"""How long one answer looks whether each of its operations can be taken back: each is planned for
+it, 5 ms where its group reads 100 streams. What is beyond it says that it was not looked at."""
+
+OPERATION_WATCHES_MAX = 200
+"""Calls that wait for an operation; a tool needs one."""
+
 
 NOT_LOOKED_AT = "it was not looked at in this list; ask for the operation alone"
 

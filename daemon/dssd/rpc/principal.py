@@ -26,6 +26,7 @@ class Role(StrEnum):
 
 METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Daemon/Status": Role.READ,
+    "/dss_api.v1.Daemon/Findings": Role.READ,
     "/dss_api.v1.Events/List": Role.READ,
     "/dss_api.v1.Events/Watch": Role.READ,
     "/dss_api.v1.Topics/Create": Role.OPERATE,
@@ -42,6 +43,8 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Groups/Stuck": Role.READ,
     "/dss_api.v1.Groups/Verify": Role.READ,
     "/dss_api.v1.Grants/List": Role.READ,
+    "/dss_api.v1.Queues/List": Role.READ,
+    "/dss_api.v1.Queues/Errors": Role.READ,
     "/dss_api.v1.Operations/Plan": Role.READ,
     "/dss_api.v1.Operations/Apply": Role.OPERATE,
     "/dss_api.v1.Operations/Get": Role.READ,

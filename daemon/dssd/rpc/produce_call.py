@@ -27,19 +27,28 @@ from dss_api.v1 import log_pb2
 from dss_core import frame as frames
 from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
 from dss_core.frame import Header
-from dssd.limits import (
-    FLIGHT_CHECK_S,
-    FLIGHT_FRAME_OVERHEAD_BYTES,
-    FLIGHT_FRAMES_MAX,
-    PRODUCE_ITEMS_IN_FLIGHT_MAX,
-    REPLY_ANSWERS_USUAL,
-    REPLY_REFUSALS_USUAL,
-)
 from dssd.log.port import Answered, Append, Appended
 from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Examined, Gate, Gates, Large
+
+PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
+"""Requests of one Produce call that wait for the disk. One sync covers many of them."""
+
+FLIGHT_FRAMES_MAX = 256
+FLIGHT_CHECK_S = 0.001
+"""Frames of a request that are checked, appended and answered in one go: a request has room for
+20,000 small ones, and no step may hold the loop for 5 ms."""
+
+FLIGHT_FRAME_OVERHEAD_BYTES = 512
+"""What a frame in flight costs beside its bytes; keeps many small ones within the bound."""
+
+REPLY_ANSWERS_USUAL = 512
+REPLY_REFUSALS_USUAL = 128
+"""Where a reply is sent although more answers are there: to gather them takes 2 ms, and a refusal
+may take 3 KiB of a message."""
+
 
 Results = list[Appended | BaseException]
 

@@ -20,8 +20,12 @@ import math
 
 from dss_core.errors import OutcomeUnknown
 from dss_core.producer_ids import NO_PRODUCER
-from dssd.limits import PRODUCE_CALLS_KEPT_S
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_OWNER_MAX
+
+PRODUCE_CALLS_KEPT_S = 60.0
+"""How long at least it is known which Produce call of a producer is the newest: longer than the
+requests of a connection can wait that is dead, for it is cut some five seconds after it died."""
+
 
 Share = tuple[int, int]
 """A topic, and the owner of what is sent to it."""

@@ -19,12 +19,16 @@ from dss_core.limits import HEADERS_MAX
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
-from dssd.limits import PUBLISH_RECORDS_MAX
 from dssd.log.port import Append, Appended, Log
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gate
 from dssd.topics.catalogue import Topic
+
+PUBLISH_RECORDS_MAX = 4_096
+"""Records in one unary publish: the daemon builds these frames on its own loop, and one of so many
+records takes 3 ms."""
+
 
 _Row = tuple[bytes, bytes | None, str, tuple[tuple[str, bytes], ...], int]
 """Payload, key, subject, headers, timestamp."""
@@ -39,7 +43,7 @@ class _Share:
     append: Append
 
 
-class Publisher:
+class RecordPublisher:
     """Publishes plain records through the log."""
 
     def __init__(self, log: Log, budget: AppendBudget, clock: Clock) -> None:
@@ -56,7 +60,7 @@ class Publisher:
 
         Raises:
             IllegalArgument: there are too many records.
-            IllegalSubject, SubjectOutsideTopic: nothing was stored.
+            IllegalSubject, SubjectOutsideTopic, HeaderReserved: nothing was stored.
             RecordTooLarge, FrameTooLarge: nothing was stored.
             PublishedInPart: only some streams took theirs.
         """

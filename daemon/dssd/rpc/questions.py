@@ -8,12 +8,12 @@ from dss_api.values import encoded, message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import KEY_BYTES_MAX
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.questions.answers import Looked, RecordAnswer
+from dssd.questions.answers import RecordAnswer, StreamLooked
 from dssd.questions.limits import STUCK_AFTER_MS
 from dssd.questions.questions import Questions
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import level_of
-from dssd.questions.verify import StreamSums
+from dssd.questions.verify import QueueSums, StreamSums
 from dssd.questions.why import KeyAsked
 
 
@@ -73,7 +73,15 @@ def stuck_message(stuck: Stuck) -> groups_pb2.Stuck:
 
 def _sums(sums: StreamSums) -> groups_pb2.StreamSums:
     fates = encoded(sums.counts, groups_pb2.Fates)
-    return message_of(groups_pb2.StreamSums, sums, stream=str(sums.stream), fates=fates)
+    queues = list(map(_queue_sums, sums.queues))
+    return message_of(
+        groups_pb2.StreamSums, sums, stream=str(sums.stream), fates=fates, queues=queues
+    )
+
+
+def _queue_sums(sums: QueueSums) -> groups_pb2.QueueSums:
+    fates = encoded(sums.counts, groups_pb2.Fates)
+    return message_of(groups_pb2.QueueSums, sums, fates=fates)
 
 
 def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
@@ -81,5 +89,5 @@ def _record(answer: RecordAnswer) -> groups_pb2.RecordStanding:
     return message_of(groups_pb2.RecordStanding, answer, *found, stream=str(answer.stream))
 
 
-def _looked(looked: Looked) -> groups_pb2.Looked:
+def _looked(looked: StreamLooked) -> groups_pb2.Looked:
     return message_of(groups_pb2.Looked, looked, stream=str(looked.stream))

@@ -42,6 +42,7 @@ from dssd.log.port import Chunk, Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.internal import refuse_internal
 
 _LOG = logging.getLogger(__name__)
 
@@ -147,6 +148,7 @@ class ReadCall:
         if self._reading.stream is not None:
             return [self._catalogue.id_of(self._reading.stream)]
         assert self._reading.matching is not None
+        refuse_internal(self._reading.matching.text)
         topics = self._catalogue.meeting(self._reading.matching)
         streams = [stream for topic in topics for stream in topic.streams()]
         if len(streams) > READ_STREAMS_MAX:

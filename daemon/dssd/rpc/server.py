@@ -21,13 +21,20 @@ from dssd.events.model import Note, unheard
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.guard import Guard
-from dssd.rpc.limits import (
-    CONCURRENT_STREAMS_MAX,
-    CONNECTION_IDLE_MS,
-    HANDSHAKE_TIMEOUT_MS,
-    PEER_PING_INTERVAL_MIN_MS,
-)
+from dssd.rpc.limits import HANDSHAKE_TIMEOUT_MS
 from dssd.rpc.principal import Role
+
+CONNECTION_IDLE_MS = 60_000
+"""A connection without a call is ended after so long; gRPC's clients connect again by
+themselves."""
+
+CONCURRENT_STREAMS_MAX = 128
+"""Calls per connection. A client needs a handful, and one for each topic that it produces to; more
+wait in the client. Each may bring half a message of the largest size, 4 MiB."""
+
+PEER_PING_INTERVAL_MIN_MS = 1_000
+"""Clients ping every 2 s; a peer that pings faster than this is told to go away."""
+
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),
@@ -58,6 +65,7 @@ SERVICES = (
     "dss_api.v1.Watch",
     "dss_api.v1.Schedules",
     "dss_api.v1.Jobs",
+    "dss_api.v1.Queues",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

@@ -20,7 +20,6 @@ from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.limits import SESSIONS_LISTED_MAX
 from dssd.rpc.origin import peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
@@ -28,6 +27,10 @@ from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
+
+SESSIONS_LISTED_MAX = 2_000
+"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Requests = AsyncIterator[sessions_pb2.SessionUp]
@@ -167,7 +170,7 @@ async def _write_items(session: Session, line: _Line) -> None:
 
 async def _next_message(session: Session) -> sessions_pb2.SessionDown | bytes | None:
     # The item is let go here: while a client reads nothing, its bytes would lie there once more.
-    item = await session.outgoing.take()
+    item = await session.next_item()
     if isinstance(item, Deliver | Bundle):
         session.note_sent(item)
     return None if item is None else encoded(item)

@@ -25,10 +25,16 @@ from typing import NoReturn
 from dssd.addresses import Address, UnixAddress
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, Note
-from dssd.limits import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.sockets import descriptors, pinned, socket_inode
 from dssd.rpc.unix_peers import credentials_of
+
+CLOG_LOOK_S = 0.5
+CLOG_LOOKS_MAX = 7
+"""A frozen peer whose socket is full is not reached by a ping. It is cut once the kernel has held
+the same unread bytes for it at so many looks in a row, 3 s as with the ping: where the socket fills
+up before the ping would have left, 5.5 s after it froze, which is below the lease."""
+
 
 _LOG = logging.getLogger(__name__)
 

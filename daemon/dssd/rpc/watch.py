@@ -13,11 +13,11 @@ from dss_core.errors import IllegalArgument
 from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
 from dssd.jobs.held_job import JobView
-from dssd.machines.watching import Value, WatchTopic
+from dssd.machines.watch_board import Value, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
-from dssd.questions.watched import WatchedLag, WatchedMember
-from dssd.questions.watches import Token, Told, Wanted, Watches
+from dssd.questions.watch_looks import WatchedLag, WatchedMember
+from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.rpc.events import HIGHEST_NUMBER, event_message
 from dssd.rpc.groups import group_message
 from dssd.rpc.jobs import listed_job_message
@@ -49,10 +49,10 @@ class WatchServicer(watch_pb2_grpc.WatchServicer):
                 yield _reply(told)
 
 
-def _wanted(request: watch_pb2.WatchRequest) -> Wanted:
+def _wanted(request: watch_pb2.WatchRequest) -> WatchRequest:
     if len(request.groups) > WATCHED_GROUPS_MAX:
         raise IllegalArgument(argument="groups", rule=f"at most {WATCHED_GROUPS_MAX}")
-    return Wanted(
+    return WatchRequest(
         _topics(request.topics), frozenset(map(_group_name, request.groups)), private=request.all
     )
 

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dss_core.errors import ScheduleExists, ScheduleNotFound, TooManySchedules
-from dssd.schedules.limits import SCHEDULES_MAX
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.schedule_rows import ScheduleRow
+
+SCHEDULES_MAX = 100
+"""Their rows, and the 50 latest runs of each with outputs: 25 MB of the store at most."""
+
 
 Changed = Callable[[ScheduleRow, bool], None]
 """Told of a row, and whether it was removed."""

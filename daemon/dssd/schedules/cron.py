@@ -26,12 +26,21 @@ from apscheduler.triggers.cron import CronTrigger
 
 from dss_core.counted import counted
 from dss_core.errors import IllegalCron, IllegalTimeZone
-from dssd.schedules.limits import (
-    CRON_BYTES_MAX,
-    FIRE_YEARS_MAX,
-    SHIFT_MS_MAX,
-    TIME_ZONE_BYTES_MAX,
-)
+
+FIRE_YEARS_MAX = 9
+"""A cron expression that names no day for so long never fires: the longest wait is for the 29th of
+February over the year 2100."""
+
+SHIFT_MS_MAX = 3 * 3_600 * 1_000
+"""Clocks that are moved for daylight saving are moved by less: times this near to a change of the
+offset are looked at one by one."""
+
+CRON_BYTES_MAX = 200
+"""Five fields with long lists of numbers."""
+
+TIME_ZONE_BYTES_MAX = 64
+"""The longest name of the tz database has 32."""
+
 
 ALIASES = {
     "@yearly": "0 0 1 1 *",

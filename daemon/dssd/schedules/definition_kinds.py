@@ -29,12 +29,15 @@ from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.plans import Begun, KindTable, Plan
 from dssd.schedules.book import Book
 from dssd.schedules.definitions import checked, edited, made, times_of, wanted
-from dssd.schedules.limits import PLANNED_TIMES
 from dssd.schedules.tasks.model import Tasks
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Put, Store, VersionIs, Write
 from dssd.store.rows import OperationRow
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
+
+PLANNED_TIMES = 3
+"""Due times that a plan names: enough to see what an expression means."""
+
 
 SCHEDULE_ID = "schedule_id"
 """In ``before`` of an operation: one made anew under its name is another."""

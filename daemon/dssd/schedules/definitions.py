@@ -14,23 +14,36 @@ from dss_core.changes import CreateSchedule, EditSchedule
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
 from dss_core.times import text_of_span
-from dssd.machines.scheduling.limits import SCHEDULE_RETRY_MS_MAX
-from dssd.machines.scheduling.machine import Overlap, Rules
+from dssd.machines.schedule import SCHEDULE_RETRY_MS_MAX, Overlap, Rules
 from dssd.schedules.cron import FireTimes, fire_times
-from dssd.schedules.limits import (
-    BACKOFF_MS,
-    BACKOFF_MS_MIN,
-    CATCH_UP_MS,
-    CATCH_UP_MS_MAX,
-    JITTER_LOOKED_AT,
-    JITTER_MS_MAX,
-    RETRIES_MAX,
-    RUN_TIMEOUT_MS,
-    RUN_TIMEOUT_MS_MAX,
-    RUN_TIMEOUT_MS_MIN,
-)
+from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN
 from dssd.schedules.tasks.model import Tasks
 from dssd.store.schedule_rows import ScheduleRow
+
+JITTER_MS_MAX = 24 * 3_600 * 1_000
+"""Work that is spread over more than a day has no schedule any more."""
+
+JITTER_LOOKED_AT = 32
+"""Due times whose distances bound the jitter: it must be shorter than the shortest of them."""
+
+CATCH_UP_MS = 10 * 60 * 1_000
+"""How late a run may begin where nothing is said: a restart, or an update of the machine."""
+
+CATCH_UP_MS_MAX = 31 * 24 * 3_600 * 1_000
+"""A run that is a month late is another run."""
+
+RUN_TIMEOUT_MS = 3_600 * 1_000
+"""Of one attempt, where nothing is said."""
+
+RETRIES_MAX = 10
+"""With doubling pauses that is half a day; then a person should look."""
+
+BACKOFF_MS = 60 * 1_000
+"""Before the first retry, where nothing is said."""
+
+BACKOFF_MS_MIN = 1_000
+"""Sooner, what made the attempt fail is hardly over."""
+
 
 FIELDS = (
     "cron", "time_zone", "jitter_ms", "overlap", "catch_up_ms", "timeout_ms", "retries",

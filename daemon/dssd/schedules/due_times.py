@@ -6,10 +6,16 @@ finds what the one before it waited for. The cost is bounded however long nobody
 
 import xxhash
 
-from dssd.machines.scheduling.machine import Due
+from dssd.machines.schedule import Due
 from dssd.schedules.cron import FireTimes
-from dssd.schedules.limits import DUE_LISTED_MAX, DUE_TAKEN_OF_MANY
 from dssd.store.schedule_rows import ScheduleRow
+
+DUE_LISTED_MAX = 64
+"""Due times that are looked at one by one after a daemon that was down; of more, the latest ones
+are, and the others are counted."""
+
+DUE_TAKEN_OF_MANY = 3
+"""The latest of those: one that is run, one whose delay is not over, the latest that was missed."""
 
 
 def delay_ms(row: ScheduleRow, at_ms: int) -> int:

@@ -8,13 +8,14 @@ import asyncio
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dssd.machines.scheduling import machine
-from dssd.machines.scheduling.limits import SCHEDULE_CLOCK_BACK_MS, SCHEDULE_RETRY_MS_MAX
-from dssd.machines.scheduling.machine import (
+from dssd.machines import schedule as machine
+from dssd.machines.schedule import (
+    SCHEDULE_CLOCK_BACK_MS,
+    SCHEDULE_RETRY_MS_MAX,
     Cause,
+    ClockLooked,
     Defined,
     Due,
-    Looked,
     Moment,
     Outcome,
     Retrying,
@@ -86,13 +87,13 @@ class Live:
             waits.append(sum(due) - at.wall_ms)
         return min(waits, default=None)
 
-    def looked(self, at: Moment) -> Looked:
+    def looked(self, at: Moment) -> ClockLooked:
         """What there is to decide."""
         times = self._times()
         if times is None:
-            return Looked(at)
+            return ClockLooked(at)
         due, earlier = come(self.row, times, self.state.cursor_ms, at.wall_ms)
-        return Looked(at, due, earlier)
+        return ClockLooked(at, due, earlier)
 
     def broken(self) -> str:
         """Why it has no due times on this machine, where it was made on another; or empty."""

@@ -6,11 +6,15 @@ was left out between them is counted. A line is text of one line.
 
 from collections import deque
 
-from dssd.schedules.limits import (
-    OUTPUT_LINE_BYTES_MAX,
-    RUN_OUTPUT_BYTES_MAX,
-    RUN_OUTPUT_LINES_MAX,
-)
+RUN_OUTPUT_BYTES_MAX = 4_096
+"""What is kept of what a run said: its first lines and its last ones, as many as fit."""
+
+RUN_OUTPUT_LINES_MAX = 200
+"""Lines that a run holds while it goes on: some 20 KB."""
+
+OUTPUT_LINE_BYTES_MAX = 400
+"""A longer line is cut: one line must not take all of what is kept."""
+
 
 _HALF_LINES = RUN_OUTPUT_LINES_MAX // 2
 _HALF_BYTES = RUN_OUTPUT_BYTES_MAX // 2

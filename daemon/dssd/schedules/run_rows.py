@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
     Begin,
     Effect,
     Finish,
@@ -20,9 +20,12 @@ from dssd.machines.scheduling.machine import (
     Skip,
     Stop,
 )
-from dssd.schedules.limits import RUNS_KEPT_MAX
 from dssd.store.port import Delete, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
+
+RUNS_KEPT_MAX = 50
+"""Of one schedule, those that ended: seven weeks of a nightly one."""
+
 
 QUEUED, RUNNING, RETRYING, SKIPPED = "queued", "running", "retrying", "skipped"
 UNENDED = frozenset({QUEUED, RUNNING, RETRYING})

@@ -1,6 +1,6 @@
 """The schedules of the daemon: looks at the clock, runs what is due, keeps what became of it.
 
-What is to be done is decided by `dssd.machines.scheduling`; here it is stored, then done. Each
+What is to be done is decided by `dssd.machines.schedule`; here it is stored, then done. Each
 attempt is an operation whose principal is the schedule. Invariant: a run that begins was stored
 before, with the due time that it is for, so no due time runs twice; a decision that cannot be
 stored is not made, and is made again later. One decision at a time is made. This module does not
@@ -27,7 +27,7 @@ from dss_core.errors import (
 from dss_core.times import text_of_ms, text_of_span
 from dssd.clock import Clock
 from dssd.events.model import Note
-from dssd.machines.scheduling.machine import (
+from dssd.machines.schedule import (
     Begin,
     Effect,
     Ended,
@@ -45,13 +45,6 @@ from dssd.operations.history import CANCELLED, DONE, SCHEDULE_PREFIX
 from dssd.operations.operations import Caller, Operations
 from dssd.schedules.book import Book
 from dssd.schedules.definitions import arguments_of
-from dssd.schedules.limits import (
-    SCHEDULE_LOOK_S,
-    SCHEDULE_LOOK_S_MIN,
-    SCHEDULE_REST_MS,
-    SCHEDULE_RETRY_S,
-    TRIGGER_REASON_BYTES_MAX,
-)
 from dssd.schedules.live import Live, begun
 from dssd.schedules.run_rows import NOTHING_SAID, RUNNING, Said
 from dssd.schedules.task_runs import INTERRUPTED, OUTPUT, TaskRuns
@@ -63,6 +56,25 @@ from dssd.store.rows import OperationRow
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
 from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import contain
+
+SCHEDULE_LOOK_S = 5.0
+"""The clock is looked at so often at least, so that one that was set is noticed. A run is due for a
+minute before it counts as caught up."""
+
+SCHEDULE_LOOK_S_MIN = 0.02
+"""And no oftener, whatever is due."""
+
+SCHEDULE_REST_MS = 60_000
+"""A schedule about which nothing could be decided, by a mistake in the daemon, is looked at again
+after this."""
+
+SCHEDULE_RETRY_S = 5.0
+"""When a decision is tried again that could not be stored. A full disk is not emptied sooner."""
+
+TRIGGER_REASON_BYTES_MAX = 800
+"""Of an operator's reason for a run: beside the run and its due time it fits into that of an
+operation."""
+
 
 ORIGIN = "the daemon itself"
 PART = "schedules"

@@ -15,11 +15,15 @@ from dss_core.times import text_of_span
 from dssd.events.model import Note
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, KindTable, Made, Plan, Worked
-from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN, TASK_STOP_S
+from dssd.schedules.limits import RUN_TIMEOUT_MS_MAX, RUN_TIMEOUT_MS_MIN
 from dssd.schedules.run_output import RunOutput
 from dssd.schedules.tasks.model import Given, Say, Task, Tasks
 from dssd.store.rows import OperationRow
 from dssd.supervision.containment import contain
+
+TASK_STOP_S = 10.0
+"""How long a task that was told to stop may take to clean up, before its run counts as ended."""
+
 
 RUN_TASK = "tasks.run"
 """The kind of the operation."""
@@ -30,11 +34,10 @@ OUTPUT = "output"
 INTERRUPTED = "the daemon ended while it ran"
 
 
-class TaskRuns(Final):
-    """The kind of operations that run tasks."""
+class TaskRuns:
+    """The runs that are under way."""
 
-    def __init__(self, tasks: Tasks, note: Note) -> None:
-        self._tasks = tasks
+    def __init__(self, note: Note) -> None:
         self._note = note
         self._under_way: dict[int, asyncio.Task[None]] = {}
         """By the number of the operation."""
@@ -44,10 +47,6 @@ class TaskRuns(Final):
         """Why those that were told to stop were; empty where an operator cancelled them."""
         self._given_up: set[int] = set()
         """Operations that were cancelled before their work was done."""
-
-    def kinds(self) -> KindTable:
-        """As operations look kinds up."""
-        return KindTable({RunTask: self}, {RUN_TASK: self})
 
     def stop(self, number: int, why: str) -> None:
         """End a run; it fails for that reason. One that has ended is left alone."""
@@ -63,55 +62,18 @@ class TaskRuns(Final):
             return []
         return [*output.lines, *([output.standing] if output.standing else [])]
 
-    async def plan(self, change: RunTask) -> Plan:
-        """What running the task would do.
+    def is_under_way(self, number: int) -> bool:
+        """Whether a run has not ended."""
+        return number in self._under_way
 
-        Raises:
-            TaskNotFound, DssError: it cannot be run.
-        """
-        task = self._tasks.get(change.task)
-        task.given(change.arguments)
-        timeout_ms = change.timeout_ms
-        if timeout_ms is not None and not RUN_TIMEOUT_MS_MIN <= timeout_ms <= RUN_TIMEOUT_MS_MAX:
-            most = text_of_span(RUN_TIMEOUT_MS_MAX)
-            raise IllegalArgument(argument=f"timeout {timeout_ms} ms", rule=f"it is 1s to {most}")
-        given = "".join(f" {name}={value}" for name, value in sorted(change.arguments.items()))
-        return Plan(
-            change=change,
-            kind=RUN_TASK,
-            subject=f"task/{task.name}",
-            revision=0,
-            summary=f"run {task.name}{given}",
-            effects=(task.meaning,),
-            not_undoable_because="what a task did stays done",
-            beside=frozenset() if task.alone else EVERYTHING,
-        )
+    def take_given_up(self, number: int) -> bool:
+        """Whether it was cancelled before its work was done; asked once."""
+        given_up = number in self._given_up
+        self._given_up.discard(number)
+        return given_up
 
-    async def begin(self, plan: Plan, number: int) -> Begun:
-        """The run, as work."""
-        change = plan.change
-        assert isinstance(change, RunTask)
-        task = self._tasks.get(change.task)
-        return Begun(work=partial(self._work, task, change, number))
-
-    def cancellation(self, row: OperationRow) -> Callable[[], None] | None:
-        """What stops the task; None where it has ended."""
-        if row.number not in self._under_way:
-            return None
-        return partial(self.stop, row.number, "")
-
-    async def made(self, row: OperationRow) -> Made:
-        """All of it, or nothing that could be counted."""
-        if row.number not in self._given_up:
-            return Made(1, 1)
-        self._given_up.discard(row.number)
-        return Made(0, 1)
-
-    async def resumed(self, row: OperationRow) -> Begun:
-        """It is not begun again: whoever wants it to be asks for it."""
-        return Begun(work=_interrupted)
-
-    async def _work(self, task: Task, change: RunTask, number: int) -> Worked:
+    async def work(self, task: Task, change: RunTask, number: int) -> Worked:
+        """Run it, as the operation of that number."""
         output = RunOutput()
         given = task.given(change.arguments)
         running = asyncio.create_task(_run(task, given, output), name=f"task {task.name}")
@@ -148,6 +110,63 @@ class TaskRuns(Final):
         except Exception as error:  # noqa: BLE001 - it ends the run alone
             return contain(f"task {change.task}", error, self._note).message
         return self._stopped.get(number, "")
+
+
+class TaskRunKind(Final):
+    """The kind of operations that run tasks."""
+
+    def __init__(self, tasks: Tasks, runs: TaskRuns) -> None:
+        self._tasks = tasks
+        self._runs = runs
+
+    def kinds(self) -> KindTable:
+        """As operations look kinds up."""
+        return KindTable({RunTask: self}, {RUN_TASK: self})
+
+    async def plan(self, change: RunTask) -> Plan:
+        """What running the task would do.
+
+        Raises:
+            TaskNotFound, DssError: it cannot be run.
+        """
+        task = self._tasks.get(change.task)
+        task.given(change.arguments)
+        timeout_ms = change.timeout_ms
+        if timeout_ms is not None and not RUN_TIMEOUT_MS_MIN <= timeout_ms <= RUN_TIMEOUT_MS_MAX:
+            most = text_of_span(RUN_TIMEOUT_MS_MAX)
+            raise IllegalArgument(argument=f"timeout {timeout_ms} ms", rule=f"it is 1s to {most}")
+        given = "".join(f" {name}={value}" for name, value in sorted(change.arguments.items()))
+        return Plan(
+            change=change,
+            kind=RUN_TASK,
+            subject=f"task/{task.name}",
+            revision=0,
+            summary=f"run {task.name}{given}",
+            effects=(task.meaning,),
+            not_undoable_because="what a task did stays done",
+            beside=frozenset() if task.alone else EVERYTHING,
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The run, as work."""
+        change = plan.change
+        assert isinstance(change, RunTask)
+        task = self._tasks.get(change.task)
+        return Begun(work=partial(self._runs.work, task, change, number))
+
+    def cancellation(self, row: OperationRow) -> Callable[[], None] | None:
+        """What stops the task; None where it has ended."""
+        if not self._runs.is_under_way(row.number):
+            return None
+        return partial(self._runs.stop, row.number, "")
+
+    async def made(self, row: OperationRow) -> Made:
+        """All of it, or nothing that could be counted."""
+        return Made(0 if self._runs.take_given_up(row.number) else 1, 1)
+
+    async def resumed(self, row: OperationRow) -> Begun:
+        """It is not begun again: whoever wants it to be asks for it."""
+        return Begun(work=_interrupted)
 
 
 async def _run(task: Task, given: Given, say: Say) -> None:

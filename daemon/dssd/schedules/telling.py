@@ -10,10 +10,12 @@ from dss_core.times import text_of_ms
 from dssd.clock import Clock
 from dssd.events.kinds import SCHEDULE_FAILED, SCHEDULE_MISSED, SCHEDULE_RECOVERED
 from dssd.events.model import Event, EventKind, Note
-from dssd.machines.scheduling.machine import Effect, Finish, Outcome, Skip, Why
-from dssd.schedules.limits import FAILURE_TOLD_EVERY_MS
+from dssd.machines.schedule import Effect, Finish, Outcome, Skip, Why
 from dssd.schedules.live import Live
 from dssd.schedules.run_rows import Said
+
+FAILURE_TOLD_EVERY_MS = 3_600 * 1_000
+"""A schedule that fails each time is told as an event when it begins to fail, and then so often."""
 
 
 class Telling:

@@ -20,7 +20,7 @@ _SYSTEM_STATE = Path("/var/lib")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UnitRequest:
     """What kind of service."""
 
     of_system: bool
@@ -30,7 +30,7 @@ class Wanted:
     config: Path | None
 
 
-def text_of(wanted: Wanted) -> str:
+def text_of(wanted: UnitRequest) -> str:
     """The unit.
 
     Raises:
@@ -49,7 +49,7 @@ def text_of(wanted: Wanted) -> str:
     return unit(command, SystemPart(wanted.run_as, data_dir) if wanted.of_system else None)
 
 
-def install(wanted: Wanted, *, force: bool) -> str:
+def install(wanted: UnitRequest, *, force: bool) -> str:
     """Write the unit; returns what to do next.
 
     Raises:

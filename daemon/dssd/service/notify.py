@@ -13,7 +13,12 @@ import socket
 from collections.abc import MutableMapping
 from typing import Self
 
-from dssd.service.limits import BEAT_S, BEATS_PER_WATCHDOG
+BEAT_S = 10.0
+"""How often the status is told, where no watchdog wants it more often."""
+
+BEATS_PER_WATCHDOG = 3
+"""Beats in the time after which the watchdog ends the daemon: two may be late."""
+
 
 _LOG = logging.getLogger(__name__)
 

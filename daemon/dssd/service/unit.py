@@ -10,15 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_core.errors import ExitCode
-from dssd.service.limits import (
-    DESCRIPTORS_MAX,
-    RESTART_AFTER_S,
-    START_S_MAX,
-    STARTS_MAX,
-    STARTS_WITHIN_S,
-    STOP_S_MAX,
-    WATCHDOG_S,
-)
+
+START_S_MAX = 600
+"""A start reads what the last daemon wrote since its last mark: seconds, minutes on a slow disk
+after a kill."""
+
+WATCHDOG_S = 60
+"""A loop or a writer that did nothing for so long is not busy but stuck: the slowest sync that was
+seen to end took half of it."""
+
+STOP_S_MAX = 20
+"""A stop ends by itself within 12 s."""
+
+STARTS_MAX = 10
+STARTS_WITHIN_S = 300
+"""A daemon that fails so often is not started again: restarts do not help."""
+
+RESTART_AFTER_S = 1
+"""Clients come back within seconds; less would spin where a start fails at once."""
+
+DESCRIPTORS_MAX = 1 << 20
+"""Connections, files of the log: the system's own bound, where that is lower."""
+
 
 NAME = "dssd.service"
 STATE_DIRECTORY = "dssd"

@@ -7,9 +7,13 @@ untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
+from dss_core.lane import QUEUES
 from dss_core.progress import Progress, Ranges
 from dssd.machines.delivery.events import Deliver, Settles
 from dssd.machines.start_point import StartPoint
+
+FEATURES = frozenset({QUEUES})
+"""What a client may know beyond the first version, and this daemon does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Opening:
     principal: str = ""
     peer: str = ""
     """Where it is connected from."""
+    features: frozenset[str] = frozenset()
+    """What the client knows beyond the first version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,8 @@ class Opened:
     lease_ms: int
     credit_records: int
     credit_bytes: int
+    features: tuple[str, ...] = ()
+    """Those of the client's that the daemon knows too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,8 @@ class Granted:
     progress: Progress
     storage_topic_id: int
     """Of the stream; unlike its name it is never given again."""
+    queues: bool = False
+    """Whether it is lent with a retry queue and dead letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,7 @@ class Gone:
     """Refused records of a grant that do not come again."""
 
     grant: int
+    """With the level."""
     ranges: Ranges
 
 

@@ -11,13 +11,19 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import Deliver
 from dssd.measuring.latencies import Latencies
-from dssd.measuring.limits import AGE_BOUNDS_S
+from dssd.queues.failures import FailureCounts
+
+AGE_BOUNDS_S = (
+    0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3_600.0,
+)  # fmt: skip
+"""Into which buckets ages of records are counted: up to that of a group that comes back after a
+break."""
 
 
 class Deliveries:
     """Of all sessions together."""
 
-    __slots__ = ("ages", "bytes", "messages", "records", "redelivered")
+    __slots__ = ("ages", "bytes", "failures", "messages", "records", "redelivered")
 
     def __init__(self) -> None:
         self.messages = 0
@@ -25,6 +31,7 @@ class Deliveries:
         self.redelivered = 0
         """Of the records, those that came again."""
         self.bytes = 0
+        self.failures = FailureCounts()
         self.ages = Latencies(AGE_BOUNDS_S)
         """How old the first record of a delivery was that had not come before."""
 

@@ -14,7 +14,11 @@ import asyncio
 from collections import deque
 
 from dss_core.limits import FRAME_BYTES_USUAL
-from dssd.sessions.limits import DELIVERY_BYTES_MAX, DELIVERY_ROOM_S
+from dssd.sessions.limits import DELIVERY_BYTES_MAX
+
+DELIVERY_ROOM_S = 0.01
+"""How soon those that wait for a part of it are asked, after another session gave back."""
+
 
 _Waiting = tuple[int, asyncio.Future[int]]
 

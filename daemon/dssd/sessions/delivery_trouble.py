@@ -17,6 +17,8 @@ from dssd.events.kinds import (
 from dssd.events.model import GROUP_FIELD, Event
 from dssd.events.teller import Teller
 from dssd.leaders.declarations import STALL
+from dssd.queues.failures import failure_events
+from dssd.queues.lane import Failed
 from dssd.store.rows import GroupRow
 
 
@@ -33,7 +35,7 @@ class DeliveryTrouble:
         self._unreadable.add(stream)
         reason = error.fields["reason"]
         said = (
-            as_sentence(f"A read for group {name_of(group)} failed: {reason}")
+            as_sentence(f"A read for group {group.full_name} failed: {reason}")
             + " Nothing is skipped."
         )
         self._events.note(Event(STREAM_UNREADABLE, stream, said, _fields(group, error.fields)))
@@ -42,13 +44,13 @@ class DeliveryTrouble:
         """A read of the stream succeeded."""
         if stream in self._unreadable:
             self._unreadable.discard(stream)
-            said = f"Reads for group {name_of(group)} succeed again."
+            said = f"Reads for group {group.full_name} succeed again."
             self._events.note(Event(STREAM_READABLE, stream, said, _fields(group)))
 
     async def damaged(self, stream: str, group: GroupRow, damaged: Ranges) -> bool:
         """Tell of confirmed damage; whether that is durable, so that it may be passed over."""
         if group.on_damage == STALL:
-            said = f"Group {name_of(group)} stalls before {_records(damaged)}."
+            said = f"Group {group.full_name} stalls before {_records(damaged)}."
             self._events.note(Event(STREAM_DAMAGED, stream, said, _fields(group)))
             return True
         try:
@@ -58,23 +60,23 @@ class DeliveryTrouble:
             return False
         return True
 
+    def failed(self, stream: str, group: GroupRow, failed: Failed) -> None:
+        """Records of the stream failed, and are in the group's queues."""
+        for event in failure_events(group.full_name, stream, failed):
+            self._events.note(event)
+
     def stalled(self, stream: str, group: GroupRow, offset: int) -> None:
         """The stream waits for the record at the offset, which the client has."""
         said = (
-            f"Group {name_of(group)} gets nothing new of it until the record at offset {offset}, "
+            f"Group {group.full_name} gets nothing new of it until the record at offset {offset}, "
             f"which client {self._client_id} has, is acknowledged."
         )
         fields = {"client_id": self._client_id, "offset": str(offset)}
         self._events.note(Event(STREAM_STALLED, stream, said, _fields(group, fields)))
 
 
-def name_of(group: GroupRow) -> str:
-    """A group as people write it."""
-    return f"{group.name}@{group.filter}"
-
-
 def _passed(stream: str, group: GroupRow, start: int, end: int) -> Event:
-    said = f"Group {name_of(group)} goes on behind {_records(((start, end),))}."
+    said = f"Group {group.full_name} goes on behind {_records(((start, end),))}."
     fields = {"start": str(start), "end": str(end)}
     return Event(RECORDS_PASSED, stream, said, _fields(group, fields))
 
@@ -87,4 +89,4 @@ def _records(ranges: Ranges) -> str:
 
 
 def _fields(group: GroupRow, others: dict[str, str] | None = None) -> dict[str, str]:
-    return {GROUP_FIELD: name_of(group), **(others or {})}
+    return {GROUP_FIELD: group.full_name, **(others or {})}

@@ -16,13 +16,24 @@ from dataclasses import dataclass
 from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.lane import MAIN, grant_and_level
 from dss_core.progress import Ranges
 from dssd.log.port import Chunk, Log
 from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
+from dssd.queues.lane import Lane
 from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.delivery_trouble import DeliveryTrouble
-from dssd.sessions.limits import READ_AT_ONCE_BYTES_MAX, READ_AT_ONCE_COST_BYTES
+from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent
+
+READ_AT_ONCE_BYTES_MAX = 256 << 10
+"""What of grown streams a session reads at once before it leaves the rest to its readers, which
+give way to each other: copying so much takes 0.1 ms."""
+
+READ_AT_ONCE_COST_BYTES = 16 << 10
+"""What such a read counts for beside its bytes, so that there are sixteen at most: each takes 0.1
+to 0.2 ms with its steps of the delivery window, and a turn on the loop is 2 ms."""
+
 
 Answer = ChunkRead | ReadFailed
 
@@ -33,10 +44,23 @@ class SessionGrant:
 
     agent: Agent
     stream: StreamId
-    name: str
+    names: tuple[str, ...]
+    """Of the stream; of a lane its queues' too: by level."""
     unwatch: Callable[[], None]
     matching: TopicFilter | None
     """None where every record of the topic matches, so that no frame needs a look."""
+    lane: Lane | None = None
+    """Where its queues are, if the group has any."""
+
+    @property
+    def name(self) -> str:
+        """Of the stream, for people."""
+        return self.names[MAIN]
+
+    def level_of(self, stream: StreamId) -> int | None:
+        """Which of its levels a stream is; None: it is another one."""
+        levels = (self.stream,) if self.lane is None else self.lane.levels
+        return levels.index(stream) if stream in levels else None
 
 
 class LogReads:
@@ -93,42 +117,52 @@ class LogReads:
             self._account.read(bytes_max)
 
     async def _from_log(self, read: Read, bytes_max: int) -> Answer:
-        grant = self._grants.get(read.grant)
-        if grant is None:
+        known = self._known(read)
+        if known is None:
             return _nothing(read)
+        name, group, matching = known
         try:
             chunk = await self._log.read(
-                read.stream, read.offset, bytes_max=bytes_max, matching=grant.matching
+                read.stream, read.offset, bytes_max=bytes_max, matching=matching
             )
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
             return _nothing(read)
         except LogUnreadable as error:
-            self._trouble.unreadable(grant.name, grant.agent.group, error)
+            self._trouble.unreadable(name, group, error)
             return ReadFailed(read.grant)
-        self._trouble.readable(grant.name, grant.agent.group)
+        self._trouble.readable(name, group)
         damaged = self._not_done(read.grant, chunk.damaged)
-        if damaged and not await self._trouble.damaged(grant.name, grant.agent.group, damaged):
+        if damaged and not await self._trouble.damaged(name, group, damaged):
             return ReadFailed(read.grant)
         return _answer(read, chunk)
 
-    def _from_memory(self, read: Read) -> ChunkRead | None:
-        grant = self._grants.get(read.grant)
+    def _known(self, read: Read) -> tuple[str, GroupRow, TopicFilter | None] | None:
+        """The name of what is read, for whom, and what of it; None: the grant is over."""
+        number, level = grant_and_level(read.grant)
+        grant = self._grants.get(number)
         if grant is None:
+            return None
+        return grant.names[level], grant.agent.group, None if level else grant.matching
+
+    def _from_memory(self, read: Read) -> ChunkRead | None:
+        known = self._known(read)
+        if known is None:
             return _nothing(read)
+        name, group, matching = known
         bytes_max = self._account.room(read.bytes_max)
         if not bytes_max:
             return None
         try:
             chunk = self._log.read_in_memory(
-                read.stream, read.offset, bytes_max=bytes_max, matching=grant.matching
+                read.stream, read.offset, bytes_max=bytes_max, matching=matching
             )
         except StreamNotFound:
             return _nothing(read)
         if chunk is None:
             return None
         self._at_once_bytes -= len(chunk.frames) + READ_AT_ONCE_COST_BYTES
-        self._trouble.readable(grant.name, grant.agent.group)
+        self._trouble.readable(name, group)
         return _answer(read, chunk)
 
 

@@ -7,21 +7,26 @@ Consecutive deliveries of a stream that wait here are joined into one message, b
 costs the client and the transport as much as a hundred records. For the same reason deliveries that
 wait one behind the other go in one item to who takes that. Invariant: joining moves a delivery
 ahead of deliveries of other grants only, never ahead of another item.
-
-A record that was just stored is put here by the task that takes it out again, which `ring` wakes:
-it goes to the client a round of the loop earlier than if another task had put it.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from dss_core.progress import normalised
-from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.limits import OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Bundle, Down
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
+
+DELIVERY_BYTES_USUAL = 1 << 20
+"""Deliveries of a stream that wait to be written go together up to this."""
+
+BUNDLE_DELIVERIES_MAX = 64
+"""Deliveries in one item at most: what a client takes in between two looks at its other work."""
+
+DELIVERY_WRITE_COPIES = 3
+"""How often the bytes of a message are there while it is written: in it, as what it becomes, and in
+gRPC, until the client's flow control lets them go."""
 
 
 class _Pile:
@@ -55,31 +60,26 @@ class _Pile:
 
 
 class Outgoing:
-    """One producer of items and one consumer, on one loop.
+    """Filled and emptied on one loop; one task empties it.
 
-    ``refill`` puts what there is to put since `ring`, and returns whether there is more. The
-    account is told of the bytes of records, until the next item is taken: who takes one writes it
-    before it asks again.
+    The account is told of the bytes of records, until they are `written`.
     """
 
-    def __init__(
-        self, account: DeliveryAccount, refill: Callable[[], bool], *, takes_bundles: bool = False
-    ) -> None:
+    def __init__(self, account: DeliveryAccount, *, takes_bundles: bool = False) -> None:
+        self.closed = False
+        """Once it is empty too, nothing more comes."""
         self._account = account
         self._bundled_max = BUNDLE_DELIVERIES_MAX if takes_bundles else 1
         self._writing = 0
-        self._refill = refill
-        self._rung = False
         self._items: deque[Down | _Pile] = deque()
         self._piles: dict[int, _Pile] = {}
         """By grant: the pile that a delivery may still join."""
         self._small = 0
-        self._closed = False
         self._changed = asyncio.Event()
 
     def put(self, item: Down) -> bool:
         """Queue an item; False where too many wait unread. After `close` the item is dropped."""
-        if self._closed:
+        if self.closed:
             return True
         if isinstance(item, Deliver):
             self._put_delivery(item)
@@ -101,28 +101,25 @@ class Outgoing:
 
     def close(self) -> None:
         """Take no more items; queued items are still sent, except records."""
-        self._closed = True
+        self.closed = True
         dropped = sum(item.bytes for item in self._items if type(item) is _Pile)
         self._account.queued(-dropped)
         self._items = deque(item for item in self._items if type(item) is not _Pile)
         self._changed.set()
 
-    def ring(self) -> None:
-        """There is something to refill from."""
-        self._rung = True
+    def wake(self) -> None:
+        """End the wait for a change, though nothing was put."""
         self._changed.set()
 
-    async def take(self) -> Down | None:
-        """The next item; None when the queue is closed and empty."""
-        self.written()
-        while True:
-            if self._rung and not self._closed:
-                self._rung = self._refill()
-            if self._items:
-                break
-            if self._closed:
-                return None
-            await self._change()
+    async def changed(self) -> None:
+        """Wait for the next item, or a `wake`."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    def take(self) -> Down | None:
+        """The next item, once the last one is `written`; None where there is none."""
+        if not self._items:
+            return None
         item = self._items.popleft()
         if not isinstance(item, _Pile):
             self._small -= 1
@@ -158,11 +155,3 @@ class Outgoing:
         if self._writing:
             self._account.queued(-self._writing)
             self._writing = 0
-
-    async def _change(self) -> None:
-        """Wait for an item or a ring; where there is more to refill from, let others run."""
-        if self._rung:
-            await asyncio.sleep(0)
-            return
-        self._changed.clear()
-        await self._changed.wait()

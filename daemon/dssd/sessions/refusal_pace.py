@@ -11,7 +11,16 @@ Invariant: a session that refuses nothing never waits here.
 
 import asyncio
 
-from dssd.sessions.limits import REFUSALS_PART, REFUSALS_PART_ALONE, REFUSALS_STEP_S_MAX
+REFUSALS_PART_ALONE = 6
+"""A session that refuses without end, alone, has the event loop for one part in so many to take its
+refusals. The reads and deliveries that they cause take up to three times as much again."""
+
+REFUSALS_PART = 10
+"""The same of many such sessions, all together: what each is sent comes in smaller pieces then."""
+
+REFUSALS_STEP_S_MAX = 0.01
+"""What a step of refusals counts for at most, five times its usual length: where the process does
+not run for a while in it, others had the processor already."""
 
 
 class RefusalPace:

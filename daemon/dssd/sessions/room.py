@@ -10,7 +10,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 
 from dss_core.errors import TooManySessions
-from dssd.sessions.limits import SESSIONS_MAX, SESSIONS_PRINCIPAL_MAX
+from dssd.sessions.limits import SESSIONS_MAX
+
+SESSIONS_PRINCIPAL_MAX = 16_384
+"""Those of one principal: whoever leaves sessions behind keeps out nobody but himself."""
 
 
 class SessionRoom:

@@ -1,8 +1,9 @@
 """The scheduler of a connected session: carries out the effects of its window and borrowers.
 
 Everything that happens is an input of the delivery window or of a borrower. The scheduler feeds it
-at once, on the loop, and carries out the effects before the next input. Two kinds of task serve it:
-the *pump* brings time and messages of leaders, and *readers* read what of the log is not in memory.
+at once, on the loop, and carries out the effects before the next input. Three kinds of task serve
+it: the *pump* brings time and messages of leaders, *readers* read what of the log is not in memory,
+and one opens lanes and moves records to their queues.
 That streams have grown is taken in by the task that sends to the client, between two items.
 
 Invariant: after `close`, every borrower has reported the last state of its grants and has ended,
@@ -22,11 +23,11 @@ from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, StreamNotFoun
 from dss_core.filters import TopicFilter
 from dss_core.frame import spans_of
 from dss_core.ids import StreamId
+from dss_core.lane import LEVELS_MAX, MAIN, grant_and_level
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
-from dssd.leaders.declarations import STALL
+from dssd.leaders.declarations import STALL, policy_of
 from dssd.leaders.lag import stall_sentence
-from dssd.limits import SESSION_STEP_INPUTS_MAX
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
@@ -41,6 +42,8 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Move,
+    OpenLane,
     Paused,
     Read,
     RefuseGrant,
@@ -60,6 +63,8 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.frame_plan import FrameSpans
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.messages import GrantedStream, Stall, ToBorrower
+from dssd.queues.lane import Lane
+from dssd.queues.moving import Parts
 from dssd.sessions.client_items import (
     Down,
     Gone,
@@ -74,12 +79,17 @@ from dssd.sessions.client_items import (
 )
 from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.delivery_trouble import DeliveryTrouble
+from dssd.sessions.lane_jobs import LaneJobs
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
+
+SESSION_STEP_INPUTS_MAX = 64
+"""Messages and news of growth that a session takes before other tasks get their turn."""
+
 
 BORROWER_ID_BYTES = 16
 GRANT_BITS = 32
@@ -129,7 +139,7 @@ class Scheduler:
             credit_bytes=opened.credit_bytes,
         )
         self._grants: dict[int, SessionGrant] = {}
-        self._last_grant = opened.session_epoch << GRANT_BITS
+        self._grants_from = self._last_grant = opened.session_epoch << GRANT_BITS
         self._pauses: dict[int, _PauseAsked] = {}
         """By subscription."""
         self._pause_turns = count(1)
@@ -141,6 +151,9 @@ class Scheduler:
         self._reads = LogReads(
             self._log, self._trouble, account, self._grants, self._window.not_done
         )
+        parts = Parts(services.log, services.writers, services.clock)
+        self._jobs = LaneJobs(parts, self._trouble, self._grants, self.feed)
+        self._client_id = opened.client_id
         self._stepping = False
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -187,8 +200,9 @@ class Scheduler:
 
     def edit(self, group: GroupRow) -> None:
         """A group was edited: what its subscriptions hold is delivered by its new settings."""
+        stalls, policy = group.on_damage == STALL, policy_of(group)
         for subscription in self.handler.edited(group):
-            self.feed(Edited(subscription, group.ack_wait_ms, group.on_damage == STALL))
+            self.feed(Edited(subscription, group.ack_wait_ms, stalls, policy))
 
     def leave(self, subscription: int) -> None:
         """Wait for the client to settle the records that it was handed, then end the borrower.
@@ -204,11 +218,17 @@ class Scheduler:
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands that a group of this session delivers; None where none does."""
         for number, grant in reversed(self._grants.items()):
-            if grant.stream == stream and grant.agent.group.group_id == group_id:
-                standing = self._window.standing(number, offset)
+            level = grant.level_of(stream)
+            if level is not None and grant.agent.group.group_id == group_id:
+                standing = self._window.standing(number + level, offset)
                 if standing is not None:
                     return HeldRecord(standing, self._window.credit.records, self._taken())
         return None
+
+    def grant_of(self, number: int) -> int:
+        """The grant whose level a client names; one that never was, as the client said it."""
+        grant, _ = grant_and_level(number)
+        return grant if self._grants_from < grant <= self._last_grant else number
 
     def _taken(self) -> tuple[tuple[str, int], ...]:
         agents = ((self.handler.agent(number), out) for number, out in self._window.taken().items())
@@ -240,6 +260,8 @@ class Scheduler:
 
         What was just stored is read, and on its way to the client, when this returns.
         """
+        if not self._grown:
+            return False
         self._reads.begin_turn()
         for grant in list(islice(self._grown, SESSION_STEP_INPUTS_MAX)):
             del self._grown[grant]
@@ -292,6 +314,10 @@ class Scheduler:
             # Kept in no variable: it would lie here until the next one has come.
             self.feed(await self._reads.next())
 
+    async def serve_lanes(self) -> None:
+        """Open lanes, and move records to their queues."""
+        await self._jobs.serve()
+
     def _arm(self, now_ms: int) -> None:
         """See to it that the pump wakes when the window or a borrower wants to."""
         if self._closed:
@@ -323,6 +349,8 @@ class Scheduler:
                 self._send(effect)
             case Read():
                 self._reads.ask(effect)
+            case OpenLane() | Move():
+                self._jobs.ask(effect)
             case Report(reports, final):
                 self.handler.report(reports, now_ms, final=final)
                 self._borrowers_heard = True
@@ -344,8 +372,10 @@ class Scheduler:
             case AnswerSettled(token):
                 self._send(Settled(token))
             case RefuseGrant(grant, token):
+                grant = self.grant_of(grant)
                 self._refuse(GrantNotHeld(grant=grant, token=token), grant)
             case RefuseRange(grant, start, end):
+                grant = self.grant_of(grant)
                 self._refuse(AckOutOfRange(start=start, end=end, grant=grant), grant)
             case _:
                 assert_never(effect)
@@ -367,25 +397,34 @@ class Scheduler:
 
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
-        self._last_grant += 1
+        self._last_grant += LEVELS_MAX
         number = self._last_grant
+        queues = [each.stream for each in granted.queues]
         try:
-            name = self._catalogue.name_of(granted.stream)
+            names = [self._catalogue.name_of(each) for each in (granted.stream, *queues)]
         except StreamNotFound:
             # Its topic was removed; the leader takes the stream back.
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
         matching = self._matching(agent.filter, granted.stream)
-        self._grants[number] = SessionGrant(agent, granted.stream, str(name), unwatch, matching)
+        self._grants[number] = SessionGrant(
+            agent,
+            granted.stream,
+            tuple(map(str, names)),
+            unwatch,
+            matching,
+            self._lane(granted, names[MAIN].ordinal),
+        )
         self.handler.granted(number, agent, borrower_id)
         self._send(
             Granted(
                 number,
                 agent.subscription,
-                str(name),
+                str(names[MAIN]),
                 granted.grant_epoch,
                 granted.progress,
                 granted.stream.storage_topic_id,
+                bool(queues),
             )
         )
         self.feed(
@@ -396,11 +435,20 @@ class Scheduler:
                 agent.group.ack_wait_ms,
                 self._clock.wall_ms() - self._clock.now_ms(),
                 agent.group.on_damage == STALL,
+                policy_of(agent.group) if queues else None,
             )
         )
         if self._draining:
             self.feed(RevokeBegun(number, 0))
         return number
+
+    def _lane(self, granted: GrantedStream, ordinal: int) -> Lane | None:
+        if not granted.queues:
+            return None
+        retry, dead = granted.queues
+        levels = granted.stream, retry.stream, dead.stream
+        epoch, generation = granted.grant_epoch, granted.cursor_generation
+        return Lane(levels, ordinal, epoch, generation, self._client_id)
 
     def _matching(self, wanted: TopicFilter, stream: StreamId) -> TopicFilter | None:
         patterns = self._catalogue.topic_of(stream).patterns
@@ -416,6 +464,7 @@ class Scheduler:
         if held is None:
             return
         held.unwatch()
+        self._jobs.drop(grant)
         self.handler.dropped(grant)
         self.feed(Dropped(grant))
         self._send(Revoked(grant, reason))

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from dss_core.errors import (
+    ClientTooOld,
     DiskFull,
     DssError,
     GroupDestroyed,
@@ -26,6 +27,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
+from dss_core.lane import QUEUES
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
@@ -33,7 +35,6 @@ from dssd.limits import (
     FULL_DISK_RETRY_S,
     NAK_RANGES,
     OUTGOING_ITEMS_MAX,
-    READERS_PER_SESSION,
     SETTLE_STEP_RANGES,
 )
 from dssd.loop_yield import LoopTurn
@@ -73,6 +74,10 @@ from dssd.store.rows import GroupRow, SubscriptionRow
 from dssd.store.uninterrupted import finished
 from dssd.subscriptions.agent import Agent
 
+READERS_PER_SESSION = 2
+"""While one read waits for the disk, another goes on. More would only compete for two cores."""
+
+
 SUBSCRIPTION_MAX = (1 << 63) - 1
 """The store keeps signed 64-bit integers."""
 
@@ -87,7 +92,7 @@ class Session:
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
         self.account = services.budget.account()
-        self.outgoing = Outgoing(self.account, self._refill, takes_bundles=takes_bundles)
+        self.outgoing = Outgoing(self.account, takes_bundles=takes_bundles)
         self.ended = asyncio.Event()
         self.left = False
         """The client has sent its last item: it goes of its own will."""
@@ -105,13 +110,14 @@ class Session:
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
+        self._knows_queues = QUEUES in opened.features
         self._scheduler = Scheduler(
             opened,
             services,
             self.account,
             send=self._send,
             over=self._over,
-            grown=self.outgoing.ring,
+            grown=self.outgoing.wake,
         )
         self._ended_agents: asyncio.Queue[tuple[Agent, str]] = asyncio.Queue()
         """Bounded by the subscriptions."""
@@ -132,6 +138,23 @@ class Session:
         deliveries = item.deliveries if isinstance(item, Bundle) else (item,)
         self._services.deliveries.note(deliveries, self._services.clock.wall_us())
 
+    async def next_item(self) -> Down | None:
+        """The next item for the client, when the one before is written; None after the last.
+
+        A record that was just stored is read here, by the task that sends it: it goes to the client
+        a round of the loop earlier than if another task had read it.
+        """
+        self.outgoing.written()
+        while True:
+            more = self._scheduler.take_grown()
+            item = self.outgoing.take()
+            if item is not None or self.outgoing.closed:
+                return item
+            if more:
+                await asyncio.sleep(0)
+            else:
+                await self.outgoing.changed()
+
     async def run(self) -> None:
         """Work until the session has ended."""
         async with asyncio.TaskGroup() as tasks:
@@ -139,6 +162,7 @@ class Session:
             working = [
                 tasks.create_task(self._scheduler.pump(), name=f"pump {name}"),
                 tasks.create_task(self._forget_ended(), name=f"subscriptions {name}"),
+                tasks.create_task(self._scheduler.serve_lanes(), name=f"lanes {name}"),
             ]
             for _ in range(READERS_PER_SESSION):
                 reading = self._scheduler.serve_reads()
@@ -158,6 +182,15 @@ class Session:
             if known.group_id == group.group_id:
                 self._rows[number] = row, group
         self._scheduler.edit(group)
+        if group.max_deliver and not self._knows_queues:
+            self._end_those_of(group)
+
+    def _end_those_of(self, group: GroupRow) -> None:
+        """The group has got queues, of which the client knows nothing."""
+        for number in self._scheduler.handler.edited(group):
+            error = ClientTooOld(group=group.name, feature=QUEUES)
+            self.refuse(error, subscription=number, final=True)
+            self._scheduler.leave(number)
 
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands that a group of this session delivers; None where none does."""
@@ -232,7 +265,7 @@ class Session:
             if ranges_in(settle) > SETTLE_RANGES_MAX:
                 rule = f"at most {SETTLE_RANGES_MAX} ranges in a settle"
                 error = IllegalArgument(argument="settles", rule=rule)
-                self._send(Refused(error, grant=settle.grant))
+                self._send(Refused(error, grant=self._scheduler.grant_of(settle.grant)))
                 continue
             for piece in pieces_of(settle, SETTLE_STEP_RANGES):
                 more = 1 + work_of(piece)
@@ -285,6 +318,8 @@ class Session:
             await self._forget_resting(number)
             raise
         group = joined.group
+        if group.max_deliver and not self._knows_queues:
+            raise ClientTooOld(group=group.name, feature=QUEUES)
         row = row_of(group)
         if not joined.declared and (known is None or known[0] != row):
             await self._commit(Put(row))
@@ -387,9 +422,6 @@ class Session:
             await self._services.store.commit([write], [self._fence])
         except PreconditionFailed:
             raise SessionTakenOver(client_id=self.client_id) from None
-
-    def _refill(self) -> bool:
-        return self._scheduler.take_grown()
 
     def _send(self, item: Down) -> None:
         if not self.outgoing.put(item):

@@ -9,6 +9,7 @@ from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
+from dssd.queues.writers import QueueWriters
 from dssd.sessions.deliveries import Deliveries
 from dssd.sessions.delivery_budget import DeliveryBudget
 from dssd.sessions.refusal_pace import RefusalPace
@@ -26,6 +27,8 @@ class Services:
     groups: Groups
     registry: Registry
     clock: Clock
+    writers: QueueWriters
+    """Append to the queues of groups, for all sessions."""
     random_bytes: Callable[[int], bytes] = token_bytes
     """So many: what ids are made of."""
     events: Teller = field(default_factory=Unheard)
@@ -36,3 +39,7 @@ class Services:
     """How much of the loop refusals take, of all sessions together."""
     deliveries: Deliveries = field(default_factory=Deliveries)
     """Counts what goes to clients."""
+
+    def __post_init__(self) -> None:
+        """Count what failed beside what went to clients."""
+        self.deliveries.failures = self.writers.failures

@@ -7,7 +7,6 @@ what a row means.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dssd.sessions.limits import STARTED_ROWS_MAX
 from dssd.store.port import (
     Absent,
     Delete,
@@ -18,6 +17,10 @@ from dssd.store.port import (
     VersionIs,
 )
 from dssd.store.rows import SessionRow
+
+STARTED_ROWS_MAX = 4_096
+"""Rows of sessions that a start writes with one commit."""
+
 
 Versioned = tuple[SessionRow, int | None]
 """A row, and the version of the one that is stored; None where there is none."""

@@ -42,12 +42,13 @@ from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, SESSION_DRAIN_S, TAKEOVER_DRAIN_S
+from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, TAKEOVER_DRAIN_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
+from dssd.queues.writers import QueueWriters
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
-from dssd.sessions.client_items import Opened, Opening
+from dssd.sessions.client_items import FEATURES, Opened, Opening
 from dssd.sessions.deliveries import CreditCounts, Deliveries, credits_of
 from dssd.sessions.limits import (
     CLOSED_ROWS_MAX,
@@ -66,6 +67,9 @@ from dssd.store.port import Store, VersionIs
 from dssd.store.rows import GroupRow, SessionRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
+
+SESSION_DRAIN_S = 2.0
+"""When the daemon stops, clients have this long to say how far they handed out."""
 
 GRACE_MS = SESSION_GRACE_S * 1_000
 
@@ -115,10 +119,9 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        services = Services(
-            store, catalogue, log, groups, registry, clock, random_bytes, events or Unheard()
-        )
-        sessions = cls(services)
+        catalogue.watch((writers := QueueWriters(log)).topic_changed)
+        parts = store, catalogue, log, groups, registry, clock, writers
+        sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()
         return sessions
 
@@ -374,6 +377,7 @@ class Sessions:
             lease_ms=LEASE_MS,
             credit_records=CREDIT_RECORDS if records is None else min(records, CREDIT_RECORDS),
             credit_bytes=CREDIT_BYTES if size is None else min(size, CREDIT_BYTES),
+            features=tuple(sorted(FEATURES & opening.features)),
         )
 
     async def _resume(self, session: Session) -> None:
@@ -521,12 +525,11 @@ class Sessions:
 
 async def _end_older(older: Session | None, opening: Opening) -> None:
     """End the connection of before, once its client hands out no more."""
-    if older is None:
-        return
-    if not opening.session_id:
-        await older.drain(TAKEOVER_DRAIN_S, charges=True)
-    # Else the same client is back, and has dropped what came on that connection.
-    older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
+    if older is not None:
+        if not opening.session_id:
+            await older.drain(TAKEOVER_DRAIN_S, charges=True)
+        # Else the same client is back, and has dropped what came on that connection.
+        older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
 
 
 def _stay_ms(row: SessionRow) -> int:

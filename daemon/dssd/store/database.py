@@ -19,15 +19,18 @@ from dss_core.errors import (
     DssError,
     StoreDamaged,
 )
-from dssd.limits import (
-    STORE_BUSY_MS,
-    STORE_CACHE_KIB,
-    STORE_WAL_BYTES_MAX,
-)
+from dssd.limits import STORE_WAL_BYTES_MAX
 from dssd.store import integrity, schema
 from dssd.store.checksums import Unsound
 from dssd.store.reserve import Reserve
 from dssd.store.wal_damage import damage_in
+
+STORE_BUSY_MS = 5_000
+"""How long to wait for a database that another process holds open."""
+
+STORE_CACHE_KIB = 16 << 10
+"""Pages of the database kept in memory: the rows of some 100,000 streams."""
+
 
 PRAGMAS: Sequence[tuple[str, str, str | int]] = (
     # First, so that the index of the write-ahead log lives in memory and nobody shares it.

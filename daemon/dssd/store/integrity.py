@@ -18,8 +18,11 @@ from itertools import chain
 
 from xxhash import xxh3_64
 
-from dssd.limits import INTEGRITY_ROWS_AT_ONCE
 from dssd.store.checksums import CHECKSUM, UNFIT, Column, Unsound, checksum_of, is_sound_of
+
+INTEGRITY_ROWS_AT_ONCE = 4_096
+"""Rows that the check of a start holds in memory at once."""
+
 
 SEQUENCES = "sequences"
 VERSIONS = "versions"

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from dss_core.errors import Stopping
 from dssd.store.along import going
-from dssd.store.commit_watchers import Watchers
+from dssd.store.commit_listeners import CommitListeners
 from dssd.store.keys import check_commit, check_key, check_scan, failed_first, key_of
 from dssd.store.port import (
     Change,
@@ -54,7 +54,7 @@ class MemoryStore:
         self._rows: dict[type[Row], _Rows] = {}
         self._version = 0
         self._id = 0
-        self._watchers = Watchers()
+        self._watchers = CommitListeners()
         self._closed = False
 
     async def commit(

@@ -15,12 +15,11 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from dssd.limits import (
-    RESERVE_ROOM_FACTOR,
-    STORE_PAGES_BYTES_KEPT,
-    STORE_RESERVE_SHARE,
-    STORE_WAL_BYTES_KEPT,
-)
+from dssd.limits import STORE_PAGES_BYTES_KEPT, STORE_RESERVE_SHARE, STORE_WAL_BYTES_KEPT
+
+RESERVE_ROOM_FACTOR = 2
+"""How much more than what the database grows by must be free."""
+
 
 _ROOM = "room"
 """The table that takes pages, and gives them up at once."""

@@ -32,6 +32,12 @@ class TopicRow(Row):
     created_at_ms: int
     revision: int = 0
     """Rises with each edit by an operator."""
+    level: int = 0
+    """Not 0: it holds a group's retry queues (1) or dead letters (2) of another topic."""
+    group_id: int = 0
+    """The group that it belongs to; 0: a topic of its own."""
+    main_topic_id: int = 0
+    """The topic whose records it holds; 0: a topic of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +215,28 @@ class GroupRow(Row):
     paused: bool = False
     paused_until_ms: int | None = None
     """When a pause ends by itself; None: it does not."""
+    max_deliver: int = 0
+    """Attempts before a record is dead; 0: the group has no queues."""
+    backoff_ms: str = ""
+    """How long a record rests after each failure, comma-separated; the last one repeats."""
+    queue_records: int = 0
+    queue_bytes: int = 0
+    """How much the queues of one stream may hold; 0: the group has none."""
+    ordered: bool = False
+    """Records of a key come in order, also through retries."""
+    shards: int = 0
+    """In how many slices streams are shared out; 0: as many as the topic has for a base."""
+    allocation: str = "sticky"
+    """How streams are shared out."""
+    on_dead_letter: str = "skip"
+    """skip or block: what becomes of a key whose record is dead."""
+    keyless: str = "deliver"
+    """deliver or dead: what becomes of records without a key in an ordered group."""
+
+    @property
+    def full_name(self) -> str:
+        """NAME@FILTER, as people write it."""
+        return f"{self.name}@{self.filter}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +339,14 @@ class ProgressRow(Row):
     rest_delays: bytes = b""
     """How long each entry of ``rests`` was to rest, in milliseconds: little-endian u64. Empty in
     rows of a format before 10 that were not written since."""
+    retried_count: int = 0
+    """How many went to a queue after a failure, or back from the dead letters."""
+    applied_end: int = 0
+    """Of a queue: every entry below it has acknowledged the record that it was made of."""
+    redrive: int = 0
+    """Of dead letters: the operation that redrives them; 0: none does."""
+    redriving: bytes = b""
+    """Of dead letters: which of them that operation redrives: pairs as in ``ranges``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +365,10 @@ class PendingMoveRow(Row):
     """Offsets that are no longer acknowledged: pairs of little-endian u64."""
     added: bytes
     """Offsets that count as acknowledged, after that: pairs as in ``dropped``."""
+    redriven: bytes = b""
+    """Of the stream's dead letters: those that are to come back, pairs as in ``dropped``."""
+    discarded: bytes = b""
+    """Of the stream's dead letters: those that are done, pairs as in ``dropped``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,14 @@ def add_asked_delays(db: "sqlite_utils.Database") -> None:
     fill(db.conn, "bans")
 
 
+def add_queues(db: "sqlite_utils.Database") -> None:
+    """Add retry queues and dead letters: whose topics they are, and how far each has come."""
+    for table, columns in _QUEUE_COLUMNS.items():
+        for column in columns:
+            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
+        fill(db.conn, table)
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -153,6 +161,35 @@ _OPERATED_COLUMNS = {
     "progress": (
         "moved_count INTEGER NOT NULL DEFAULT 0",
         "marked_below INTEGER NOT NULL DEFAULT 0",
+    ),
+}
+
+_QUEUE_COLUMNS = {
+    "topics": (
+        "level INTEGER NOT NULL DEFAULT 0",
+        "group_id INTEGER NOT NULL DEFAULT 0",
+        "main_topic_id INTEGER NOT NULL DEFAULT 0",
+    ),
+    "groups": (
+        "max_deliver INTEGER NOT NULL DEFAULT 0",
+        "backoff_ms TEXT NOT NULL DEFAULT ''",
+        "queue_records INTEGER NOT NULL DEFAULT 0",
+        "queue_bytes INTEGER NOT NULL DEFAULT 0",
+        "ordered INTEGER NOT NULL DEFAULT 0",
+        "shards INTEGER NOT NULL DEFAULT 0",
+        "allocation TEXT NOT NULL DEFAULT 'sticky'",
+        "on_dead_letter TEXT NOT NULL DEFAULT 'skip'",
+        "keyless TEXT NOT NULL DEFAULT 'deliver'",
+    ),
+    "pending_moves": (
+        "redriven BLOB NOT NULL DEFAULT x''",
+        "discarded BLOB NOT NULL DEFAULT x''",
+    ),
+    "progress": (
+        "retried_count INTEGER NOT NULL DEFAULT 0",
+        "applied_end INTEGER NOT NULL DEFAULT 0",
+        "redrive INTEGER NOT NULL DEFAULT 0",
+        "redriving BLOB NOT NULL DEFAULT x''",
     ),
 }
 
@@ -270,6 +307,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_schedules,
     add_jobs,
     add_asked_delays,
+    add_queues,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from dss_core.errors import DssError, Stopping
-from dssd.limits import STORE_COMMITS_WAITING_MAX
 from dssd.measuring.latencies import Latencies
 from dssd.store.along import going
-from dssd.store.commit_watchers import Watchers
+from dssd.store.commit_listeners import CommitListeners
 from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 from dssd.store.transactions import Applied, CommitRequest, IdRequest
-from dssd.store.writer import Answers, Close, Job, Open, Question, WriteBack, Writer
+from dssd.store.writer import Answers, Close, Job, Open, Question, StoreWriter, WriteBack
+
+STORE_COMMITS_WAITING_MAX = 4_096
+"""Commits and reads handed over and not answered. Later callers wait for room."""
+
 
 R = TypeVar("R", bound=Row)
 
@@ -30,8 +33,8 @@ class SqliteStore:
     def __init__(self, on_failure: Callable[[BaseException], None] | None) -> None:
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
-        self._writer = Writer(self._answered_in_thread, self._failed_in_thread)
-        self._watchers = Watchers()
+        self._writer = StoreWriter(self._answered_in_thread, self._failed_in_thread)
+        self._watchers = CommitListeners()
         self._room = asyncio.Semaphore(STORE_COMMITS_WAITING_MAX)
         self._waiting: dict[asyncio.Future[object], None] = {}
         self._this_turn: list[Job] = []

@@ -16,12 +16,15 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from dss_core.errors import DiskFailed, DiskFull, DssError
-from dssd.limits import STORE_COMMITS_PER_SYNC_MAX
 from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import LATENCY_BOUNDS_S
 from dssd.store.database import concerns_database, described, is_full, opened
 from dssd.store.reserve import Reserve
 from dssd.store.transactions import CommitRequest, IdRequest, Transactions
+
+STORE_COMMITS_PER_SYNC_MAX = 1_024
+"""Commits that share one transaction: enough to make a sync cheap, few enough to bound a wait."""
+
 
 THREAD = "store-writer"
 
@@ -65,7 +68,7 @@ Answers = list[tuple[Job, object]]
 """Each job with its result, or with the exception that its caller gets."""
 
 
-class Writer:
+class StoreWriter:
     """Owns the thread. ``answered`` and ``failed`` are called in it.
 
     ``failed`` is called once, with `DiskFailed` where disk or database failed; anything else is a

@@ -15,6 +15,7 @@ from typing import Protocol, assert_never
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.lane import RETRY
 from dss_core.progress import Progress
 from dssd.leaders.mailboxes import Mailboxes
 from dssd.leaders.takeover import LEASE
@@ -273,6 +274,8 @@ class Agent:
                 self._delivery.drop(grant, effect.reason)
             case ProgressDurable():
                 self._delivery.saved(grant, effect.progress)
+                for level, queue in enumerate(effect.queues, RETRY):
+                    self._delivery.saved(grant + level, queue.progress)
             case _:
                 assert_never(effect)
 

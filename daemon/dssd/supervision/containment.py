@@ -28,12 +28,19 @@ from dss_core.errors import (
 from dssd.descriptors import shortage_in
 from dssd.events.kinds import INTERNAL_ERROR
 from dssd.events.model import Event, Note
-from dssd.supervision.limits import (
-    SERVICE_PAUSE_S,
-    SERVICE_PAUSE_S_MAX,
-    TRACEBACK_EVERY_S,
-    UNFORESEEN_CHARACTERS_MAX,
-)
+
+SERVICE_PAUSE_S = 1.0
+SERVICE_PAUSE_S_MAX = 60.0
+"""A service that met an unforeseen error begins anew after this, twice as long each time, up to a
+minute; one that ran for that long begins with the first pause again."""
+
+TRACEBACK_EVERY_S = 10.0
+"""Of the unforeseen errors of one part, one traceback is logged in this time: who asks what fails a
+thousand times a second must not fill the log. All are counted."""
+
+UNFORESEEN_CHARACTERS_MAX = 300
+"""Of an unforeseen error, in what is told of it; the log has all."""
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,8 +51,9 @@ _CORE = (
 _BESIDE = (
     "dssd.leaders.filtered_lag", "dssd.leaders.gone_streams", "dssd.leaders.lag",
     "dssd.leaders.retention_ahead", "dssd.leaders.retention_losses", "dssd.leaders.topic_readers",
-    "dssd.log.upkeep.scrub", "dssd.machines.job", "dssd.machines.scheduling",
-    "dssd.machines.watching", "dssd.topics.located", "dssd.topics.retention",
+    "dssd.log.upkeep.scrub", "dssd.machines.job", "dssd.machines.schedule",
+    "dssd.machines.watch_board", "dssd.topics.located", "dssd.topics.queue_trims",
+    "dssd.topics.retention",
 )  # fmt: skip
 """What only looks, or cleans up and may begin anew, in the rooms of the core."""
 

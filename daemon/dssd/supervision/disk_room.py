@@ -12,7 +12,13 @@ from typing import NoReturn
 
 from dssd.events.kinds import DISK_FULL, DISK_ROOM
 from dssd.events.model import Event, EventKind, Note
-from dssd.supervision.limits import DISK_LOOK_S, DISK_ROOM_AFTER_LOOKS
+
+DISK_LOOK_S = 1.0
+"""How often it is looked whether the disk is full: soon enough for who is woken by it."""
+
+DISK_ROOM_AFTER_LOOKS = 10
+"""Looks without a refusal before there is room again: at the brink, frames are refused in turns."""
+
 
 _LOG = logging.getLogger(__name__)
 

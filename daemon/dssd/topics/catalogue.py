@@ -1,8 +1,12 @@
 """The catalogue of topics: answers from memory, changes through the store.
 
+Internal topics, which hold queues of groups, come and go with their group and the topic whose
+records they hold. They are found by stream, never by name, and nobody is shown them unasked.
+
 Invariant: memory equals the committed rows, and no two topics own one subject. A change is
 committed first, then applied to the log, then to memory, then the watchers are told; it runs to its
-end even if its caller goes away. The catalogue must not know groups or sessions: they watch it.
+end even if its caller goes away. The catalogue must not know sessions, and of groups only that
+they exist: they watch it.
 """
 
 import asyncio
@@ -11,16 +15,37 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Protocol
 
-from dss_core.errors import StreamNotFound, TopicExists, TopicNotFound, TopicsOverlap
+from dss_core.errors import (
+    GroupNotFound,
+    StreamNotFound,
+    TopicExists,
+    TopicNotFound,
+    TopicsOverlap,
+)
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dssd.listeners import Listeners
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
-from dssd.store.port import Absent, Delete, Exists, PreconditionFailed, Put, Store, Write
-from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
+from dssd.store.port import (
+    Absent,
+    Exists,
+    Precondition,
+    PreconditionFailed,
+    Store,
+    Write,
+)
+from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
+from dssd.topics.internal import (
+    QUEUE_LEVELS,
+    InternalTopics,
+    grown,
+    internal_topic,
+    refuse_internal,
+)
 from dssd.topics.model import NewTopic, StorageTopic, Topic
-from dssd.watchers import Watchers
+from dssd.topics.topic_writes import deletes, puts
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -54,7 +79,8 @@ class Catalogue:
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
         """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
-        self._watchers: Watchers[tuple[Topic, bool]] = Watchers()
+        self._internal = InternalTopics()
+        self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
 
     @classmethod
@@ -75,9 +101,11 @@ class Catalogue:
 
         Raises:
             TopicNotFound: there is none.
+            InternalTopic: it is the name of one.
         """
         topic = self.find(name)
         if topic is None:
+            refuse_internal(name)
             raise TopicNotFound(topic=name)
         return topic
 
@@ -86,15 +114,26 @@ class Catalogue:
         return self._by_name.get(name)
 
     def topics(self) -> tuple[Topic, ...]:
-        """All topics, by name."""
+        """All topics but internal ones, by name."""
         return tuple(self._by_name[name] for name in sorted(self._by_name))
+
+    def internal_topics(self) -> tuple[Topic, ...]:
+        """All internal topics, by group."""
+        return self._internal.all()
+
+    def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
+        """The retry queue and the dead letters of a stream in a group; None: it has none."""
+        owner = self._by_storage_topic.get(main.storage_topic_id)
+        return owner and self._internal.queues_of(group_id, *owner, main.partition)
 
     def id_of(self, name: StreamName) -> StreamId:
         """The stream that people write like this.
 
         Raises:
             StreamNotFound: there is none.
+            InternalTopic: it is one of an internal topic.
         """
+        refuse_internal(name.topic)
         topic = self._by_name.get(name.topic)
         if topic is None or not 0 <= name.ordinal < len(topic.storage_topics):
             raise StreamNotFound(stream=name)
@@ -140,18 +179,27 @@ class Catalogue:
         found = self._by_first_level.get(first, {}) | self._by_first_level.get(ANY_LEVEL, {})
         return [found[name] for name in sorted(found)]
 
-    def watch(self, changed: Changed) -> Callable[[], None]:
-        """Call ``changed(topic, removed)`` after each change; returns how to stop watching."""
-        return self._watchers.add(lambda told: changed(*told))
+    def watch(self, changed: Changed, *, internal: bool = False) -> Callable[[], None]:
+        """Call ``changed(topic, removed)`` after each change; returns how to stop watching.
+
+        Of internal topics only who asks for it is told.
+        """
+
+        def told(change: tuple[Topic, bool]) -> None:
+            if internal or not change[0].level:
+                changed(*change)
+
+        return self._watchers.add(told)
 
     async def create(self, new: NewTopic) -> Topic:
         """Create a topic with one storage topic; returns it, or the existing one if asked to.
 
         Raises:
-            IllegalName, IllegalFilter, IllegalArgument: it can never be a topic.
+            IllegalName, InternalTopic, IllegalFilter, IllegalArgument: it can never be a topic.
             TopicExists: the name is taken.
             TopicsOverlap: another topic owns some of its subjects.
         """
+        refuse_internal(new.name)
         new.check()
         return await finished(self._create(new), name=f"create topic {new.name}")
 
@@ -162,6 +210,31 @@ class Catalogue:
             TopicNotFound: there is none.
         """
         await finished(self._remove(name, topic_id), name=f"remove topic {name}")
+
+    async def make_queues(self, group_id: int, topic: Topic) -> None:
+        """Make what is missing of the internal topics of a group and a topic.
+
+        Raises:
+            GroupNotFound, TopicNotFound: one of them is gone.
+        """
+        if any(
+            self.queues_of(group_id, part.streams()[0]) is None for part in topic.storage_topics
+        ):
+            work = self._make_queues(group_id, topic)
+            await finished(work, name=f"make queues of {topic.name}")
+
+    async def remove_queues(self, group_id: int) -> None:
+        """Remove the internal topics of a group, with all that they hold."""
+        if self._internal.has(group_id) or self._changing.locked():
+            work = self._remove_queues(lambda queue: queue.group_id == group_id)
+            await finished(work, name=f"remove queues of group {group_id}")
+
+    async def remove_lost_queues(self, has_queues: Callable[[int], bool]) -> None:
+        """Remove the internal topics whose group has no queues, or whose topic is gone."""
+        topic_ids = {topic.topic_id for topic in self._by_name.values()}
+        await self._remove_queues(
+            lambda queue: not has_queues(queue.group_id) or queue.main_topic_id not in topic_ids
+        )
 
     def note_edited(self, row: TopicRow) -> None:
         """A commit edited the row of a topic; a concurrent removal wins."""
@@ -180,72 +253,83 @@ class Catalogue:
             if existing is not None:
                 raise TopicExists(topic=new.name)
             await self._refuse_overlap(new.parsed_patterns())
-            topic = await self._built(new)
+            topic_id = await self._store.next_id()
+            topic = new.built(topic_id, await self._next_part_id(), self._wall_ms())
             await self._commit_new(topic)
-            for part in topic.storage_topics:
-                self._log.open_storage_topic(part.storage_topic_id, part.partitions)
-            self._enter(topic)
-            self._tell(topic, removed=False)
+            self._open(topic)
             return topic
 
-    async def _built(self, new: NewTopic) -> Topic:
-        topic_id = await self._store.next_id()
-        storage_topic_id = await self._store.next_id()
-        assert storage_topic_id <= STORAGE_TOPIC_ID_MAX, storage_topic_id
-        return Topic(
-            topic_id=topic_id,
-            name=new.name,
-            patterns=new.parsed_patterns(),
-            router=new.router,
-            durability=new.durability,
-            # Not 1: a producer of a removed topic must notice that the next of its name is another.
-            topic_epoch=storage_topic_id,
-            produce_ordinal=0,
-            # Not 0: no plan for a topic that was removed fits the next of its name.
-            revision=topic_id,
-            storage_topics=(
-                StorageTopic(storage_topic_id, 0, new.partitions, new.factor, ends=None),
-            ),
-            retention_ms=new.retention_ms,
-            retention_bytes=new.retention_bytes,
-            created_at_ms=self._wall_ms(),
-        )
-
     async def _commit_new(self, topic: Topic) -> None:
-        writes: list[Write] = [Put(topic.to_row()), Put(TopicNameRow(topic.name, topic.topic_id))]
-        writes += [
-            Put(part.to_row(topic.topic_id, [0] * part.partitions)) for part in topic.storage_topics
-        ]
         try:
+            writes = puts(topic, topic.storage_topics)
             await self._store.commit(writes, [Absent(TopicNameRow, (topic.name,))])
         except PreconditionFailed as failed:
             raise TopicExists(topic=topic.name) from failed
+
+    async def _make_queues(self, group_id: int, topic: Topic) -> None:
+        async with self._changing:
+            main = self._by_name.get(topic.name)
+            if main is None or main.topic_id != topic.topic_id:
+                raise TopicNotFound(topic=topic.name)
+            writes: list[Write] = []
+            made: list[Topic] = []
+            for level in QUEUE_LEVELS:
+                known = self._internal.find(group_id, main.topic_id, level)
+                known_parts = len(known.storage_topics) if known else 0
+                ids = [await self._next_part_id() for _ in main.storage_topics[known_parts:]]
+                if known is None:
+                    topic_id = await self._store.next_id()
+                    known = internal_topic(level, group_id, main, topic_id, self._wall_ms())
+                if ids:
+                    made.append(grown(known, main, ids))
+                    writes += puts(made[-1], made[-1].storage_topics[known_parts:])
+            try:
+                await self._store.commit(writes, [Exists(GroupRow, (group_id,))])
+            except PreconditionFailed as failed:
+                raise GroupNotFound(group=group_id) from failed
+            for queue in made:
+                self._open(queue)
+
+    async def _next_part_id(self) -> int:
+        storage_topic_id = await self._store.next_id()
+        assert storage_topic_id <= STORAGE_TOPIC_ID_MAX, storage_topic_id
+        return storage_topic_id
 
     async def _remove(self, name: str, topic_id: int | None) -> None:
         async with self._changing:
             topic = self.get(name)
             if topic_id not in (None, topic.topic_id):
                 raise TopicNotFound(topic=name)
-            await self._commit_removal(topic)
+            queues = [
+                each for each in self.internal_topics() if each.main_topic_id == topic.topic_id
+            ]
+            try:
+                await self._drop([topic, *queues], [Exists(TopicRow, (topic.topic_id,))])
+            except PreconditionFailed as failed:
+                raise TopicNotFound(topic=topic.name) from failed
+
+    async def _remove_queues(self, unwanted: Callable[[Topic], bool]) -> None:
+        async with self._changing:
+            gone = [queue for queue in self.internal_topics() if unwanted(queue)]
+            if gone:
+                await self._drop(gone, [])
+
+    async def _drop(self, topics: Sequence[Topic], conditions: Sequence[Precondition]) -> None:
+        """Remove topics in one commit.
+
+        Raises:
+            PreconditionFailed: a condition does not hold, and nothing was removed.
+        """
+        writes = [write for topic in topics for write in deletes(topic)]
+        await self._store.commit(writes, conditions)
+        for topic in topics:
             self._leave(topic)
             self._tell(topic, removed=True)
-            # If the daemon dies before this is done, the log finds files of a storage topic
-            # without a row when it opens, and finishes the removal.
+        # If the daemon dies before this is done, the log finds files of a storage topic without a
+        # row when it opens, and finishes the removal.
+        for topic in topics:
             for part in topic.storage_topics:
                 await self._log.remove_storage_topic(part.storage_topic_id)
-
-    async def _commit_removal(self, topic: Topic) -> None:
-        deletes: list[Write] = [
-            Delete(TopicRow, (topic.topic_id,)),
-            Delete(TopicNameRow, (topic.name,)),
-        ]
-        deletes += [
-            Delete(StorageTopicRow, (topic.topic_id, part.ordinal)) for part in topic.storage_topics
-        ]
-        try:
-            await self._store.commit(deletes, [Exists(TopicRow, (topic.topic_id,))])
-        except PreconditionFailed as failed:
-            raise TopicNotFound(topic=topic.name) from failed
 
     async def _refuse_overlap(self, patterns: Sequence[TopicFilter]) -> None:
         """Refuse a subject that has an owner. Nothing changes meanwhile: `_changing` is held."""
@@ -265,15 +349,28 @@ class Catalogue:
             raise StreamNotFound(stream=stream)
         return owner
 
+    def _open(self, topic: Topic) -> None:
+        """Make a topic that was committed known; what was known of it stays as it is."""
+        for part in topic.storage_topics:
+            self._log.open_storage_topic(part.storage_topic_id, part.partitions)
+        self._enter(topic)
+        self._tell(topic, removed=False)
+
     def _enter(self, topic: Topic) -> None:
-        self._by_name[topic.name] = topic
+        if topic.level:
+            self._internal.enter(topic)
+        else:
+            self._by_name[topic.name] = topic
         for pattern in topic.patterns:
             self._by_first_level.setdefault(_first_level(pattern), {})[topic.name] = topic
         for part in topic.storage_topics:
             self._by_storage_topic[part.storage_topic_id] = (topic, part)
 
     def _leave(self, topic: Topic) -> None:
-        del self._by_name[topic.name]
+        if topic.level:
+            self._internal.leave(topic)
+        else:
+            del self._by_name[topic.name]
         for first in {_first_level(pattern) for pattern in topic.patterns}:
             named = self._by_first_level[first]
             del named[topic.name]

@@ -63,7 +63,7 @@ class Topic:
     topic_id: int
     name: str
     patterns: tuple[TopicFilter, ...]
-    """The subjects that it owns."""
+    """The subjects that it owns; an internal topic owns none."""
     router: Router
     durability: str
     """sync or os."""
@@ -78,6 +78,12 @@ class Topic:
     created_at_ms: int
     revision: int = 0
     """Rises with each edit by an operator."""
+    level: int = 0
+    """Not 0: it is internal, and holds retry queues (1) or dead letters (2)."""
+    group_id: int = 0
+    """Whose queues an internal one holds."""
+    main_topic_id: int = 0
+    """Whose records an internal one holds."""
 
     @property
     def producing(self) -> StorageTopic:
@@ -108,7 +114,7 @@ class Topic:
         return cls(
             topic_id=row.topic_id,
             name=row.name,
-            patterns=tuple(TopicFilter.parse(text) for text in row.patterns.split("\n")),
+            patterns=_patterns(row.patterns),
             router=Router(row.router),
             durability=row.durability,
             topic_epoch=row.topic_epoch,
@@ -118,6 +124,9 @@ class Topic:
             retention_bytes=row.retention_bytes,
             created_at_ms=row.created_at_ms,
             revision=row.revision,
+            level=row.level,
+            group_id=row.group_id,
+            main_topic_id=row.main_topic_id,
         )
 
     def to_row(self) -> TopicRow:
@@ -134,6 +143,9 @@ class Topic:
             retention_bytes=self.retention_bytes,
             created_at_ms=self.created_at_ms,
             revision=self.revision,
+            level=self.level,
+            group_id=self.group_id,
+            main_topic_id=self.main_topic_id,
         )
 
     def edited(self, row: TopicRow) -> "Topic":
@@ -180,6 +192,26 @@ class NewTopic:
         check_settings(self.durability, self.retention_ms, self.retention_bytes)
         self.parsed_patterns()
 
+    def built(self, topic_id: int, storage_topic_id: int, created_at_ms: int) -> Topic:
+        """The topic, with one storage topic."""
+        part = StorageTopic(storage_topic_id, 0, self.partitions, self.factor, ends=None)
+        return Topic(
+            topic_id=topic_id,
+            name=self.name,
+            patterns=self.parsed_patterns(),
+            router=self.router,
+            durability=self.durability,
+            # Not 1: a producer of a removed topic must notice that the next of its name is another.
+            topic_epoch=storage_topic_id,
+            produce_ordinal=0,
+            # Not 0: no plan for a topic that was removed fits the next of its name.
+            revision=topic_id,
+            storage_topics=(part,),
+            retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
+            created_at_ms=created_at_ms,
+        )
+
     def parsed_patterns(self) -> tuple[TopicFilter, ...]:
         """The subject patterns, each once, in the order given.
 
@@ -192,6 +224,11 @@ class NewTopic:
             len(texts) <= TOPIC_PATTERNS_MAX, "patterns", f"at most {TOPIC_PATTERNS_MAX} a topic"
         )
         return tuple(TopicFilter.parse(text) for text in texts)
+
+
+def _patterns(written: str) -> tuple[TopicFilter, ...]:
+    """The patterns of a row; it has none where the topic is internal."""
+    return tuple(TopicFilter.parse(text) for text in written.split("\n")) if written else ()
 
 
 def check_settings(durability: str, retention_ms: int | None, retention_bytes: int | None) -> None:

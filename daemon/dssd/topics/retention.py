@@ -18,9 +18,14 @@ from dss_core.errors import DiskFull, Overloaded, StreamNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.clock import Clock
-from dssd.limits import CLOCK_JUMP_MS, RETENTION_INTERVAL_S
+from dssd.limits import RETENTION_INTERVAL_S
 from dssd.log.port import AboutToGo
 from dssd.topics.catalogue import Catalogue, Topic
+
+CLOCK_JUMP_MS = 3_600 * 1_000
+"""A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
+for its age by such a clock."""
+
 
 _LOG = logging.getLogger(__name__)
 

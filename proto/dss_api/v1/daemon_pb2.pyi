@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from collections import abc as _abc
+from dss_api.v1 import groups_pb2 as _groups_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -17,6 +18,52 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class FindingsRequest(_message.Message):
+    """What is to be looked at: all, or only what concerns a topic or a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    client_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindingsRequest: _TypeAlias = FindingsRequest  # noqa: Y015
+
+@_typing.final
+class FindingsReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[_groups_pb2.Verdict]:
+        """good ones too; codes are those of the doctor's checks"""
+
+    def __init__(
+        self,
+        *,
+        findings: _abc.Iterable[_groups_pb2.Verdict] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FindingsReply: _TypeAlias = FindingsReply  # noqa: Y015
 
 @_typing.final
 class DaemonStatusRequest(_message.Message):

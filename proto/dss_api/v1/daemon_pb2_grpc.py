@@ -39,12 +39,23 @@ class DaemonStub:
                 request_serializer=dss__api_dot_v1_dot_daemon__pb2.DaemonStatusRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_daemon__pb2.DaemonStatus.FromString,
                 _registered_method=True)
+        self.Findings = channel.unary_unary(
+                '/dss_api.v1.Daemon/Findings',
+                request_serializer=dss__api_dot_v1_dot_daemon__pb2.FindingsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_daemon__pb2.FindingsReply.FromString,
+                _registered_method=True)
 
 
 class DaemonServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Status(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Findings(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -57,6 +68,11 @@ def add_DaemonServicer_to_server(servicer, server):
                     servicer.Status,
                     request_deserializer=dss__api_dot_v1_dot_daemon__pb2.DaemonStatusRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_daemon__pb2.DaemonStatus.SerializeToString,
+            ),
+            'Findings': grpc.unary_unary_rpc_method_handler(
+                    servicer.Findings,
+                    request_deserializer=dss__api_dot_v1_dot_daemon__pb2.FindingsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_daemon__pb2.FindingsReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -86,6 +102,33 @@ class Daemon:
             '/dss_api.v1.Daemon/Status',
             dss__api_dot_v1_dot_daemon__pb2.DaemonStatusRequest.SerializeToString,
             dss__api_dot_v1_dot_daemon__pb2.DaemonStatus.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Findings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Daemon/Findings',
+            dss__api_dot_v1_dot_daemon__pb2.FindingsRequest.SerializeToString,
+            dss__api_dot_v1_dot_daemon__pb2.FindingsReply.FromString,
             options,
             channel_credentials,
             insecure,

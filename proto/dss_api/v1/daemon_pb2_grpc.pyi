@@ -15,6 +15,7 @@ GRPC_VERSION: str
 class DaemonStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     Status: _aio.UnaryUnaryMultiCallable[_daemon_pb2.DaemonStatusRequest, _daemon_pb2.DaemonStatus]
+    Findings: _aio.UnaryUnaryMultiCallable[_daemon_pb2.FindingsRequest, _daemon_pb2.FindingsReply]
 
 class DaemonServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -23,5 +24,12 @@ class DaemonServicer(metaclass=_abc_1.ABCMeta):
         request: _daemon_pb2.DaemonStatusRequest,
         context: _aio.ServicerContext[_daemon_pb2.DaemonStatusRequest, _abc.Awaitable[_daemon_pb2.DaemonStatus]],
     ) -> _abc.Awaitable[_daemon_pb2.DaemonStatus]: ...
+
+    @_abc_1.abstractmethod
+    def Findings(
+        self,
+        request: _daemon_pb2.FindingsRequest,
+        context: _aio.ServicerContext[_daemon_pb2.FindingsRequest, _abc.Awaitable[_daemon_pb2.FindingsReply]],
+    ) -> _abc.Awaitable[_daemon_pb2.FindingsReply]: ...
 
 def add_DaemonServicer_to_server(servicer: DaemonServicer, server: _aio.Server) -> None: ...

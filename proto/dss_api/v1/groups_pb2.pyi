@@ -114,6 +114,12 @@ class Group(_message.Message):
     DRAIN_MS_FIELD_NUMBER: _builtins.int
     LEADER_SINCE_MS_FIELD_NUMBER: _builtins.int
     HEALTH_FIELD_NUMBER: _builtins.int
+    MAX_DELIVER_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
+    QUEUE_BYTES_FIELD_NUMBER: _builtins.int
+    RETRYING_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -148,6 +154,16 @@ class Group(_message.Message):
     """wall clock; absent: nobody leads it now"""
     health: _builtins.str
     """healthy, attention or problem, by all that a list knows of it"""
+    max_deliver: _builtins.int
+    """attempts before a record is dead; 0: no queues, it comes for ever"""
+    queue_records: _builtins.int
+    """how many records its queues may hold of one stream"""
+    queue_bytes: _builtins.int
+    """and how many bytes"""
+    retrying: _builtins.int
+    """records that wait in its retry queues"""
+    dead: _builtins.int
+    """records among its dead letters"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -159,6 +175,10 @@ class Group(_message.Message):
     @_builtins.property
     def acks(self) -> Global___Rates:
         """what it is done with"""
+
+    @_builtins.property
+    def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """how long a record rests after each failure; the last one repeats"""
 
     def __init__(
         self,
@@ -190,10 +210,16 @@ class Group(_message.Message):
         drain_ms: _builtins.int | None = ...,
         leader_since_ms: _builtins.int | None = ...,
         health: _builtins.str = ...,
+        max_deliver: _builtins.int = ...,
+        backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
+        queue_records: _builtins.int = ...,
+        queue_bytes: _builtins.int = ...,
+        retrying: _builtins.int = ...,
+        dead: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
@@ -250,6 +276,7 @@ class Fates(_message.Message):
     LOST_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
     MOVED_FIELD_NUMBER: _builtins.int
+    RETRIED_FIELD_NUMBER: _builtins.int
     acked: _builtins.int
     filtered: _builtins.int
     """the filter rejects them"""
@@ -259,6 +286,8 @@ class Fates(_message.Message):
     """confirmed unreadable, and passed over"""
     moved: _builtins.int
     """operators passed over so many more than they reopened"""
+    retried: _builtins.int
+    """of the streams: those that went to a queue after a failure"""
     def __init__(
         self,
         *,
@@ -267,10 +296,11 @@ class Fates(_message.Message):
         lost: _builtins.int = ...,
         damaged: _builtins.int = ...,
         moved: _builtins.int = ...,
+        retried: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "damaged", b"damaged", "filtered", b"filtered", "lost", b"lost", "moved", b"moved"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "damaged", b"damaged", "filtered", b"filtered", "lost", b"lost", "moved", b"moved", "retried", b"retried"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,6 +316,10 @@ class CreateGroupRequest(_message.Message):
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     PROTOCOL_FIELD_NUMBER: _builtins.int
     ON_DAMAGE_FIELD_NUMBER: _builtins.int
+    MAX_DELIVER_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
+    QUEUE_BYTES_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
@@ -294,9 +328,17 @@ class CreateGroupRequest(_message.Message):
     """borrow where unspecified"""
     on_damage: Global___OnDamage.ValueType
     """pass where unspecified"""
+    max_deliver: _builtins.int
+    """present: the group has a retry queue and dead letters"""
+    queue_records: _builtins.int
+    queue_bytes: _builtins.int
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
+
+    @_builtins.property
+    def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """the daemon's own where empty"""
 
     def __init__(
         self,
@@ -307,14 +349,31 @@ class CreateGroupRequest(_message.Message):
         ack_wait_ms: _builtins.int | None = ...,
         protocol: Global___GroupProtocol.ValueType = ...,
         on_damage: Global___OnDamage.ValueType = ...,
+        max_deliver: _builtins.int | None = ...,
+        backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
+        queue_records: _builtins.int | None = ...,
+        queue_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "on_damage", b"on_damage", "protocol", b"protocol", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
+    _WhichOneofReturnType__max_deliver: _TypeAlias = _typing.Literal["max_deliver"]  # noqa: Y015
+    _WhichOneofArgType__max_deliver: _TypeAlias = _typing.Literal["_max_deliver", b"_max_deliver"]  # noqa: Y015
+    _WhichOneofReturnType__queue_bytes: _TypeAlias = _typing.Literal["queue_bytes"]  # noqa: Y015
+    _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
+    _WhichOneofArgType__queue_records: _TypeAlias = _typing.Literal["_queue_records", b"_queue_records"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_deliver) -> _WhichOneofReturnType__max_deliver | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
 
 Global___CreateGroupRequest: _TypeAlias = CreateGroupRequest  # noqa: Y015
 
@@ -1161,6 +1220,7 @@ class StreamSums(_message.Message):
     UNCOUNTED_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     SCANNED_FIELD_NUMBER: _builtins.int
+    QUEUES_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     began: _builtins.int
     """the first offset that is counted"""
@@ -1178,6 +1238,10 @@ class StreamSums(_message.Message):
     def fates(self) -> Global___Fates: ...
     @_builtins.property
     def scanned(self) -> Global___ScanFound: ...
+    @_builtins.property
+    def queues(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueSums]:
+        """of a group that has queues: the retry queue, the dead letters"""
+
     def __init__(
         self,
         *,
@@ -1191,16 +1255,56 @@ class StreamSums(_message.Message):
         uncounted: _builtins.int = ...,
         problem: _builtins.str = ...,
         scanned: Global___ScanFound | None = ...,
+        queues: _abc.Iterable[Global___QueueSums] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "fates", b"fates", "scanned", b"scanned"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "began", b"began", "end", b"end", "fates", b"fates", "gone", b"gone", "out", b"out", "problem", b"problem", "scanned", b"scanned", "stream", b"stream", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scanned", b"_scanned", "began", b"began", "end", b"end", "fates", b"fates", "gone", b"gone", "out", b"out", "problem", b"problem", "queues", b"queues", "scanned", b"scanned", "stream", b"stream", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__scanned: _TypeAlias = _typing.Literal["scanned"]  # noqa: Y015
     _WhichOneofArgType__scanned: _TypeAlias = _typing.Literal["_scanned", b"_scanned"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__scanned) -> _WhichOneofReturnType__scanned | None: ...
 
 Global___StreamSums: _TypeAlias = StreamSums  # noqa: Y015
+
+@_typing.final
+class QueueSums(_message.Message):
+    """end = the fates + waiting; an entry that is moved on to another queue, or to the next attempt, is
+    among those that are retried.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    FATES_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    UNCOUNTED_FIELD_NUMBER: _builtins.int
+    level: _builtins.int
+    """1: the retry queue, 2: the dead letters"""
+    end: _builtins.int
+    """entries that it ever got"""
+    waiting: _builtins.int
+    uncounted: _builtins.int
+    """as in StreamSums"""
+    @_builtins.property
+    def fates(self) -> Global___Fates: ...
+    def __init__(
+        self,
+        *,
+        level: _builtins.int = ...,
+        end: _builtins.int = ...,
+        fates: Global___Fates | None = ...,
+        waiting: _builtins.int = ...,
+        uncounted: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fates", b"fates"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "fates", b"fates", "level", b"level", "uncounted", b"uncounted", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueSums: _TypeAlias = QueueSums  # noqa: Y015
 
 @_typing.final
 class ScanFound(_message.Message):

@@ -72,6 +72,8 @@ class Change(_message.Message):
     REMOVE_SCHEDULE_FIELD_NUMBER: _builtins.int
     PAUSE_SCHEDULE_FIELD_NUMBER: _builtins.int
     RESUME_SCHEDULE_FIELD_NUMBER: _builtins.int
+    REDRIVE_DEAD_LETTERS_FIELD_NUMBER: _builtins.int
+    DISCARD_DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     CREATE_JOB_FIELD_NUMBER: _builtins.int
     PAUSE_JOB_FIELD_NUMBER: _builtins.int
     RESUME_JOB_FIELD_NUMBER: _builtins.int
@@ -120,6 +122,10 @@ class Change(_message.Message):
     @_builtins.property
     def resume_schedule(self) -> Global___ResumeSchedule: ...
     @_builtins.property
+    def redrive_dead_letters(self) -> Global___RedriveDeadLetters: ...
+    @_builtins.property
+    def discard_dead_letters(self) -> Global___DiscardDeadLetters: ...
+    @_builtins.property
     def create_job(self) -> Global___CreateJob: ...
     @_builtins.property
     def pause_job(self) -> Global___PauseJob: ...
@@ -153,17 +159,19 @@ class Change(_message.Message):
         remove_schedule: Global___RemoveSchedule | None = ...,
         pause_schedule: Global___PauseSchedule | None = ...,
         resume_schedule: Global___ResumeSchedule | None = ...,
+        redrive_dead_letters: Global___RedriveDeadLetters | None = ...,
+        discard_dead_letters: Global___DiscardDeadLetters | None = ...,
         create_job: Global___CreateJob | None = ...,
         pause_job: Global___PauseJob | None = ...,
         resume_job: Global___ResumeJob | None = ...,
         cancel_job: Global___CancelJob | None = ...,
         remove_job: Global___RemoveJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -554,6 +562,130 @@ class RevokeGrant(_message.Message):
 Global___RevokeGrant: _TypeAlias = RevokeGrant  # noqa: Y015
 
 @_typing.final
+class RedriveDeadLetters(_message.Message):
+    """Dead letters of a group come back: the first attempt again, due at once."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    error: _builtins.str
+    """only of this fingerprint, or of one that begins so, or of this"""
+    key: _builtins.bytes
+    """cause; all where empty
+    only of this key
+    """
+    stream: _builtins.str
+    """only of records of this stream"""
+    offset: _builtins.int
+    """with a stream: only of the record there"""
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]:
+        """which they are, where that is resolved"""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        error: _builtins.str = ...,
+        key: _builtins.bytes | None = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+
+Global___RedriveDeadLetters: _TypeAlias = RedriveDeadLetters  # noqa: Y015
+
+@_typing.final
+class DiscardDeadLetters(_message.Message):
+    """Dead letters of a group are given up for good."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    error: _builtins.str
+    key: _builtins.bytes
+    stream: _builtins.str
+    offset: _builtins.int
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        error: _builtins.str = ...,
+        key: _builtins.bytes | None = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+
+Global___DiscardDeadLetters: _TypeAlias = DiscardDeadLetters  # noqa: Y015
+
+@_typing.final
+class LaneRanges(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
+    RANGES_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    storage_topic_id: _builtins.int
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
+        """of offsets among its dead letters"""
+
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        storage_topic_id: _builtins.int = ...,
+        ranges: _abc.Iterable[_types_pb2.Range] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ranges", b"ranges", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LaneRanges: _TypeAlias = LaneRanges  # noqa: Y015
+
+@_typing.final
 class EditGroup(_message.Message):
     """What is absent stays as it is."""
 
@@ -562,23 +694,52 @@ class EditGroup(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
     ON_DAMAGE_FIELD_NUMBER: _builtins.int
+    MAX_DELIVER_FIELD_NUMBER: _builtins.int
+    BACKOFF_MS_FIELD_NUMBER: _builtins.int
+    QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
+    QUEUE_BYTES_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     ack_wait_ms: _builtins.int
     on_damage: _groups_pb2.OnDamage.ValueType
+    max_deliver: _builtins.int
+    """gives a group queues, or takes them (0); what follows is of one that has some"""
+    queue_records: _builtins.int
+    queue_bytes: _builtins.int
+    @_builtins.property
+    def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """stays as it is where empty"""
+
     def __init__(
         self,
         *,
         group: _builtins.str = ...,
         ack_wait_ms: _builtins.int | None = ...,
         on_damage: _groups_pb2.OnDamage.ValueType = ...,
+        max_deliver: _builtins.int | None = ...,
+        backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
+        queue_records: _builtins.int | None = ...,
+        queue_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "group", b"group", "on_damage", b"on_damage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "group", b"group", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
+    _WhichOneofReturnType__max_deliver: _TypeAlias = _typing.Literal["max_deliver"]  # noqa: Y015
+    _WhichOneofArgType__max_deliver: _TypeAlias = _typing.Literal["_max_deliver", b"_max_deliver"]  # noqa: Y015
+    _WhichOneofReturnType__queue_bytes: _TypeAlias = _typing.Literal["queue_bytes"]  # noqa: Y015
+    _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
+    _WhichOneofArgType__queue_records: _TypeAlias = _typing.Literal["_queue_records", b"_queue_records"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_deliver) -> _WhichOneofReturnType__max_deliver | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
 
 Global___EditGroup: _TypeAlias = EditGroup  # noqa: Y015
 

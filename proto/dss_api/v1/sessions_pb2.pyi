@@ -250,6 +250,7 @@ class Open(_message.Message):
     CREDIT_RECORDS_FIELD_NUMBER: _builtins.int
     CREDIT_BYTES_FIELD_NUMBER: _builtins.int
     TAKES_BUNDLES_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
     client_id: _builtins.str
     """chosen by the daemon where empty"""
     clean_start: _builtins.bool
@@ -262,6 +263,10 @@ class Open(_message.Message):
     credit_bytes: _builtins.int
     takes_bundles: _builtins.bool
     """deliveries may come several in one item"""
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what the client knows beyond the first version: "queues" """
+
     def __init__(
         self,
         *,
@@ -272,10 +277,11 @@ class Open(_message.Message):
         credit_records: _builtins.int | None = ...,
         credit_bytes: _builtins.int | None = ...,
         takes_bundles: _builtins.bool = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id", "takes_bundles", b"takes_bundles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "features", b"features", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id", "takes_bundles", b"takes_bundles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__credit_bytes: _TypeAlias = _typing.Literal["credit_bytes"]  # noqa: Y015
     _WhichOneofArgType__credit_bytes: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes"]  # noqa: Y015
@@ -299,6 +305,8 @@ class Opened(_message.Message):
     LEASE_MS_FIELD_NUMBER: _builtins.int
     CREDIT_RECORDS_FIELD_NUMBER: _builtins.int
     CREDIT_BYTES_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     client_id: _builtins.str
     session_id: _builtins.bytes
     session_epoch: _builtins.int
@@ -308,6 +316,12 @@ class Opened(_message.Message):
     lease_ms: _builtins.int
     credit_records: _builtins.int
     credit_bytes: _builtins.int
+    incarnation: _builtins.bytes
+    """of the daemon's data: another one after a restore from a backup"""
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """those of the client's that the daemon knows too"""
+
     def __init__(
         self,
         *,
@@ -318,10 +332,12 @@ class Opened(_message.Message):
         lease_ms: _builtins.int = ...,
         credit_records: _builtins.int = ...,
         credit_bytes: _builtins.int = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "lease_ms", b"lease_ms", "session_epoch", b"session_epoch", "session_id", b"session_id", "session_present", b"session_present"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "features", b"features", "incarnation", b"incarnation", "lease_ms", b"lease_ms", "session_epoch", b"session_epoch", "session_id", b"session_id", "session_present", b"session_present"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -441,6 +457,7 @@ class Granted(_message.Message):
     GRANT_EPOCH_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
+    QUEUES_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     subscription: _builtins.int
     stream: _builtins.str
@@ -448,6 +465,10 @@ class Granted(_message.Message):
     grant_epoch: _builtins.int
     storage_topic_id: _builtins.int
     """never given again: a topic made anew under its old name has"""
+    queues: _builtins.bool
+    """the streams of before by name, and others by this
+    a lane: the stream with a retry queue and dead letters
+    """
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     def __init__(
@@ -459,10 +480,11 @@ class Granted(_message.Message):
         grant_epoch: _builtins.int = ...,
         progress: _types_pb2.Progress | None = ...,
         storage_topic_id: _builtins.int = ...,
+        queues: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "progress", b"progress", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "progress", b"progress", "queues", b"queues", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -479,13 +501,18 @@ class Deliver(_message.Message):
     MASK_FIELD_NUMBER: _builtins.int
     REDELIVERED_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     frames: _builtins.bytes
     """one after the other, stamped; some between may be left out"""
     redelivered: _builtins.bool
     """perhaps seen before; never wrongly false"""
     attempt: _builtins.int
-    """hand-outs that are known or in doubt, this one included"""
+    """hand-outs that are known or in doubt, this one included; of"""
+    level: _builtins.int
+    """those that an entry of a queue has, its own come on top
+    of a lane: 0 the stream itself, 1 its retry queue
+    """
     @_builtins.property
     def mask(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
     def __init__(
@@ -496,10 +523,11 @@ class Deliver(_message.Message):
         mask: _abc.Iterable[_types_pb2.Range] | None = ...,
         redelivered: _builtins.bool = ...,
         attempt: _builtins.int = ...,
+        level: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "frames", b"frames", "grant", b"grant", "mask", b"mask", "redelivered", b"redelivered"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "frames", b"frames", "grant", b"grant", "level", b"level", "mask", b"mask", "redelivered", b"redelivered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -558,11 +586,16 @@ class Settle(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     IN_PROGRESS_FIELD_NUMBER: _builtins.int
     HANDED_OUT_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     frontier: _builtins.int
     """every offset below it was handed to the user, or is masked"""
     token: _builtins.int
     """not 0: answer settled when the acks are durable"""
+    level: _builtins.int
+    """and again; until it is told, a nak is about the sending before
+    as in Deliver; of the retry queue all hand-outs are out of turn
+    """
     @_builtins.property
     def acked(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
     @_builtins.property
@@ -585,10 +618,11 @@ class Settle(_message.Message):
         token: _builtins.int = ...,
         in_progress: _abc.Iterable[_types_pb2.Range] | None = ...,
         handed_out: _abc.Iterable[_types_pb2.Range] | None = ...,
+        level: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "frontier", b"frontier", "grant", b"grant", "handed_out", b"handed_out", "in_progress", b"in_progress", "naks", b"naks", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acked", b"acked", "frontier", b"frontier", "grant", b"grant", "handed_out", b"handed_out", "in_progress", b"in_progress", "level", b"level", "naks", b"naks", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -601,20 +635,32 @@ class Nak(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     DELAY_MS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    ERROR_TYPE_FIELD_NUMBER: _builtins.int
+    REJECT_FIELD_NUMBER: _builtins.int
     start: _builtins.int
     end: _builtins.int
     delay_ms: _builtins.int
     """the daemon's back-off where absent; from 1 s on it is durable"""
+    error: _builtins.str
+    """why, for people; cut at 1 KiB"""
+    error_type: _builtins.str
+    """what kind of error it was, such as the name of an exception"""
+    reject: _builtins.bool
+    """to the dead letters at once, where the group has them"""
     def __init__(
         self,
         *,
         start: _builtins.int = ...,
         end: _builtins.int = ...,
         delay_ms: _builtins.int | None = ...,
+        error: _builtins.str = ...,
+        error_type: _builtins.str = ...,
+        reject: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_delay_ms", b"_delay_ms", "delay_ms", b"delay_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_delay_ms", b"_delay_ms", "delay_ms", b"delay_ms", "end", b"end", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_delay_ms", b"_delay_ms", "delay_ms", b"delay_ms", "end", b"end", "error", b"error", "error_type", b"error_type", "reject", b"reject", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__delay_ms: _TypeAlias = _typing.Literal["delay_ms"]  # noqa: Y015
     _WhichOneofArgType__delay_ms: _TypeAlias = _typing.Literal["_delay_ms", b"_delay_ms"]  # noqa: Y015
@@ -630,7 +676,10 @@ class Gone(_message.Message):
 
     GRANT_FIELD_NUMBER: _builtins.int
     RANGES_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
+    level: _builtins.int
+    """as in Deliver"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
     def __init__(
@@ -638,10 +687,11 @@ class Gone(_message.Message):
         *,
         grant: _builtins.int = ...,
         ranges: _abc.Iterable[_types_pb2.Range] | None = ...,
+        level: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "ranges", b"ranges"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "level", b"level", "ranges", b"ranges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

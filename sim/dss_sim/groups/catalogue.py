@@ -1,14 +1,19 @@
 """The topics of a run, as a leader's claim asks for them, and the rows of its groups."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dss_sim.groups.plan import GroupPlan
+from dssd.machines.queues import backoff_text
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, ProgressRow
 from dssd.topics.model import StorageTopic, Topic
+
+QUEUES_FROM = 100_000
+"""Their storage topics have larger ids than all others."""
 
 
 class SimulatedCatalogue:
@@ -16,6 +21,9 @@ class SimulatedCatalogue:
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
+        self.queues: dict[tuple[int, StreamId], tuple[StreamId, StreamId]] = {}
+        """By group and stream."""
+        self._queues = 0
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics whose patterns meet the filter."""
@@ -24,6 +32,18 @@ class SimulatedCatalogue:
             for topic in self.topics.values()
             if any(pattern.overlaps(wanted) for pattern in topic.patterns)
         )
+
+    def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
+        """As the catalogue says."""
+        return self.queues.get((group_id, main))
+
+    def make_queues(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId]:
+        """A retry queue and dead letters of a stream."""
+        self._queues += 2
+        first = QUEUES_FROM + self._queues
+        made = StreamId(first, main.partition), StreamId(first + 1, main.partition)
+        self.queues[group_id, main] = made
+        return made
 
 
 def new_topic(topic_id: int, name: str, partitions: int, durability: str) -> Topic:
@@ -38,10 +58,20 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
     owner = b"c0#1" if planned.private else None
     kind = "exclusive" if planned.private else "shared"
     wait_ms, protocol = planned.ack_wait_ms, planned.protocol
-    return GroupRow(
+    row = GroupRow(
         group_id, planned.name, f"{topic.name}/#", kind, "", owner, wait_ms, 0, 0, protocol,
         on_damage=planned.on_damage,
     )  # fmt: skip
+    policy = planned.queues
+    if policy is None:
+        return row
+    return replace(
+        row,
+        max_deliver=policy.max_deliver,
+        backoff_ms=backoff_text(policy.backoff_ms),
+        queue_records=policy.queue_records,
+        queue_bytes=policy.queue_bytes,
+    )
 
 
 def declaration(row: GroupRow, starts: Mapping[StreamId, int]) -> list[Write]:

@@ -24,6 +24,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S14 what a group did not acknowledge is passed only where that may be (`damage_rules`)
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
+    Q1 to Q7: what becomes of records that fail, in groups that have queues (`queue_rules`)
     S21, S22, S23: what operators make of cursors (`cursor_rules`)
     L2  progress reaches the end of every stream, once all has healed,     (at `Ended`);
         or what its group stays before because it cannot be read
@@ -36,6 +37,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dss_core.lane import DEAD, MAIN
 from dss_core.progress import Progress, complement
 from dss_sim.groups.checked_stream import CheckedStream
 from dss_sim.groups.cursor_rules import note_handed_out, take_move
@@ -55,18 +57,23 @@ from dss_sim.groups.history import (
     Gone,
     HandedOut,
     Key,
+    LaneTaken,
     Led,
     Lost,
     Moved,
     Nakked,
     Passed,
     Published,
+    Queued,
+    QueuesBorn,
+    Redriven,
     Stored,
     Unpublished,
     Unreadable,
     read_history,
 )
 from dss_sim.groups.log_rules import LogRules
+from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 
@@ -105,6 +112,7 @@ class Checker:
         self._log = LogRules()
         self._ends = self._log.ends
         self._damage = DamageRules()
+        self._queues = QueueRules()
         self._gone: set[str] = set()
         self._disturbed = False
         self._charges_nobody = False
@@ -116,6 +124,8 @@ class Checker:
         Raises:
             Violation: an invariant does not hold.
         """
+        if not isinstance(event, Committed):
+            self._queues.commit_told()
         _TAKERS[type(event)](self, event)
 
     def take_all(self, events: Iterable[Event]) -> None:
@@ -135,8 +145,9 @@ class Checker:
             if not group.destroyed and group.declared
             for stream, lent in group.streams.items()
             if stream not in self._gone
+            and self._queues.level(name, stream) != DEAD
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
-        ]
+        ] + self._queues.owed()
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
@@ -158,10 +169,28 @@ class Checker:
         self._groups[event.group].streams[event.stream] = CheckedStream(0)
 
     def _destroyed(self, event: Destroyed) -> None:
-        self._groups[event.group].destroyed = True
+        group = self._groups[event.group]
+        group.destroyed = True
+        for stream in list(group.streams):
+            self._queues.forget(event.group, stream)
 
     def _stream_gone(self, event: Gone) -> None:
         self._gone.add(event.stream)
+        for name in self._groups:
+            self._gone.update(self._queues.forget(name, event.stream))
+
+    def _queues_born(self, event: QueuesBorn) -> None:
+        self._queues.born(event)
+
+    def _queued(self, event: Queued) -> None:
+        self._queues.queued(event, is_disturbed=self._disturbed)
+        self._log.appended(Appended(event.at_us, event.stream, event.offset + 1, (event.key,)))
+
+    def _lane_taken(self, event: LaneTaken) -> None:
+        self._queues.taken(event)
+
+    def _redriven(self, event: Redriven) -> None:
+        self._queues.redriven(event)
 
     def _appended(self, event: Appended) -> None:
         self._log.appended(event)
@@ -207,8 +236,9 @@ class Checker:
         known = lent.counted.get(offset, 0)
         note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
-        handed = lent.hands.get(offset, 0)
-        if not handed:
+        self._queues.handed_out(event, EARLY_US_MAX + self._unsure_us(event))
+        handed, level = lent.hands.get(offset, 0), self._queues.level(event.group, event.stream)
+        if not handed and level == MAIN:
             _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
@@ -227,17 +257,20 @@ class Checker:
         unseen = not (handed or self._disturbed or self._refused)
         if lent.may_be_marked(offset, event.grant_epoch):
             unseen = False
-        if event.redelivered and lent.follows and unseen:
+        if event.redelivered and lent.follows and unseen and level == MAIN:
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = handed + 1
         lent.attempts[offset] = event.attempt
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
-        unsure_us = EARLY_US_MAX + int((event.at_us + DELAY_US_MAX) * self._clock_skew)
+        unsure_us = EARLY_US_MAX + self._unsure_us(event)
         lent.asked.pop(event.offset, None)
         until_us = lent.rests.pop(event.offset, 0)
         if event.at_us + unsure_us < until_us:
             raise Violation("S13", f"it was to rest until {until_us} us: {event}")
+
+    def _unsure_us(self, event: HandedOut) -> int:
+        return int((event.at_us + DELAY_US_MAX) * self._clock_skew)
 
     def _check_grant(self, event: HandedOut, lent: CheckedStream) -> None:
         if event.grant_epoch < lent.hand_epoch:
@@ -262,10 +295,16 @@ class Checker:
         for start, end, epoch in lent.holes:
             if start <= event.offset < end and event.grant_epoch > epoch:
                 raise Violation("S7", f"it was gone when the stream was granted: {event}")
-        if group.every and event.offset % group.every == 0:
+        if self._is_rejected(event.group, event.stream, event.offset):
             raise Violation("S7", f"the filter rejects it: {event}")
 
+    def _is_rejected(self, name: str, stream: str, offset: int) -> bool:
+        """Whether the filter of the group rejects the record."""
+        every = self._groups[name].every
+        return bool(every) and offset % every == 0 and not self._queues.level(name, stream)
+
     def _acked(self, event: Acked) -> None:
+        self._queues.acked(event)
         lent = self._groups[event.group].streams[event.stream]
         if 0 < event.grant_epoch < lent.moved_epoch:
             return
@@ -273,6 +312,7 @@ class Checker:
         lent.acked_us[event.offset] = event.at_us
 
     def _ack_durable(self, event: AckDurable) -> None:
+        self._queues.durably_acked(event)
         lent = self._groups[event.group].streams[event.stream]
         durable = [offset for part in event.acked for offset in range(*part)]
         if 0 < event.grant_epoch < lent.moved_epoch:
@@ -287,6 +327,7 @@ class Checker:
                 lent.rests[offset] = until_us
 
     def _committed(self, event: Committed) -> None:
+        self._queues.committed(event)
         group = self._groups[event.group]
         lent = group.streams[event.stream]
         stored, before = Progress(event.floor, event.ranges), lent.stored
@@ -321,7 +362,9 @@ class Checker:
         for low, high in ((0, stored.floor), *stored.ranges):
             fresh = complement(((0, before.floor), *before.ranges), low, high)
             for offset in (offset for part in fresh for offset in range(*part)):
-                if group.every and offset % group.every == 0:
+                if self._is_rejected(event.group, event.stream, offset):
+                    continue
+                if self._queues.is_done(event.group, event.stream, offset):
                     continue
                 if offset in lent.acked:
                     lent.settled.add(offset)
@@ -344,6 +387,7 @@ class Checker:
         self._charges_nobody = self._charges_nobody or event.what not in MEMBER_FAULTS
 
     def _nakked(self, event: Nakked) -> None:
+        self._queues.nakked(event)
         self._refused = True
         if event.until_us:
             lent = self._groups[event.group].streams[event.stream]
@@ -356,14 +400,16 @@ class Checker:
             if group.destroyed or not group.declared:
                 continue
             for stream, lent in group.streams.items():
-                if stream not in self._gone:
+                if stream not in self._gone and not self._queues.level(name, stream):
                     self._check_delivered(name, stream, group, lent)
 
     def _check_delivered(self, name: str, stream: str, group: _Group, lent: CheckedStream) -> None:
         reachable = self._reachable(stream, group, lent)
         for offset in [*lent.owed, *range(lent.start, self._ends.get(stream, 0))]:
             times = lent.counted.get(offset, 0)
-            if group.every and offset % group.every == 0:
+            if self._is_rejected(name, stream, offset) or self._queues.has_left(
+                name, stream, offset
+            ):
                 continue
             if self._log.is_hole(stream, offset):
                 continue
@@ -395,6 +441,10 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     AckDurable: Checker._ack_durable,
     Moved: Checker._moved,
     Committed: Checker._committed,
+    QueuesBorn: Checker._queues_born,
+    Queued: Checker._queued,
+    LaneTaken: Checker._lane_taken,
+    Redriven: Checker._redriven,
     Led: Checker._led,
     Disturbed: Checker._disturb,
     Ended: Checker._ended,

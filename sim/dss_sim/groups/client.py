@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
+from dss_core.lane import RETRY
 from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.inbox import Arrived, Held, Inbox
@@ -68,6 +69,8 @@ class Habits:
     """Asks to be told when acks are durable, of the settles."""
     hang: float = 0.0
     """The share of records it sits on that it never lets go of, even when the grant is revoked."""
+    reject: float = 0.0
+    """The share of what it refuses that shall not come again, where its group has queues."""
 
 
 class Client:
@@ -88,6 +91,8 @@ class Client:
         self._silence_ms = world.plan.timing.lease_ms * SILENCE_PERCENT // 100
         self._chance = world.chance.of(f"user {name}")
         self._delays = world.chance.of(f"delays {name}")
+        self._errors = world.chance.of(f"errors {name}")
+        self._refusals = 0
         self._sessions = 0
         self._grants: dict[int, Held] = {}
         self._inbox = Inbox()
@@ -221,8 +226,8 @@ class Client:
         self._doubtful = self._doubtful or now_ms - self._heard_ms > self._silence_ms
         self._heard_ms = now_ms
         match item:
-            case Granted(number, subscription, stream, grant_epoch, progress):
-                self._granted(number, subscription, stream, grant_epoch, progress.floor)
+            case Granted():
+                self._granted(item)
             case Deliver():
                 self._delivered(item)
             case Revoke(number, deadline_ms):
@@ -255,14 +260,24 @@ class Client:
             again = partial(self._subscribe_again, subscription, group)
             self._world.after(SUBSCRIBE_AGAIN_US, again, self.host)
 
-    def _granted(
-        self, number: int, subscription: int, stream: str, grant_epoch: int, floor: int
-    ) -> None:
+    def _granted(self, item: Granted) -> None:
+        number, subscription, floor = item.grant, item.subscription, item.progress.floor
         group = self.wanted.get(subscription)
         if group is None:
             self._up(FinishRevoke(number))
             return
-        self._grants[number] = Held(number, subscription, group, stream, grant_epoch, floor, floor)
+        held = Held(number, subscription, group, item.stream, item.grant_epoch, floor, floor)
+        self._grants[number] = held
+        if item.queues:
+            retry = self._world.retry_names[group, item.stream]
+            self._grants[number + RETRY] = Held(
+                number + RETRY, subscription, group, retry, item.grant_epoch, 0, 0, level=RETRY
+            )
+
+    def _levels(self, number: int) -> list[Held]:
+        """What is held of a grant, by level."""
+        held = (self._grants.get(number), self._grants.get(number + RETRY))
+        return [each for each in held if each is not None]
 
     def _delivered(self, item: Deliver) -> None:
         held = self._grants.get(item.grant)
@@ -272,7 +287,9 @@ class Client:
         mask = normalised((*item.mask, *self._acked_unknown(held)))
         for start, end in complement(mask, spans.base[0], spans.base[-1]):
             for offset in range(start, end):
-                arrived = (held, offset, item.attempt, item.redelivered, keys[offset])
+                # Of an entry the attempt before is that which failed.
+                attempt = item.attempt - held.level
+                arrived = (held, offset, attempt, item.redelivered, keys[offset])
                 self._inbox.add(Arrived(*arrived))
         self._turn_soon()
 
@@ -286,7 +303,8 @@ class Client:
         if held is None:
             self._up(FinishRevoke(number))
             return
-        held.revoked = True
+        for level in self._levels(number):
+            level.revoked = True
         self._inbox.drop_over()
         wait_ms = deadline_ms * REVOKE_WAIT_PERCENT // 100
         give_up = partial(self._give_back, held)
@@ -295,14 +313,15 @@ class Client:
         self._settle()
 
     def _give_back(self, held: Held) -> None:
-        if self._grants.get(held.number) is held and not held.hung:
-            self._say([held])
+        levels = self._levels(held.number)
+        if self._grants.get(held.number) is held and not any(each.hung for each in levels):
+            self._say(levels)
             self._drop(held.number)
             self._up(FinishRevoke(held.number))
 
     def _drop(self, number: int) -> None:
-        held = self._grants.pop(number, None)
-        if held is not None:
+        for held in self._levels(number):
+            del self._grants[held.number]
             held.revoked = True
             self._inbox.drop_over()
 
@@ -358,9 +377,10 @@ class Client:
         now_us, epoch = world.schedule.now_us, held.grant_epoch
         handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered, key)
         world.tell(HandedOut(now_us, *handed))
-        if offset < held.frontier:
+        if held.level or offset < held.frontier:
             held.again.append(offset)
-        held.frontier = max(held.frontier, offset + 1)
+        if not held.level:
+            held.frontier = max(held.frontier, offset + 1)
         held.held.add(offset)
         habits, drawn = self.habits, self._chance.random()
         if drawn < habits.refuse:
@@ -394,10 +414,19 @@ class Client:
         delay_ms = self._delays.randrange(*DELAY_MS) if delayed else None
         durable = delay_ms is not None and delay_ms >= DURABLE_REST_MS_MIN
         until_us = now_us + (delay_ms or 0) * 1_000 if durable else 0
-        world.tell(Nakked(now_us, held.group, held.stream, offset, self.name, until_us))
+        error, rejected = self._why(held)
+        told = (held.group, held.stream, offset, self.name, until_us, error, rejected)
+        world.tell(Nakked(now_us, *told))
         held.held.discard(offset)
         held.hung.discard(offset)
-        held.naks.append((offset, delay_ms))
+        held.naks.append(Nak(offset, offset + 1, delay_ms, error, "", rejected))
+
+    def _why(self, held: Held) -> tuple[str, bool]:
+        """The error, another each time, and whether the record is rejected; of a lane only."""
+        if (held.group, held.stream) not in self._world.in_lanes:
+            return "", False
+        self._refusals += 1
+        return f"{self.name}: {self._refusals}", self._errors.random() < self.habits.reject
 
     # What it says to the session
 
@@ -414,7 +443,8 @@ class Client:
         self._settling = False
         self._say(list(self._grants.values()))
         for held in list(self._grants.values()):
-            if held.revoked and not held.held:
+            levels = self._levels(held.number)
+            if held.revoked and not held.level and not any(each.held for each in levels):
                 self._give_back(held)
 
     def _say(self, grants: list[Held]) -> None:
@@ -430,7 +460,7 @@ class Client:
         settle = Settle(
             held.number,
             _ranges(held.acked),
-            tuple(Nak(offset, offset + 1, delay_ms) for offset, delay_ms in sorted(held.naks)),
+            tuple(sorted(held.naks, key=lambda nak: nak.start)),
             held.frontier,
             token,
             handed_out=_ranges(set(held.again) - set(held.acked)),

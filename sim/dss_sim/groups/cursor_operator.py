@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
+from dss_core.lane import DEAD
 from dss_core.progress import Progress, Ranges, normalised
 from dss_sim.groups.store import at_once
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
@@ -74,6 +75,24 @@ class CursorOperator:
             end = self._world.log.bounds(stream).end
             to = end // 2 if kind else chance.randint(0, end)
             moves.append(_move_of(drawn, stream, number, end, to, chance))
+        self._apply(group, number, moves)
+
+    def redrive(self, group: GroupRow) -> None:
+        """Bring back some of the group's dead letters, and give up some others."""
+        number = len(self._asked) + 1
+        chance = self._world.chance.of(f"redrive {number}")
+        moves: list[CursorMove] = []
+        for stream in sorted(self._streams(group)):
+            queues = self._world.catalogue.queues_of(group.group_id, stream)
+            if queues is None:
+                continue
+            row = self._row(group, queues[DEAD - 1])
+            left = progress_of(row).unacked(self._world.log.bounds(queues[DEAD - 1]).end)
+            letters = [(at, at + 1) for part in left for at in range(*part)]
+            drawn = [chance.random() for _ in letters]
+            back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
+            given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
+            moves.append(CursorMove(stream, number, (), (), redriven=back, discarded=given_up))
         self._apply(group, number, moves)
 
     def undo(self, group: GroupRow) -> None:
@@ -193,7 +212,9 @@ class CursorOperator:
         changing = tuple(
             move
             for move in moves
-            if moved(known := self._progress(group, move.stream), move) != known
+            if move.redriven
+            or move.discarded
+            or moved(known := self._progress(group, move.stream), move) != known
         )
         leaders = self._world.leaders
         if not changing or group.group_id in self._running or not leaders.takes_sessions:
@@ -255,8 +276,8 @@ class CursorOperator:
 
 
 def _pending(group: GroupRow, move: CursorMove) -> Write:
-    dropped, added = packed_ranges(move.dropped), packed_ranges(move.added)
-    return Put(PendingMoveRow(group.group_id, *move.stream, move.number, dropped, added))
+    sets = (move.dropped, move.added, move.redriven, move.discarded)
+    return Put(PendingMoveRow(group.group_id, *move.stream, move.number, *map(packed_ranges, sets)))
 
 
 def _move_of(

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 
 from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
+from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, SLOW_READ_US, has_queues
 from dss_sim.groups.schedule import PARTS
-from dssd.limits import READ_AGAIN_MS_MAX, REDELIVERY_MS, UNSUBSCRIBE_MS
+from dssd.limits import (
+    READ_AGAIN_MS_MAX,
+    REDELIVERY_MS,
+    REDRIVE_MS,
+    REFUSED_MOVE_MS,
+    UNSUBSCRIBE_MS,
+)
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan
@@ -81,6 +88,20 @@ def _stalled_ms(plan: "Plan") -> int:
 def _come_again_ms(plan: "Plan") -> int:
     """How long a record may rest that was refused, or that a user sits on."""
     sits = any(habits.sit for habits in plan.habits)
+    queued_ms = 0
+    if has_queues(plan):
+        # An append is held back, another is refused and tried again; then entries wait for their
+        # time, and those that a redrive brings back come one after the other.
+        queued_ms = (
+            (HELD_BACK_US[1] + SLOW_READ_US[1]) // 1_000
+            + REFUSED_MOVE_MS
+            + BACKOFF_MS_MAX
+            + REDRIVE_MS
+        )
+    return queued_ms + _rests_ms(plan, sits=sits)
+
+
+def _rests_ms(plan: "Plan", *, sits: bool) -> int:
     if not sits and not any(habits.refuse for habits in plan.habits):
         return 0
     # Each rest is twice the one before, so the next is as long as all together, and one more.

@@ -178,6 +178,10 @@ class Nakked(NamedTuple):
     member: str
     until_us: int = 0
     """Not 0: it shall rest until then, and that is durable with the acks that follow."""
+    error: str = ""
+    """Why, as the user says it."""
+    rejected: bool = False
+    """It shall not come again."""
 
 
 class AckDurable(NamedTuple):
@@ -223,6 +227,57 @@ class Committed(NamedTuple):
     floor: int
     ranges: Ranges
     grant_epoch: int
+    applied_end: int = 0
+    """Of a queue: the sources of its entries below it are acknowledged."""
+
+
+class QueuesBorn(NamedTuple):
+    """A stream has a retry queue and dead letters for the group."""
+
+    at_us: int
+    group: str
+    stream: str
+    retry: str
+    dead: str
+    max_deliver: int
+    are_small: bool = False
+    """They are full soon: what they cannot take fails on where it is."""
+
+
+class Queued(NamedTuple):
+    """A queue has an entry: a record that failed, of the offset where it was until then."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    source: str
+    source_offset: int
+    attempt: int
+    due_us: int
+    cause: str
+    error: str
+    grant_epoch: int
+    key: Key
+
+
+class LaneTaken(NamedTuple):
+    """The holder of a grant has the queues of its stream: nobody else appends to them."""
+
+    at_us: int
+    group: str
+    stream: str
+    grant_epoch: int
+
+
+class Redriven(NamedTuple):
+    """It is durable that an operator brings back dead letters, and gives up others."""
+
+    at_us: int
+    group: str
+    stream: str
+    ranges: Ranges
+    discarded: Ranges
 
 
 class Led(NamedTuple):
@@ -265,6 +320,10 @@ Event = (
     | AckDurable
     | Moved
     | Committed
+    | QueuesBorn
+    | Queued
+    | LaneTaken
+    | Redriven
     | Led
     | Disturbed
     | Ended
@@ -274,8 +333,8 @@ _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
-        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed, Led, Disturbed,
-        Ended,
+        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed,
+        QueuesBorn, Queued, LaneTaken, Redriven, Led, Disturbed, Ended,
     )
 }  # fmt: skip
 

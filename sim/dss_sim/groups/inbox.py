@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dss_core.lane import MAIN
 from dss_sim.groups.history import Key
+from dssd.machines.delivery.events import Nak
 
 
 @dataclass(slots=True)
@@ -26,14 +28,15 @@ class Held:
     held: set[int] = field(default_factory=set)
     """Handed out, neither acked nor refused."""
     acked: list[int] = field(default_factory=list)
-    naks: list[tuple[int, int | None]] = field(default_factory=list)
-    """Refused offsets, and for how long they shall rest."""
+    naks: list[Nak] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
     """Handed out again: work on them began."""
     all_acked: list[int] = field(default_factory=list)
     hung: set[int] = field(default_factory=set)
     """The user never comes back from these, unless they are handed out again."""
     revoked: bool = False
+    level: int = MAIN
+    """Of its lane; each level has offsets of its own."""
     left: bool = False
     """Its subscription was left: what still comes is not handed out."""
 

@@ -34,13 +34,13 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    Held,
     Instructed,
     Instruction,
     LeaderEffect,
     LeaderInput,
     PauseGroup,
     Persist,
-    PresentStream,
     Received,
     Send,
     SessionClosed,
@@ -145,10 +145,11 @@ class LeaderHost:
 
     def change_topic(self, topic: Topic, gone: tuple[StreamId, ...] = ()) -> None:
         """A topic grew, was sealed, or lost streams."""
-        present: tuple[PresentStream, ...] = () if gone else present_streams(topic)
         if self.up:
             for acting in list(self.leading.values()):
                 if acting.group.filter in {pattern.text for pattern in topic.patterns}:
+                    catalogue = self._world.catalogue
+                    present = () if gone else present_streams(topic, catalogue, acting.group)
                     self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
 
     def destroy(self, group_id: int) -> None:
@@ -301,6 +302,9 @@ class LeaderHost:
                 self._world.member_operator.concluded(group_id, number, acting.leader)
                 self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
+            case Held():
+                # Nobody asks here to hold streams.
+                pass
             case Stop():
                 self._end(acting)
             case _:

@@ -35,8 +35,9 @@ from dssd.store.rows import (
 
 _NOTHING: Mapping[str, Any] = {
     "floor": 0, "ranges": b"", "frontier": 0, "attempts": b"", "cursor_generation": 0,
-    "failures": b"", "doubts": b"", "rests": b"", "acked_count": 0, "filtered_count": 0,
-    "lost_count": 0, "damaged_count": 0, "moved_count": 0, "marked_below": 0,
+    "failures": b"", "doubts": b"", "rests": b"", "rest_delays": b"",
+    "acked_count": 0, "filtered_count": 0, "lost_count": 0, "damaged_count": 0, "moved_count": 0,
+    "retried_count": 0, "marked_below": 0,
 }  # fmt: skip
 """What a row of a stream says of which nothing is known."""
 
@@ -145,6 +146,8 @@ class Ledger:
                     raise Violation("S3", f"granted before its epoch is durable: {granted}")
         elif isinstance(message, ProgressSaved):
             self.check_kept(group_id, message.stream, message.progress, message.grant_epoch)
+            for queue in message.queues:
+                self.check_kept(group_id, queue.stream, queue.progress, message.grant_epoch)
         elif isinstance(message, Revoked):
             lent = leader.streams[message.stream]
             # In the same step its holder may have been lost, and its cursor moved.

@@ -176,8 +176,14 @@ def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> N
         Violation: a row does not say what its record says.
     """
     rows = [write.row for write in writes if isinstance(write, Put)]
-    progress = [row for row in rows if isinstance(row, ProgressRow)]
-    for record, row in zip(records, progress, strict=True):
+    progress = iter([row for row in rows if isinstance(row, ProgressRow)])
+    for record in records:
+        row = next(progress)
+        queues = [next(progress) for _ in record.queues]
+        if [(progress_of(each), each.applied_end) for each in queues] != [
+            (each.progress, each.applied_end) for each in record.queues
+        ]:
+            raise Violation("S6", f"{record.queues} were written as {queues}")
         attempts = unpacked_attempts(row.attempts)
         kept = (progress_of(row), row.frontier, attempts, row.finished)
         if kept != (record.progress, record.frontier, record.attempts, record.finished):
@@ -209,7 +215,7 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
         raise Violation("S12", f"{credit.out_records} records are out")
     if credit.out_bytes >= OUT_BYTES_MAX + FRAME_BYTES_MAX:
         raise Violation("S12", f"{credit.out_bytes} bytes are out")
-    out = sum(lent.out.records for lent in window.streams())
+    out = sum(lent.records.out.records for lent in window.streams())
     if out != window.credit.out_records:
         raise Violation("S12", f"{window.credit.out_records} records are charged, {out} are out")
 

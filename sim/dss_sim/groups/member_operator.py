@@ -32,7 +32,7 @@ from dssd.machines.leader.hand_over_events import (
 )
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.rebalance import planned_hand_overs
-from dssd.machines.leader.state import Alarm, Leader, LeaderState, Member, Reserve, owner_of
+from dssd.machines.leader.state import Alarm, KeptFor, Leader, LeaderState, Member, owner_of
 from dssd.machines.messages import SessionId
 from dssd.store.port import Put
 from dssd.store.rows import BanRow, GrantRow, GroupRow
@@ -284,7 +284,7 @@ def _stays(leader: Leader, session_id: SessionId | None) -> bool:
 
 def _is_at_rest(leader: Leader) -> bool:
     due = leader.timers.at_ms(Alarm.REBALANCE) is not None or bool(leader.moves)
-    return not due and leader.reserve is Reserve.NOTHING
+    return not due and leader.reserve is KeptFor.NOTHING
 
 
 def _check_pinned(leader: Leader, lent: LentStream) -> None:

@@ -14,10 +14,12 @@ from dss_sim.groups.client import Habits
 from dss_sim.groups.late_answers import LATE_ANSWER_SHARE, with_late_answers
 from dss_sim.groups.member_plans import operations
 from dss_sim.groups.pause_operator import pauses
+from dss_sim.groups.queue_plans import with_queues
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
 from dssd.machines.leader.timing import LeaderTiming
+from dssd.machines.queues import RetryPolicy
 
 SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3
@@ -167,6 +169,8 @@ class GroupPlan:
     """Owned by the session of the first client."""
     protocol: str = "borrow"
     on_damage: str = "pass"
+    queues: RetryPolicy | None = None
+    """How it treats records that fail, where it has queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +216,15 @@ def plan_of(seed: int) -> Plan:
     restless = chance.random() < RESTLESS_SHARE
     plan = _operated(_restless(plan, chance) if restless else plan)
     if restless:
-        return plan
+        return with_queues(plan, Timed)
     chance = Random(f"{seed}/late answers")
     if chance.random() < LATE_ANSWER_SHARE:
         return late_answers(plan, chance)
     chance = Random(f"{seed}/strict")
-    strict = chance.random() < STRICT_SHARE
-    return cut_to_strict(plan, chance, _death_of_leader(chance)) if strict else plan
+    if chance.random() >= STRICT_SHARE:
+        return with_queues(plan, Timed)
+    strict = cut_to_strict(plan, chance, _death_of_leader(chance))
+    return with_queues(strict, Timed, strict=True)
 
 
 def late_answers(plan: Plan, chance: Random) -> Plan:

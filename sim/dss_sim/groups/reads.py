@@ -30,6 +30,7 @@ class SessionReads:
         self._world.after(READ_US, partial(self._read, read), self._session.host)
 
     def _read(self, read: Read) -> None:
+        # The filter took the records of a queue once.
         world, grant = self._world, self._session.grants.get(read.grant)
         every = grant.every if grant is not None else 0
         found: ChunkRead | ReadFailed

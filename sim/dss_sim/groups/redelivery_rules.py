@@ -9,7 +9,6 @@ from collections import defaultdict
 
 from dss_core.progress import clipped, complement, normalised
 from dss_sim.groups.violation import Violation
-from dssd.limits import REDELIVERY_MS
 from dssd.machines.delivery.events import Deliver, Settle
 
 
@@ -18,17 +17,22 @@ class RedeliveryRules:
 
     def __init__(self) -> None:
         self._frontiers: dict[int, int] = {}
+        self._rest_ms: dict[int, int] = {}
         self._since_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
         """By grant and offset, when its hand-out was told of."""
         self._rests_until_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
-    def installed(self, grant: int, frontier: int) -> None:
-        """A grant begins; below the frontier its records were handed out under others."""
+    def installed(self, grant: int, frontier: int, rest_ms: int) -> None:
+        """A grant begins; below the frontier its records were handed out under others.
+
+        What is refused rests for so long at least.
+        """
         self._frontiers[grant] = frontier
+        self._rest_ms[grant] = rest_ms
 
     def dropped(self, grant: int) -> None:
         """A grant is over."""
-        for notes in (self._frontiers, self._since_ms, self._rests_until_ms):
+        for notes in (self._frontiers, self._rest_ms, self._since_ms, self._rests_until_ms):
             notes.pop(grant, None)
 
     def settled(self, settle: Settle, now_ms: int) -> None:
@@ -41,7 +45,7 @@ class RedeliveryRules:
             self._since_ms[grant].update((offset, now_ms) for offset in range(start, end))
         self._frontiers[grant] = max(fresh)
         for nak in settle.naks:
-            until_ms = now_ms + (REDELIVERY_MS if nak.delay_ms is None else nak.delay_ms)
+            until_ms = now_ms + (self._rest_ms[grant] if nak.delay_ms is None else nak.delay_ms)
             rests = self._rests_until_ms[grant]
             rests.update((offset, until_ms) for offset in range(nak.start, nak.end))
 

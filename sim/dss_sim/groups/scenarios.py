@@ -1,4 +1,4 @@
-"""Sixty scripted runs in which a crash is tried after every effect, not sampled.
+"""Sixty-two scripted runs in which a crash is tried after every effect, not sampled.
 
 A scenario has no chance of harm: its script is what members and operators do, its network is
 sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
@@ -12,11 +12,13 @@ from dss_sim.groups.client import Habits
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
 from dss_sim.groups.run import run
+from dssd.machines.queues import RetryPolicy
 
 MS = 1_000
 PROMPT = Habits()
 SLOW = Habits(later=1.0)
 REFUSES = Habits(refuse=0.3)
+REJECTS = Habits(refuse=0.4, reject=0.5)
 SITS = Habits(sit=0.3)
 HEAL_AFTER_MS = 1_500
 """After the last thing of a script."""
@@ -345,6 +347,25 @@ def _moved() -> list[Scenario]:
     ]
 
 
+def _retried() -> list[Scenario]:
+    begin, queues = at(10, "begin"), RetryPolicy(2, (100,), 1_000, 1 << 30)
+    lane = (_group(queues=queues),)
+    return [
+        _scenario(
+            "one member refuses, and gets it again from a queue",
+            [begin, *records(300, 4), at(700, "redrive")],
+            habits=(REJECTS,),
+            groups=lane,
+        ),
+        _scenario(
+            "a joiner takes lanes from one that refuses",
+            [begin, at(500, "begin", 1), *records(300, 6)],
+            habits=(REFUSES, REFUSES),
+            groups=lane,
+        ),
+    ]
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     *_alone(),
     *_joining(),
@@ -352,4 +373,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *_hurt(),
     *_operated(),
     *_moved(),
+    *_retried(),
 )

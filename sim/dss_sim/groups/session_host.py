@@ -11,14 +11,19 @@ from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
+from dss_core.lane import LEVELS_MAX, grant_and_level
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
+from dss_sim.groups.lane_rules import LaneRules
 from dss_sim.groups.log import cut_frames
+from dss_sim.groups.queue_plans import RECORDS_A_RUN
+from dss_sim.groups.queue_work import LaneAnswer, SessionJobs
 from dss_sim.groups.reads import READ_US, SessionReads
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.turn_rules import check_shares
 from dss_sim.groups.violation import Violation
-from dssd.leaders.declarations import STALL
+from dssd.leaders.declarations import STALL, policy_of
+from dssd.limits import REDELIVERY_MS
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -31,6 +36,8 @@ from dssd.machines.delivery.events import (
     Grown,
     Installed,
     Left,
+    Move,
+    OpenLane,
     Paused,
     Read,
     ReadFailed,
@@ -58,6 +65,7 @@ from dssd.machines.messages import (
     ToBorrower,
     ToLeader,
 )
+from dssd.queues.lane import Lane
 from dssd.sessions import client_items
 from dssd.sessions.client_items import (
     FinishRevoke,
@@ -106,8 +114,10 @@ class SimulatedSession:
         self._world = world
         self._pipe = pipe
         self._reads = SessionReads(world, self)
+        self._jobs = SessionJobs(world, self)
         self.grants: dict[int, HeldGrant] = {}
         self.rules = SessionRules(self)
+        self.lane_rules = LaneRules()
         self.borrower_rules = BorrowerRules()
         self._held_up: dict[int, int] = {}
         """Grants whose final report reaches their borrower only so much later."""
@@ -131,6 +141,7 @@ class SimulatedSession:
         match item:
             case Settles(settles):
                 self.rules.settled(settles)
+                self.lane_rules.settled(settles)
                 self.feed(item)
             case FinishRevoke(grant):
                 self.rules.given_back(grant)
@@ -204,6 +215,7 @@ class SimulatedSession:
         match effect:
             case Deliver():
                 self.rules.check_delivery(effect)
+                self.lane_rules.check_delivery(effect, self.host.now_ms())
                 self._pipe.down(effect)
             case Read():
                 self._reads.begin(effect)
@@ -215,21 +227,32 @@ class SimulatedSession:
                     self.handler.report(reports, now_ms, final=False)
             case SendRevoke(grant, deadline_ms):
                 self._pipe.down(client_items.Revoke(grant, deadline_ms))
-            case AnswerSettled(token):
-                self.rules.check_answered(token, self._world.ledger)
-                self._pipe.down(Settled(token))
-            case RefuseGrant(grant, token):
-                self._pipe.down(Refused(GrantNotHeld(grant=grant, token=token), grant=grant))
+            case AnswerSettled() | RefuseGrant():
+                self._answer(effect)
             case RefuseRange() | ShowStalled() | TellGone():
                 self._world.noticed(effect)
             case Unwanted(subscription):
                 self._leave(subscription)
+            case OpenLane() | Move():
+                self._jobs.ask(effect)
+            case _:
+                assert_never(effect)
+
+    def _answer(self, effect: AnswerSettled | RefuseGrant) -> None:
+        match effect:
+            case AnswerSettled(token):
+                self.rules.check_answered(token, self._world.ledger)
+                self._pipe.down(Settled(token))
+            case RefuseGrant(number, token):
+                grant, _ = grant_and_level(number)
+                self._pipe.down(Refused(GrantNotHeld(grant=grant, token=token), grant=grant))
             case _:
                 assert_never(effect)
 
     def _report_last(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
         for grant, report in reports:
             self.rules.reported_last(grant, report)
+            self.lane_rules.reported_last(grant, report)
             late_us = self._held_up.get(grant)
             if late_us is None:
                 self._report_final(grant, report)
@@ -244,9 +267,15 @@ class SimulatedSession:
         self.handler.report(((grant, report),), self.host.now_ms(), final=True)
         self._arm()
 
+    def take_lane_answer(self, answer: LaneAnswer) -> None:
+        """A job on the queues of a lane was done."""
+        self.lane_rules.answered(answer)
+        self.feed(answer)
+        self._arm()
+
     def take_read(self, found: ChunkRead | ReadFailed) -> None:
         """What a read found."""
-        grant = self.grants.get(found.grant)
+        grant = self.grants.get(grant_and_level(found.grant)[0])
         if grant is not None:
             self.rules.turns.read(grant.agent.subscription)
         self.feed(found)
@@ -294,6 +323,7 @@ class SimulatedSession:
         self.borrower_rules.closing()
         self.feed(Closing())
         self.closed = True
+        self._jobs.drop_all()
         self.handler.disconnect(self.host.now_ms(), silent_ms)
         for grant in self.grants.values():
             grant.unwatch()
@@ -309,6 +339,7 @@ class SimulatedSession:
     def abandon(self) -> None:
         """The host died: forget what the log would tell."""
         self.closed = True
+        self._jobs.drop_all()
         for grant in self.grants.values():
             grant.unwatch()
 
@@ -321,26 +352,39 @@ class SimulatedSession:
         """Read and deliver the stream; returns the number of the grant."""
         world = self._world
         self.borrower_rules.installed(borrower_id, granted)
-        number = world.next_grant()
+        number = world.next_grant() * LEVELS_MAX
         if granted.stream not in world.log:
             return number
         unwatch = world.log.watch(granted.stream, partial(self._grow, number))
         every = world.every[agent.group.name]
+        lane = self._lane(granted)
         self.grants[number] = HeldGrant(
-            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch
+            agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch, lane
         )
         self.handler.granted(number, agent, borrower_id)
-        self.rules.installed(number, granted)
         name, storage_topic_id = world.names[granted.stream], granted.stream.storage_topic_id
         subscription = agent.subscription
         epoch, progress = granted.grant_epoch, granted.progress
-        self._pipe.down(Granted(number, subscription, name, epoch, progress, storage_topic_id))
+        told = (number, subscription, name, epoch, progress, storage_topic_id, lane is not None)
+        self._pipe.down(Granted(*told))
         wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
         group = agent.group
         stalls = group.on_damage == STALL
-        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls)
+        policy = None if lane is None else policy_of(group)
+        given = (granted, group.ack_wait_ms, wall_ahead_ms, stalls, policy)
+        self.rules.installed(number, granted, min(policy.backoff_ms) if policy else REDELIVERY_MS)
+        if lane is not None:
+            may_be_full = group.queue_records < RECORDS_A_RUN
+            self.lane_rules.installed(number, lane, wall_ahead_ms, may_be_full=may_be_full)
         self.feed(Installed(number, subscription, *given))
         return number
+
+    def _lane(self, granted: GrantedStream) -> Lane | None:
+        if not granted.queues:
+            return None
+        retry, dead = granted.queues
+        levels = granted.stream, retry.stream, dead.stream
+        return Lane(levels, 0, granted.grant_epoch, granted.cursor_generation, self.client_id)
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
@@ -356,6 +400,8 @@ class SimulatedSession:
         if held is None:
             return
         held.unwatch()
+        self._jobs.drop(grant)
+        self.lane_rules.dropped(grant)
         self.rules.dropped(grant, reason)
         self.borrower_rules.dropped(held.borrower_id, held.stream, held.grant_epoch)
         self.handler.dropped(grant)

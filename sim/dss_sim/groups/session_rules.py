@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
+from dss_core.lane import MAIN, grant_and_level
 from dss_core.progress import Progress, Ranges, complement, normalised
 from dss_sim.groups.borrower_rules import check_lease, check_limits
 from dss_sim.groups.ledger import Ledger
@@ -17,7 +18,7 @@ from dss_sim.groups.machine_rules import LATE_MS, check_blame
 from dss_sim.groups.redelivery_rules import RedeliveryRules
 from dss_sim.groups.turn_rules import TurnRules
 from dss_sim.groups.violation import Violation
-from dssd.limits import UNSUBSCRIBE_MS
+from dssd.limits import REDELIVERY_MS, UNSUBSCRIBE_MS
 from dssd.machines.attempts import Attempts, merged_attempts, unacked_attempts
 from dssd.machines.delivery.events import Deliver, Settle
 from dssd.machines.messages import (
@@ -30,6 +31,7 @@ from dssd.machines.messages import (
     StreamReport,
     ToBorrower,
 )
+from dssd.queues.lane import Lane
 from dssd.subscriptions.agent import Agent
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class HeldGrant:
     grant_epoch: int
     every: int
     unwatch: Callable[[], None]
+    lane: Lane | None = None
 
 
 class SessionRules:
@@ -78,9 +81,9 @@ class SessionRules:
 
     # Notes
 
-    def installed(self, grant: int, granted: GrantedStream) -> None:
-        """The window gets a grant."""
-        self._again.installed(grant, max(granted.frontier, granted.progress.floor))
+    def installed(self, grant: int, granted: GrantedStream, rest_ms: int = REDELIVERY_MS) -> None:
+        """The window gets a grant; what is refused in place rests for so long at least."""
+        self._again.installed(grant, max(granted.frontier, granted.progress.floor), rest_ms)
 
     def asked_back(self, grant: int, deadline_ms: int) -> None:
         """The leader wants a grant back."""
@@ -191,7 +194,9 @@ class SessionRules:
     def consumed(self, stream: StreamId) -> int:
         """Below it all records of the stream are acknowledged under every grant that is held."""
         lents = self._session.window.streams()
-        return min((lent.progress.floor for lent in lents if lent.stream == stream), default=0)
+        return min(
+            (lent.records.progress.floor for lent in lents if lent.stream == stream), default=0
+        )
 
     def held_besides(self, borrower_id: BorrowerId, message: ToBorrower) -> set[int]:
         """The grants of a borrower that a message about another one must leave alone."""
@@ -218,11 +223,12 @@ class SessionRules:
             told = tuple((low, high, delivery.attempt - 1) for low, high in records)
             counted = self._counted.get(delivery.grant, ())
             self._counted[delivery.grant] = merged_attempts(counted, told, Progress(0))
-        grant = self._session.grants.get(delivery.grant)
-        if grant is not None:
+        lent, level = grant_and_level(delivery.grant)
+        grant = self._session.grants.get(lent)
+        if grant is not None and level == MAIN:
             wait_ms = grant.agent.group.ack_wait_ms
             self._again.check(delivery, self._session.host.now_ms(), wait_ms)
-        if delivery.grant in self._finishing:
+        if lent in self._finishing:
             raise Violation("S5", f"delivered though it is to be given back: {delivery}")
         if grant is not None and grant.agent.subscription in self._suspended:
             raise Violation("S4", f"delivered though the leader is silent: {delivery}")
@@ -273,7 +279,7 @@ class SessionRules:
             Violation: the window believes that it has read all.
         """
         for lent in self._session.window.streams():
-            rests = lent.at_tail and not lent.ending and lent.grant not in growing
+            rests = lent.at_tail and not lent.records.ending and lent.grant not in growing
             if rests and lent.stream in log and lent.cursor < log.bounds(lent.stream).end:
                 raise Violation("L2", f"{lent.stream} has more than {lent.cursor} and rests")
 

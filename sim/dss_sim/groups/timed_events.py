@@ -15,6 +15,7 @@ from dss_sim.groups.history import Destroyed, Disturbed, Gone
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
+from dss_sim.groups.queue_plans import REDRIVE
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
@@ -206,6 +207,8 @@ def _remove_topic(world: World, timed: Timed) -> None:
     del world.catalogue.topics[topic.name]
     for stream in topic.streams():
         world.tell(Gone(world.schedule.now_us, world.names[stream]))
+    for group in world.groups.values():
+        world.remove_queues(group.group_id, topic.streams())
     world.log.remove(topic.streams())
     world.writer.remove([part.storage_topic_id for part in topic.storage_topics])
     world.leaders.change_topic(topic, gone=topic.streams())
@@ -222,6 +225,8 @@ def _destroy_group(world: World, timed: Timed) -> None:
         writes += [Delete(kind, key_of(found.row)) for found in at_once(rows.scan(kind, key))]
     at_once(rows.commit(writes))
     world.tell(Destroyed(world.schedule.now_us, group.name))
+    lanes = [main for group_id, main in world.catalogue.queues if group_id == group.group_id]
+    world.remove_queues(group.group_id, lanes)
     world.leaders.destroy(group.group_id)
     world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
@@ -249,7 +254,9 @@ def _group(world: World, timed: Timed) -> GroupRow:
 
 
 def _move_cursors(world: World, timed: Timed) -> None:
-    world.cursor_operator.move(_group(world, timed), KINDS_OF_MOVES[timed.amount])
+    group = _group(world, timed)
+    if not group.max_deliver:
+        world.cursor_operator.move(group, KINDS_OF_MOVES[timed.amount])
 
 
 def _undo_moves(world: World, timed: Timed) -> None:
@@ -262,6 +269,12 @@ def _cancel_moves(world: World, timed: Timed) -> None:
 
 def _instruct_again(world: World, timed: Timed) -> None:
     world.cursor_operator.repeat(_group(world, timed))
+
+
+def _redrive(world: World, timed: Timed) -> None:
+    group = _group(world, timed)
+    if group.max_deliver:
+        world.cursor_operator.redrive(group)
 
 
 def _pause(world: World, timed: Timed) -> None:
@@ -422,6 +435,7 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "pause": _pause,
+    REDRIVE: _redrive,
     "append": _append,
     "begin": _begin,
     "join": _join,

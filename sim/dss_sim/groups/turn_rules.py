@@ -72,10 +72,10 @@ def _out_below_share(window: DeliveryWindow, subscription: int) -> list[int] | N
     credit, lents = window.credit, list(window.streams())
     count = len({lent.subscription for lent in lents})
     own = [lent for lent in lents if lent.subscription == subscription]
-    refused = any(len(lent.resting) for lent in own)
+    refused = any(len(lent.records.resting) for lent in own)
     sums = (
-        (credit.records, sum(lent.out.records for lent in own)),
-        (credit.bytes, sum(lent.out.bytes for lent in own)),
+        (credit.records, sum(lent.records.out.records for lent in own)),
+        (credit.bytes, sum(lent.records.out.bytes for lent in own)),
     )
     kept = [each // (AGAIN_PART * count) if refused else 0 for each, _ in sums]
     shares = [max(1, each // (RESERVED_PART * count)) for each, _ in sums]
@@ -86,8 +86,8 @@ def _out_below_share(window: DeliveryWindow, subscription: int) -> list[int] | N
 
 def _has_work(lent: DeliveredStream) -> bool:
     """Whether the stream could be read now, for all that it knows itself."""
-    if lent.ending or lent.trouble.again_ms is not None or lent.reading:
+    if lent.records.ending or lent.trouble.again_ms is not None or lent.reading or lent.is_shut:
         return False
-    if lent.resting.due_ranges:
+    if lent.records.resting.due_ranges:
         return True
-    return not (lent.at_tail or lent.capped() or lent.out.suspects)
+    return not (lent.at_tail or lent.capped() or lent.records.out.suspects)

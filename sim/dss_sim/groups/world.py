@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dss_core.ids import StreamId
+from dss_core.lane import DEAD, RETRY
 from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
@@ -21,6 +22,8 @@ from dss_sim.groups.history import (
     Event,
     HandedOut,
     Moved,
+    QueuesBorn,
+    Redriven,
 )
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
@@ -42,6 +45,9 @@ from dss_sim.groups.pause_operator import PauseOperator
 from dss_sim.groups.pipe import Pipe
 from dss_sim.groups.plan import GroupPlan, Plan
 from dss_sim.groups.producers import Producer
+from dss_sim.groups.queue_log import Queue
+from dss_sim.groups.queue_plans import RECORDS_A_RUN, has_queues
+from dss_sim.groups.queue_work import QueueWork
 from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
@@ -82,6 +88,11 @@ class World:
         self.history: list[Event] = []
         self.transcript: Callable[[int, str, object], None] | None = None
         self.names: dict[StreamId, str] = {}
+        self.retry_names: dict[tuple[str, str], str] = {}
+        """Of the retry queue, by group and stream."""
+        self.in_lanes: set[tuple[str, str]] = set()
+        """Group and stream of all levels of lanes."""
+        self.queue_work = QueueWork(self)
         self.keys = RecordKeys(plan.seed)
         self.groups: dict[str, GroupRow] = {}
         self.every: dict[str, int] = {}
@@ -177,7 +188,9 @@ class World:
         if self.healed_us is not None:
             healed_ms = host.now_ms() - host.elapsed_ms(self.schedule.now_us - self.healed_us)
             revoke_ms = ANSWERED_WITHIN_MS
-            if "late_final" in self.plan.rates or any(each.hang for each in self.plan.habits):
+            hangs = any(each.hang for each in self.plan.habits)
+            # What a client refused is moved before its lane is given back.
+            if "late_final" in self.plan.rates or hangs or has_queues(self.plan):
                 revoke_ms += self.plan.timing.revoke_deadline_ms
             check_answered(acting.leader, host.now_ms(), healed_ms, self.is_borrower, revoke_ms)
         return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)
@@ -284,6 +297,7 @@ class World:
         """
         self.store.crash()
         self.writer.crash(power=power)
+        self.queue_work.crash()
         for producer in self.producers:
             producer.cut(PRODUCERS_NOTICE_US)
         self._crash_leaders(with_sessions=True)
@@ -395,6 +409,8 @@ class World:
         """Declare a group, with its starts resolved."""
         topic = list(self.catalogue.topics.values())[planned.topic]
         row = new_group(planned, topic, len(self._group_names) + 1)
+        if planned.queues is not None:
+            self._make_queues(row, topic.streams())
         starts = {
             stream: 0 if planned.earliest else self.log.bounds(stream).end
             for stream in topic.streams()
@@ -408,7 +424,35 @@ class World:
         named = tuple((self.names[stream], start) for stream, start in starts.items())
         how = (planned.every, False, planned.on_damage)
         self.tell(Declared(self.schedule.now_us, row.name, named, *how))
+        self._tell_queues(row, topic.streams())
         return row
+
+    def _make_queues(self, group: GroupRow, streams: Sequence[StreamId]) -> None:
+        for main in streams:
+            queues = self.catalogue.make_queues(group.group_id, main)
+            self.log.create(queues)
+            for level, queue in enumerate(queues, RETRY):
+                self.queue_work.log.create(queue, Queue(group.name, level, (main, *queues)))
+                kind = "retry" if level == RETRY else "dead"
+                self.names[queue] = f"{self.names[main]}~{group.name}.{kind}"
+
+    def _tell_queues(self, group: GroupRow, streams: Sequence[StreamId]) -> None:
+        for main in streams:
+            queues = self.catalogue.queues_of(group.group_id, main)
+            if queues is not None:
+                main_name, retry, dead = (self.names[each] for each in (main, *queues))
+                self.retry_names[group.name, main_name] = retry
+                self.in_lanes |= {(group.name, each) for each in (main_name, retry, dead)}
+                policy = group.max_deliver, group.queue_records < RECORDS_A_RUN
+                now_us, names = self.schedule.now_us, (main_name, retry, dead)
+                self.tell(QueuesBorn(now_us, group.name, *names, *policy))
+
+    def remove_queues(self, group_id: int, streams: Sequence[StreamId]) -> None:
+        """Streams of a group are gone, and their queues with them."""
+        for main in streams:
+            for queue in self.catalogue.queues.pop((group_id, main), ()):
+                self.log.remove([queue])
+                self.queue_work.log.remove(queue)
 
     def append(self, stream: StreamId, records: int, producer: int = 0) -> None:
         """A producer sends a frame."""
@@ -421,6 +465,9 @@ class World:
             for group in self.selecting(topic):
                 for stream in part.streams():
                     self.tell(Born(self.schedule.now_us, group.name, self.names[stream]))
+                if group.max_deliver:
+                    self._make_queues(group, part.streams())
+                    self._tell_queues(group, part.streams())
         self.catalogue.topics[topic.name] = topic
         self.leaders.change_topic(topic)
 
@@ -429,6 +476,7 @@ class World:
         epochs = {(row.group_id, row.storage_topic_id, row.partition): epoch
                   for row, epoch in progress_in(writes)}  # fmt: skip
         for made, asked in self.ledger.take(writes):
+            self._tell_redriven(asked)
             moved_epoch = epochs[asked.group_id, asked.storage_topic_id, asked.partition]
             self.tell(self._moved(made, asked, moved_epoch))
         for write in writes:
@@ -439,7 +487,16 @@ class World:
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
-            self.tell(Committed(self.schedule.now_us, group, stream, floor, ranges, grant_epoch))
+            told = (group, stream, floor, ranges, grant_epoch, row.applied_end)
+            self.tell(Committed(self.schedule.now_us, *told))
+
+    def _tell_redriven(self, asked: PendingMoveRow) -> None:
+        main = StreamId(asked.storage_topic_id, asked.partition)
+        queues = self.catalogue.queues_of(asked.group_id, main)
+        if queues is not None:
+            group, dead = self._group_names[asked.group_id], self.names[queues[DEAD - 1]]
+            chosen = unpacked_ranges(asked.redriven), unpacked_ranges(asked.discarded)
+            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen))
 
     def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
         stream = self.names[StreamId(made.storage_topic_id, made.partition)]

@@ -24,15 +24,14 @@ from dss_core.routing import Router
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
 from dss_sim.jobs.dying import Death, Died, DyingStore, threads_die
 from dssd.clock import Clock
-from dssd.jobs.held_job import Chunk, Granting
+from dssd.jobs.held_job import Granting, JobChunk
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput
 from dssd.jobs.staging import Staging
 from dssd.log.port import Append
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
-from dssd.machines.job import ENDED, Phase
-from dssd.machines.limits import JOB_LEASE_MS
+from dssd.machines.job import ENDED, JOB_LEASE_MS, Phase
 from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
@@ -203,13 +202,13 @@ class World:
         except JobLeased:
             pass
         first = granted.progress.published
-        await self._come_back(life, Chunk(first, granted.progress.epoch - 1, (), ""))
+        await self._come_back(life, JobChunk(first, granted.progress.epoch - 1, (), ""))
         for row in await life.jobs.chunks(JOB, first - 1, granted.row.chunks):
             file = await self._staged(life, granted, row.chunk, ChunkInput.from_json(row.input))
-            chunk = Chunk(row.chunk, granted.progress.epoch, (file,), "")
+            chunk = JobChunk(row.chunk, granted.progress.epoch, (file,), "")
             await self._commit(life, chunk)
 
-    async def _come_back(self, life: _Life, chunk: Chunk) -> None:
+    async def _come_back(self, life: _Life, chunk: JobChunk) -> None:
         """The driver before, which hung, wants to go on."""
         try:
             life.jobs.renew(JOB, chunk.epoch, "")
@@ -222,7 +221,7 @@ class World:
         except JobFenced:
             pass
 
-    async def _commit(self, life: _Life, chunk: Chunk) -> None:
+    async def _commit(self, life: _Life, chunk: JobChunk) -> None:
         commits = [self._begun(life.jobs.commit(JOB, chunk), "commit")]
         if self.plan.repeats:
             commits.append(self._begun(life.jobs.commit(JOB, chunk), "repeated commit"))

@@ -38,7 +38,9 @@ IN_BORROWERS = (
         """
         if held_under(state, message.stream, message.grant_epoch) is not None:
             effects.append(
-                ProgressDurable(message.stream, message.grant_epoch, message.progress)
+                ProgressDurable(
+                    message.stream, message.grant_epoch, message.progress, message.queues
+                )
             )
         """,
         """
@@ -46,7 +48,9 @@ IN_BORROWERS = (
             return
         if held_under(state, message.stream, message.grant_epoch) is not None:
             effects.append(
-                ProgressDurable(message.stream, message.grant_epoch, message.progress)
+                ProgressDurable(
+                    message.stream, message.grant_epoch, message.progress, message.queues
+                )
             )
         """,
     ),
@@ -133,7 +137,7 @@ IN_BORROWERS = (
         "any answer confirms a report",
         "a report counts as durable when an older one is",
         "note_saved",
-        "saved == held.report.progress or saved.merged(held.report.progress) == saved",
+        "_says_no_more(held.report, message)",
         "True",
     ),
     Mutant(

@@ -14,14 +14,14 @@ IN_DELIVERY = (
         "frontier not reported",
         "a report says only what was handed out before this grant",
         "DeliveredStream.report",
-        "self.handed_out()",
-        "max(self.marking.known_below(0), self.progress.floor)",
+        "records.handed_out()",
+        "max(records.marking.known_below(0), records.progress.floor)",
     ),
     Mutant(
         "attempts not reported",
         "known hand-outs end with their grant",
         "DeliveredStream.report",
-        "self.marking.attempts()",
+        "records.marking.attempts()",
         "()",
     ),
     Mutant(
@@ -34,14 +34,14 @@ IN_DELIVERY = (
     Mutant(
         "hand-outs not counted",
         "each redelivery is the second attempt",
-        "DeliveredStream.hand_out",
+        "RecordStates.hand_out",
         "self.marking.note_handed_out_again(sent, self.frontier)",
         "",
     ),
     Mutant(
         "hand-outs counted when sent",
         "records in the client's buffer are charged an attempt",
-        "StreamSending._note_out",
+        "RecordStates.note_out",
         "self.out.add(sent)",
         """
         self.out.add(sent)
@@ -51,42 +51,48 @@ IN_DELIVERY = (
     Mutant(
         "mask ignored",
         "records that the filter rejects are handed out",
-        "StreamSending.fresh",
+        "DeliveredStream.fresh",
         """
         (
             chunk is not None
             and not chunk.mask
             and not self.resending
-            and self.chunk_at >= self.marking.fresh_from
+            and self.chunk_at >= self.records.marking.fresh_from
         )
         """,
-        "chunk is not None and not self.resending and self.chunk_at >= self.marking.fresh_from",
+        """
+        (
+            chunk is not None
+            and not self.resending
+            and self.chunk_at >= self.records.marking.fresh_from
+        )
+        """,
     ),
     Mutant(
         "rejected records never acknowledged",
         "what the filter rejects holds the ack floor",
-        "StreamSending._advance",
-        "self.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
+        "DeliveredStream._advance",
+        "records.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
         "pass",
     ),
     Mutant(
         "acked records sent again",
         "what is acknowledged above the floor is not masked at the next holder",
-        "StreamSending._closed",
+        "RecordStates.closed",
         "clipped(self.progress.ranges, start, end)",
         "()",
     ),
     Mutant(
         "refused record forgotten",
         "a nak does not bring the record back",
-        "DeliveredStream._rest",
+        "RecordStates._rest",
         "self.resting.rest(low, high, now_ms + rest_ms)",
         "pass",
     ),
     Mutant(
         "ack wait never runs out",
         "a record that the user forgot does not come again",
-        "DeliveredStream.raise_frontier",
+        "RecordStates.raise_frontier",
         "self.waits.handed_out(max(start, floor), end, now_ms)",
         "pass",
     ),
@@ -100,7 +106,7 @@ IN_DELIVERY = (
     Mutant(
         "growth noticed late",
         "a stream that grows while its end is read, or waits to be sent, stays unread",
-        "StreamReading._note_end",
+        "DeliveredStream._note_end",
         "ends and not self.grown",
         "ends",
     ),
@@ -108,51 +114,51 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._credit_back(stream, stream.refuse(good, now_ms))",
-        "stream.refuse(good, now_ms)",
+        "self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))",
+        "stream.records.refuse(good, now_ms)",
     ),
     Mutant(
         "credit lost at a revoke",
         "the credit of a stream that is taken away does not come back",
         "DeliveryWindow._finish",
-        "self._credit_back(stream, left)",
-        "pass",
+        "self._dispatch.credit_back(part, self._left_at_end(part, answered=sent is None))",
+        "self._left_at_end(part, answered=sent is None)",
     ),
     Mutant(
         "credit given back twice",
         "expired records are counted as out no more, and once more when they are acknowledged",
         "DeliveryWindow._act_due",
-        "self._credit_back(stream, expired)",
+        "self._dispatch.credit_back(stream, expired)",
         """
-        self._credit_back(stream, expired)
-        self._credit_back(stream, expired)
+        self._dispatch.credit_back(stream, expired)
+        self._dispatch.credit_back(stream, expired)
         """,
     ),
     Mutant(
         "sent while revoking",
         "a stream that is to be given back goes on being delivered",
-        "DeliveryWindow._revoke_begun",
-        "self._turns.withdraw(stream)",
+        "DeliveryWindow._end",
+        "self._turns.withdraw(part)",
         "",
     ),
     Mutant(
         "revoke waits for ever",
         "a session waits for the user of a stream that it has to give back",
-        "DeliveryWindow._revoke_begun",
-        "self._due_by(stream.revoke_until_ms)",
-        "stream.revoke_until_ms = 1 << 62",
+        "DeliveryWindow._end",
+        "part.end(until_ms)",
+        "part.end(1 << 62)",
     ),
     Mutant(
         "sent records trusted at a revoke",
         "at the end of a revoke, what the client did not confirm counts as not handed out",
         "DeliveryWindow._act_due",
-        "self._finish(stream, stream.sent)",
+        "self._finish(stream, stream.records.sent)",
         "self._finish(stream, None)",
     ),
     Mutant(
         "suspended subscription still sends",
         "what was read before a suspension is sent after it",
-        "DeliveryWindow._stop_sending",
+        "DeliveryWindow._silenced",
         "self._turns.withdraw(self._streams[grant])",
         "pass",
     ),
@@ -167,19 +173,19 @@ IN_DELIVERY = (
         "synchronous ack covers only its own records",
         "a token is answered though acks before it are not durable",
         "DeliveryWindow._settle",
-        "stream.consumed.done()",
+        "records.consumed.done()",
         "acked",
     ),
     Mutant(
         "last acked range taken for a floor",
         "a report of more acked ranges than there may be calls everything below the last one acked",
         "DeliveredStream.report",
-        "self.progress",
+        "records.progress",
         """
         (
-            self.progress
-            if len(self.progress.ranges) <= ACKED_RANGES_MAX
-            else Progress(self.progress.ranges[-1][1])
+            records.progress
+            if len(records.progress.ranges) <= ACKED_RANGES_MAX
+            else type(records.progress)(records.progress.ranges[-1][1])
         )
         """,
     ),
@@ -187,21 +193,25 @@ IN_DELIVERY = (
         "report cut at the cap",
         "of more acked ranges than there may be a report has the first ones",
         "DeliveredStream.report",
-        "self.progress",
-        "Progress(self.progress.floor, self.progress.ranges[:ACKED_RANGES_MAX])",
+        "records.progress",
+        """
+        type(records.progress)(
+            records.progress.floor, records.progress.ranges[:ACKED_RANGES_MAX]
+        )
+        """,
     ),
     Mutant(
         "lent at the cap",
         "a stream that is lent with as many acked ranges as there may be is never read on",
-        "StreamReading.__init__",
-        "max(ACKED_RANGES_MAX, len(ranges) + RANGES_ADDED_MAX)",
+        "DeliveredStream.begins",
+        "max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)",
         "ACKED_RANGES_MAX",
     ),
     Mutant(
         "resending waits at the cap",
         "what comes again waits for the gaps to close that it is",
-        "DeliveryWindow._send_from",
-        "not stream.resending and stream.capped()",
+        "Dispatch._send_from",
+        "not again and stream.capped()",
         "stream.capped()",
     ),
     Mutant(
@@ -221,36 +231,36 @@ IN_DELIVERY = (
     Mutant(
         "everything marked",
         "records that nobody can have seen are marked as perhaps seen",
-        "StreamSending._send_fresh",
+        "DeliveredStream._send_fresh",
         "Deliver(self.grant, frames, (), False, 1, start, end)",
         "Deliver(self.grant, frames, (), True, 1, start, end)",
     ),
     Mutant(
         "refused records do not rest",
         "a record that its user cannot process comes again at once, and again",
-        "DeliveredStream._rest",
+        "RecordStates._rest",
         "backoff_ms(count) if delay_ms is None else delay_ms",
         "0",
     ),
     Mutant(
         "ack wait cut short",
         "a record comes again while its user has time to acknowledge it",
-        "StreamReading.__init__",
+        "RecordStates.__init__",
         "installed.ack_wait_ms",
         "installed.ack_wait_ms // 4",
     ),
     Mutant(
         "rest ends with the grant",
         "a delay that a user chose is forgotten when the stream moves",
-        "DeliveredStream._fate",
+        "RecordStates.fate",
         "self.rests.told(self.progress)",
         "()",
     ),
     Mutant(
         "rest passed by no cursor",
         "a new holder sends at once what was to rest",
-        "StreamSending.send_part",
-        "wanted = without(wanted, self.held_back)",
+        "DeliveredStream.send_part",
+        "wanted = without(wanted, records.held_back)",
         "pass",
     ),
     Mutant(

@@ -72,15 +72,15 @@ IN_LOG = (
     Mutant(
         "damage passed without a word",
         "a group goes on behind damaged records, or was to stay before them, and nobody is told",
-        "StreamReading.not_done",
+        "RecordStates.not_done",
         "without(ranges, self.consumed.done())",
         "()",
     ),
     Mutant(
         "skipped offsets not acknowledged",
         "what is damaged or lost holds the ack floor",
-        "StreamReading._take_on",
-        "self.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))",
+        "DeliveredStream._take_on",
+        "self.records.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))",
         "pass",
     ),
     Mutant(

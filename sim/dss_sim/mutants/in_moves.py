@@ -6,7 +6,7 @@ IN_MOVES = (
     Mutant(
         "moved without a fence",
         "what holders of before a move still report counts after it",
-        "cursor_moves._fence",
+        "cursor_moves.fence",
         """
         state.grant_epoch += 1
         state.grant_unsaved = True

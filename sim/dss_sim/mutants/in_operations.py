@@ -6,7 +6,7 @@ IN_OPERATIONS = (
     Mutant(
         "pin not stored",
         "a transfer is said to be done, and the next leader gives the stream to another",
-        "takeover.writes_of",
+        "takeover.stream_writes",
         "record.grant.pinned_session_id",
         "None",
     ),

@@ -18,7 +18,7 @@ IN_RUNS = (
         "followers not parked",
         "records behind a refused one are handled before it came again",
         "Chain._follows",
-        "bool(self._refused) and any(offset < record.offset for offset in self._refused)",
+        "bool(self._refused) and any(offset < record._at for offset in self._refused)",
         "False",
         JUDGE,
         in_client=True,

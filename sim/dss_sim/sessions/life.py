@@ -142,13 +142,13 @@ class Life:
         await stack.enter_async_context(self.sessions)
         parts = (store, self.groups, self.registry)
         pauses = Pauses(self.groups, self.registry, clock)
-        edits = GroupEdits(*parts)
+        edits = GroupEdits(*parts, self.catalogue)
         kinds = KindTable(
             {PauseGroup: pauses, ResumeGroup: pauses, EditGroup: edits},
             {PAUSE: pauses, RESUME: pauses, "groups.edit": edits},
         )
-        self.operations = await Operations.open(*parts, clock, kinds, Unheard())
-        await stack.enter_async_context(self.operations)
+        self.operations = await Operations.open(*parts, clock, Unheard())
+        await stack.enter_async_context(self.operations.running(kinds))
         self._servicer = SessionsServicer(self.sessions)
 
     async def _serve(self) -> None:

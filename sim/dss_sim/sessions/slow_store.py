@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from dss_core.errors import DiskFull, Stopping
 from dss_sim.groups.store import at_once
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
-from dssd.store.commit_watchers import Watchers
+from dssd.store.commit_listeners import CommitListeners
 from dssd.store.keys import check_commit, key_of
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
@@ -93,7 +93,7 @@ class SlowStore:
         self._working = False
         self._closed = False
         self._idle: asyncio.Future[None] | None = None
-        self._watchers = Watchers()
+        self._watchers = CommitListeners()
 
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()

@@ -14,8 +14,15 @@ from dss_client.job_values import SourceRange
 from dss_core.errors import IllegalArgument
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
-from dss_spark.source.limits import SLICE_BYTES, SLICE_BYTES_MIN
 from dss_spark.source.schema import COLUMNS, require_columns
+
+SLICE_BYTES = 32 << 20
+"""What a task reads, unless an option says otherwise: a task that is lost costs less than a second,
+and a topic of some gigabytes still has few of them."""
+
+SLICE_BYTES_MIN = 1 << 10
+"""Below it a scan is all tasks and no records."""
+
 
 NAMES = (
     "bytes_per_partition",

@@ -12,7 +12,13 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-from dss_spark.source.limits import BATCHES_AHEAD, JOIN_S
+BATCHES_AHEAD = 4
+"""Read ahead of what Spark takes: the next answer is under way while a batch is passed on, and
+memory stays flat however large a slice is."""
+
+JOIN_S = 30.0
+"""How long a task waits for its reading to end once nobody takes its batches."""
+
 
 Item = TypeVar("Item")
 

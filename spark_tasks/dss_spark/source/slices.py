@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dss_client.job_values import SourceRange
-from dss_spark.source.limits import SLICES_MAX
+
+SLICES_MAX = 100_000
+"""Tasks of one scan: more than that, and Spark's driver does nothing else."""
+
 
 Slice = tuple[SourceRange, ...]
 

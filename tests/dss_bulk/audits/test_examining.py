@@ -7,7 +7,7 @@ import pytest
 
 from dss_bulk.audits.examining import RangeRead, Rule, Shape, examined
 from dss_bulk.audits.partial import Amount, Check, Found
-from dss_bulk.selection import Selection
+from dss_bulk.selection import RecordSelection
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router, key_hash, partition_of
 from dss_core.rows_layout import Headers
@@ -18,7 +18,7 @@ PARTITIONS = 4
 
 
 def rule(*, only: str | None = None, partitions: int = 1) -> Rule:
-    selection = Selection(subject=None if only is None else TopicFilter.parse(only))
+    selection = RecordSelection(subject=None if only is None else TopicFilter.parse(only))
     shapes = {7: Shape(Router.BLOCK, partitions, 1)}
     return Rule((TopicFilter.parse("orders/#"),), shapes, selection)
 

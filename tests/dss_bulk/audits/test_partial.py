@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from dss_bulk.audits import origins, top_keys
 from dss_bulk.audits.origins import Origins
 from dss_bulk.audits.partial import Amount, Check, Found, Partial, first, merged
-from dss_bulk.audits.top_keys import TopKeys
-from dss_bulk.limits import AUDIT_TOP_KEYS_MAX
+from dss_bulk.audits.top_keys import AUDIT_TOP_KEYS_MAX, TopKeys
 
 COUNTS = st.integers(1, 9)
 ORIGINS = st.builds(

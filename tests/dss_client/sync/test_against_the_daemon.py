@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, islice
+from time import monotonic
 from typing import cast
 
 import pytest
@@ -250,6 +251,64 @@ def test_handlers_run_in_threads_and_keep_the_order_of_a_key(client: Client, top
     assert len(failed) == 4
     assert threads
     assert all(name.startswith("dss handler") for name in threads)
+
+
+def test_a_record_that_fails_comes_again_with_its_error_until_it_is_dead(
+    client: Client, topic: str
+) -> None:
+    published(client, topic, 40)
+    client.groups.create(f"$share/g/{topic}/#", start="earliest", max_deliver=3, backoff=[0.01])
+    seen: dict[int, list[tuple[object, ...]]] = defaultdict(list)
+    places: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    with client.subscribe(f"$share/g/{topic}/#") as subscription:
+
+        def handle(record: DeliveredRecord) -> None:
+            number = int(record.payload)
+            told = record.last_error, record.last_error_type
+            seen[number].append((record.level, record.attempt, record.redelivered, *told))
+            places[number].add((record.stream, record.offset))
+            if sum(map(len, seen.values())) == 40 + 2 + 1:
+                threading.Thread(target=subscription.drain).start()
+            if number == 7:
+                raise ValueError(f"no {record.attempt}")
+            if number == 8:
+                raise dss_client.Reject("never")
+            if number == 9 and not record.level:
+                record.nak(error="later")
+
+        subscription.run(handle, concurrency=4)
+    assert seen[7] == [
+        (0, 1, False, None, None),
+        (1, 2, True, "no 1", "ValueError"),
+        (1, 3, True, "no 2", "ValueError"),
+    ]
+    assert seen[8] == [(0, 1, False, None, None)]
+    assert seen[9] == [(0, 1, False, None, None), (1, 2, True, "later", None)]
+    assert all(len(each) == 1 for each in places.values())
+    deadline = monotonic() + 5
+    while (stands := client.groups.describe(f"g@{topic}/#").group).dead != 2:
+        assert monotonic() < deadline
+    assert stands.lag == 0
+
+
+def test_a_batch_that_fails_comes_again_as_it_was(client: Client, topic: str) -> None:
+    published(client, topic, 40)
+    client.groups.create(f"$share/g/{topic}/#", start="earliest", max_deliver=2, backoff=[0.01])
+    first: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    again: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    with client.subscribe(f"$share/g/{topic}/#") as subscription:
+        for batch in subscription.batches():
+            rows = zip(batch.offsets, batch.payloads, strict=True)
+            (again if batch.level else first)[batch.stream] += rows
+            if batch.level:
+                assert batch.attempt == 2
+                batch.ack(sync=True)
+            else:
+                batch.nak(error="all of it")
+            if sum(map(len, again.values())) == 40:
+                break
+    assert {each: sorted(rows) for each, rows in again.items()} == first
+    assert client.groups.describe(f"g@{topic}/#").group.lag == 0
 
 
 async def _never_awaited(record: DeliveredRecord) -> None:

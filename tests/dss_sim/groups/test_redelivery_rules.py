@@ -12,7 +12,7 @@ GRANT, WAIT_MS = 7, 5_000
 def notes() -> RedeliveryRules:
     """Records 0 to 3 were handed out at 100 ms, the last of them is refused at 200 ms."""
     notes = RedeliveryRules()
-    notes.installed(GRANT, 0)
+    notes.installed(GRANT, 0, 1_000)
     notes.settled(Settle(GRANT, frontier=4), 100)
     notes.settled(Settle(GRANT, naks=(Nak(3, 4),), frontier=4), 200)
     return notes
@@ -61,7 +61,7 @@ def test_the_wait_begins_anew_with_the_next_hand_out(notes: RedeliveryRules) -> 
 
 def test_what_came_under_grants_before_is_not_judged() -> None:
     notes = RedeliveryRules()
-    notes.installed(GRANT, 4)
+    notes.installed(GRANT, 4, 1_000)
     assert comes(notes, delivered(0, 4), 0)
     notes.settled(Settle(GRANT, frontier=6), 100)
     notes.dropped(GRANT)

@@ -12,6 +12,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.ledger import Ledger
 from dss_sim.groups.plan import plan_of
+from dss_sim.groups.queue_plans import without_queues
 from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
@@ -49,7 +50,7 @@ class Lending(NamedTuple):
 @pytest.fixture
 def lending() -> Lending:
     """As it is when a record has just been delivered."""
-    plan = plan_of(3)
+    plan = without_queues(plan_of(3))
     world = World(plan)
     for timed in plan.timed:
         world.schedule.after(timed.at_us, partial(happen, world, timed))
@@ -57,7 +58,7 @@ def lending() -> Lending:
         world.step()
         for session in world.sessions.values():
             for lent in session.window.streams():
-                if lent.sent:
+                if lent.records.sent:
                     return Lending(world, session, lent.grant, session.grants[lent.grant])
 
 
@@ -119,15 +120,15 @@ def test_who_has_less_out_than_its_share_must_not_wait(lending: Lending) -> None
     other = DeliveredStream(installed, window.credit.records, Resting(RestingCount()), 0)
     window._streams[99] = other
     share = window.credit.records // 4
-    other.out.add(SentRange(0, share - 1, 0))
+    other.records.out.add(SentRange(0, share - 1, 0))
     check_shares(window)
     other.chunk = ChunkRead(99, 0, b"", (), 1, 0, 1)
     with broken("S12"):
         check_shares(window)
-    other.out.add(SentRange(share, share + 1, 0))
+    other.records.out.add(SentRange(share, share + 1, 0))
     check_shares(window)
-    other.out.take(share, share + 1)
-    other.resting.rest(0, 1, 1)
+    other.records.out.take(share, share + 1)
+    other.records.resting.rest(0, 1, 1)
     check_shares(window)
 
 

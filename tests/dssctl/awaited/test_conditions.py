@@ -13,6 +13,7 @@ GROUP: Picture = {
     "moving": 1,
     "oldest": 90_000,
     "state": "active",
+    "health": "problem",
 }
 
 
@@ -28,6 +29,8 @@ GROUP: Picture = {
         ("state=active", True),
         ("state!=active", False),
         ("active", True),
+        ("healthy", False),
+        ("health!=healthy", True),
         ("streams-moved", False),
         ("moving=1", True),
         ("exists", True),

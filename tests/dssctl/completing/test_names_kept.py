@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dssctl.completing import answering
+from dssctl.completing.answering import NAMES_FRESH_S, NAMES_OLD_S
 from dssctl.completing.listed_names import remember
 from dssctl.completing.names_kept import file_for, folder_for, keep, kept
-from dssctl.limits import NAMES_FRESH_S, NAMES_OLD_S
 from dssctl.nouns.groups import GROUP_KIND
 from dssctl.nouns.topics import TOPIC_KIND
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from dss_core.errors import StreamDamaged
-from dssctl.records.looking import Found, Look, Wanted, first, matching, newest
+from dssctl.records.looking import Found, Look, RecordsWanted, first, matching, newest
 from dssctl.records.places import Span
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def offsets(found: Sequence[Found]) -> list[int]:
     return [each.offset for each in found]
 
 
-async def found_by(played: PlayedClient, look: Look, wanted: Wanted, looked_max: int) -> list[int]:
+async def found_by(
+    played: PlayedClient, look: Look, wanted: RecordsWanted, looked_max: int
+) -> list[int]:
     found = matching(client_of(played), look, wanted, looked_max, untold)
     return [each.offset async for each in found if each is not None]
 
@@ -132,17 +134,17 @@ async def test_records_of_one_append_time_are_taken_from_all_streams() -> None:
 async def test_a_search_ends_at_its_bound_and_knows_where_it_did_not_look() -> None:
     played = PlayedClient({"t/0/0": list(range(10)), "t/0/1": list(range(10))})
     look = Look([Span("t/0/0", 0, 10, 0), Span("t/0/1", 0, 10, 0)])
-    assert await found_by(played, look, Wanted(key=b"even"), 5) == [0, 2, 4, 6]
+    assert await found_by(played, look, RecordsWanted(key=b"even"), 5) == [0, 2, 4, 6]
     assert look.unlooked == (Span("t/0/0", 8, 10, 0), Span("t/0/1", 0, 10, 0))
     whole = Look([Span("t/0/0", 0, 10, 0), Span("t/0/1", 0, 10, 0)])
-    assert len(await found_by(played, whole, Wanted(key=b"even"), 1_000)) == 10
+    assert len(await found_by(played, whole, RecordsWanted(key=b"even"), 1_000)) == 10
     assert (whole.looked, whole.unlooked) == (20, ())
 
 
 async def test_a_search_ends_at_the_end_of_its_span_though_records_come() -> None:
     played = PlayedClient({"t/0/0": list(range(50))})
     look = Look([Span("t/0/0", 2, 6, 0)])
-    assert await found_by(played, look, Wanted(), 1_000) == [2, 3, 4, 5]
+    assert await found_by(played, look, RecordsWanted(), 1_000) == [2, 3, 4, 5]
     assert (look.looked, look.unlooked) == (4, ())
 
 
@@ -150,7 +152,7 @@ async def test_damage_is_told_and_the_other_streams_are_looked_at() -> None:
     played = PlayedClient({"t/0/0": [0, 1, 3], "t/0/1": [0]}, {"t/0/0": 2})
     look = Look([Span("t/0/0", 0, 4, 0), Span("t/0/1", 0, 1, 0)])
     told: list[StreamDamaged] = []
-    found = matching(client_of(played), look, Wanted(), 1_000, told.append)
+    found = matching(client_of(played), look, RecordsWanted(), 1_000, told.append)
     assert [each.offset async for each in found if each is not None] == [0, 1, 3, 0]
     assert [each.fields["offset"] for each in told] == ["2"]
     assert look.damage is told[0]
@@ -160,5 +162,5 @@ async def test_damage_is_told_and_the_other_streams_are_looked_at() -> None:
 async def test_a_look_from_the_first_kept_record_takes_what_retention_left() -> None:
     played = PlayedClient({"t/0/0": [7, 8]})
     look = Look([Span("t/0/0", 5, 9, 5)])
-    assert await found_by(played, look, Wanted(), 1_000) == [7, 8]
+    assert await found_by(played, look, RecordsWanted(), 1_000) == [7, 8]
     assert played.reads == ["earliest"]

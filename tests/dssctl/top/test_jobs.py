@@ -141,6 +141,6 @@ def test_a_job_is_paused_resumed_cancelled_and_forgotten_as_it_stands(
 
 def test_a_job_nobody_drives_is_an_alert_and_its_events_are_a_key_away(viewed: Viewed) -> None:
     lines = [text_of(each) for each in sheet(viewed(size=(160, 45))).lines]
-    assert "1 job without a driver" in lines[2]
+    assert "Nobody drives night for 23h50m" in lines[2]
     for place in (Place("jobs"), PLACE):
         assert MOVES["events"](viewed(place)).here.place == Place("events", name="eu-again")

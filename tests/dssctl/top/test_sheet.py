@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dssctl.top.model.picture import Happened, Lost, Picture, Stood, step
+from dss_client import Verdict
+from dssctl.top.model.picture import Lost, Picture, Stands, Stood, step
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import ASCII
@@ -22,7 +23,9 @@ from support.dashboard_items import (
     PAYMENTS,
     after,
     event,
+    grant,
     group,
+    member,
     session,
     status,
     stuck,
@@ -104,9 +107,10 @@ def test_a_stream_that_does_not_move_is_told_at_the_top_of_its_group_and_in_a_li
 ) -> None:
     well = after([Stood(status()), update(group("orders-index", lag=22), anew=True)])
     assert "nothing is wrong" in texts(viewed(picture=well))[2]
-    stands = step(well, stuck())
+    group_now = group("orders-index", lag=22, health="problem")
+    stands = step(step(well, stuck()), update(group_now))
     view = viewed(Place("groups"), (160, 45), picture=stands)
-    assert "1 stream stuck: see :stuck" in texts(view)[2]
+    assert "1 group stuck: see :stuck" in texts(view)[2]
     assert any("orders-index" in line and " stuck " in line for line in texts(view))
     assert any("state        stuck: orders/0/3: The record" in line for line in texts(view))
     assert MOVES["faults"](view).found.keys == (ORDERS,)
@@ -118,12 +122,21 @@ def test_a_stream_that_does_not_move_is_told_at_the_top_of_its_group_and_in_a_li
     assert MOVES["open"](listed).here.place == Place("stream", ORDERS, "orders/0/3")
 
 
-def test_groups_without_members_are_counted_in_words(viewed: Viewed) -> None:
-    alone = group("ledger", lag=3, borrowers=0)
-    one = after([Stood(status()), update(alone, anew=True)])
-    assert "1 group lags with no member" in texts(viewed(picture=one))[2]
-    two = step(one, update(replace(alone, name="more")))
-    assert "2 groups lag with no member" in texts(viewed(picture=two))[2]
+def test_groups_are_coloured_and_counted_by_the_daemons_verdict(viewed: Viewed) -> None:
+    alone = group("ledger", lag=3, borrowers=0, state="idle", health="problem")
+    told = after([Stood(status()), update(alone, replace(alone, name="more"), anew=True)])
+    view = viewed(Place("groups"), picture=told)
+    assert "2 groups stuck: see :stuck" in texts(view)[2]
+    assert MOVES["faults"](view).found.keys == ("ledger@orders/#", "more@orders/#")
+
+
+def test_a_stream_that_does_not_move_and_its_member_are_marked(viewed: Viewed) -> None:
+    items = (group("orders-index"), grant(ORDERS, "orders/0/3"), member(ORDERS, "c-03"))
+    told = after([Stood(status()), update(*items, member(ORDERS, "c-04"), anew=True), stuck()])
+    streams = viewed(Place("group", group=ORDERS), (160, 45), picture=told)
+    assert any("orders/0/3" in line and " stuck " in line for line in texts(streams))
+    members = tab_chosen(streams, 1)
+    assert len(MOVES["faults"](members).found.keys) == 1
 
 
 def test_what_does_not_move_of_a_group_that_is_not_shown_is_not_told(viewed: Viewed) -> None:
@@ -133,12 +146,14 @@ def test_what_does_not_move_of_a_group_that_is_not_shown_is_not_told(viewed: Vie
     assert "all that has records moves" in "".join(texts(viewed(Place("stuck"), picture=private)))
 
 
-def test_errors_are_told_with_the_last_of_them_and_where_they_are(viewed: Viewed) -> None:
-    failed = event(4, "its disk failed", severity="error", subject="orders/0/3")
-    told = after([Stood(status(errors_in_a_day=2)), Happened((failed, event(5, "went on")))])
-    seen = step(told, update(group("orders-index"), anew=True))
-    line = texts(viewed(picture=seen))[2]
-    assert "2 errors in a day, 04:05:47 orders/0/3: see :events, then z" in line
+def test_what_the_daemon_finds_is_told_the_worst_first_and_each_in_part(viewed: Viewed) -> None:
+    near = Verdict("attention", "disk.free", "Only 9.0G of 100.0G are free for /var/lib/dssd.", ())
+    gone = Verdict("problem", "groups.losing", "Retention of orders took 3 records unread.", ())
+    fine = Verdict("healthy", "events.errors", "no other errors in a day", ())
+    well = after([Stood(status()), update(group("orders-index"), anew=True)])
+    line = texts(viewed(picture=step(well, Stands((), (fine, near, gone)))))[2]
+    assert line.index("Retention of orders took") < line.index("Only 9.0G of 100.0G")
+    assert "no other errors" not in line
 
 
 def test_nothing_known_yet_is_said_so() -> None:

@@ -66,7 +66,7 @@ async def test_it_shows_a_daemon_changes_it_and_outlives_it(folder: Path) -> Non
 
 
 def look_around_and_pause(screen: TmuxTerminal) -> None:
-    screen.until("\u25b6billing", "1 group lags with no member", "REC")
+    screen.until("\u25b6billing", "1 group stuck: see :stuck", "REC")
     screen.keys("Enter")
     screen.until("[1 Streams]", "\u25b6orders/0/0")
     screen.keys("Enter")

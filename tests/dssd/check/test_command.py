@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sqlite3
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from dssd.data_directory import FORMAT, FORMAT_NAME, STORE_NAME
 from dssd.lock import DirectoryLock
 from dssd.log.segment.file import HEADER_BYTES
 from dssd.store import integrity
+from dssd.store.rows import GroupRow, ProgressRow
 from support.daemon_process import running
 from support.raw_stubs import connected
 from support.raw_topic import RawTopic
@@ -261,45 +263,11 @@ def test_a_row_that_promises_more_than_there_is_is_damage(stopped: Path, capsys:
 
 def test_progress_beyond_the_log_is_damage(stopped: Path, capsys: Capture) -> None:
     storage_topic_id = int(segments(stopped)[0].name[:8], 16)
-    group = {"group_id": 7, "name": "team", "filter": "orders/#", "kind": "shared"}
-    insert(
-        stopped,
-        "groups",
-        **group,
-        start="earliest",
-        protocol="borrow",
-        on_damage="pass",
-        ack_wait_ms=1,
-        created_at_ms=1,
-        cursor_generation=0,
-        revision=0,
-        paused=0,
-        version=1,
-    )
-    progress = {"group_id": 7, "storage_topic_id": storage_topic_id, "ranges": b"", "attempts": b""}
+    group = GroupRow(7, "team", "orders/#", "shared", "earliest", None, 1, 1, 0)
+    insert(stopped, "groups", **asdict(group), version=1)
     for partition, floor in ((0, records(stopped)), (1, 1)):
-        insert(
-            stopped,
-            "progress",
-            **progress,
-            partition=partition,
-            floor=floor,
-            frontier=0,
-            finished=0,
-            cursor_generation=0,
-            failures=b"",
-            doubts=b"",
-            rests=b"",
-            rest_delays=b"",
-            damaged=b"",
-            acked_count=0,
-            filtered_count=0,
-            lost_count=0,
-            damaged_count=0,
-            moved_count=0,
-            marked_below=0,
-            version=1,
-        )
+        row = ProgressRow(7, storage_topic_id, partition, floor, b"", 0, b"", False, 0)
+        insert(stopped, "progress", **asdict(row), version=1)
     assert check(stopped) == ExitCode.FAILED
     said = capsys.readouterr().out
     what = "it has consumed orders/0/1 up to 1; the log ends at 0"

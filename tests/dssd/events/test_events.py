@@ -12,20 +12,17 @@ import pytest
 from dss_core.errors import DiskFull, DssError, Stopping
 from dssd.clock import Clock
 from dssd.events.events import Events
+from dssd.events.folding import EVENT_FOLD_MS_MAX, EVENT_REPEAT_MS
 from dssd.events.kinds import CONSUMER_SLOW, KINDS, RECORDS_PASSED, RETENTION_LOST
-from dssd.events.limits import (
-    EVENT_FOLD_MS_MAX,
-    EVENT_REPEAT_MS,
-    EVENT_SENTENCE_BYTES_MAX,
-    EVENTS_AGE_MS,
-)
+from dssd.events.limits import EVENT_SENTENCE_BYTES_MAX
 from dssd.events.model import Event, KeptEvent, Severity
-from dssd.events.selection import Selection
+from dssd.events.selection import EventSelection
+from dssd.events.writer import EVENTS_AGE_MS
 from dssd.store.port import Put, Store
 from dssd.store.rows import EventRow
 from dssd.store.sqlite import SqliteStore
 
-ALL = Selection()
+ALL = EventSelection()
 
 
 class Moved(Protocol):
@@ -52,11 +49,11 @@ def lost(records: int) -> Event:
     return Event(RETENTION_LOST, "g@orders/#", f"{records} records go.")
 
 
-async def kept(events: Events, selection: Selection = ALL) -> list[KeptEvent]:
+async def kept(events: Events, selection: EventSelection = ALL) -> list[KeptEvent]:
     return list((await events.first_after(selection, 0, 100_000)).events)
 
 
-async def subjects(events: Events, selection: Selection = ALL) -> list[str]:
+async def subjects(events: Events, selection: EventSelection = ALL) -> list[str]:
     return [event.subject for event in await kept(events, selection)]
 
 
@@ -68,6 +65,18 @@ async def test_numbers_rise_and_go_on_after_a_restart(
         assert again.last_number == 3
         assert await again.tell(slow("d")) == 4
         assert await subjects(again) == ["a", "b", "c", "d"]
+
+
+async def test_the_last_error_about_something_is_at_hand_and_known_after_a_restart(
+    store: Store, clock: Clock, events: Events
+) -> None:
+    for event in (lost(3), lost(5), slow("g@orders/#")):
+        await events.tell(event)
+    now_ms = clock.wall_ms()
+    async with await Events.open(store, clock) as again:
+        for known in (events, again):
+            assert known.error_of("g@orders/#", now_ms) == "5 records go."
+            assert known.error_of("g@orders/#", now_ms + 1) == known.error_of("h@#", 0) == ""
 
 
 async def test_what_is_told_is_on_the_disk_when_tell_returns(tmp_path: Path, clock: Clock) -> None:
@@ -391,7 +400,7 @@ async def twenty_five(events: Events, monkeypatch: pytest.MonkeyPatch) -> Events
 async def test_the_last_ones_are_found_whatever_the_limit(twenty_five: Events, limit: int) -> None:
     found = await twenty_five.last_of(ALL, 1_000, limit)
     assert [each.number for each in found] == list(range(max(1, 26 - limit), 26))
-    odd = await twenty_five.last_of(Selection(subject_prefix="odd/"), 1_000, limit)
+    odd = await twenty_five.last_of(EventSelection(subject_prefix="odd/"), 1_000, limit)
     assert [each.number for each in odd] == list(range(1, 26, 2))[-limit:]
 
 
@@ -407,7 +416,7 @@ async def test_the_last_ones_are_found_where_the_first_were_removed(
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 100])
 async def test_pages_go_on_where_the_last_one_ended(twenty_five: Events, limit: int) -> None:
-    selection = Selection(severity_min=Severity.ERROR)
+    selection = EventSelection(severity_min=Severity.ERROR)
     seen: list[int] = []
     after, whole = 0, False
     while not whole:
@@ -423,8 +432,8 @@ async def test_only_what_was_told_since_then_is_found(clock: Moved, events: Even
     clock.passed_ms += EVENT_REPEAT_MS
     await events.tell(slow("after"))
     since = as_clock(clock).wall_ms()
-    assert await subjects(events, Selection(since_ms=since)) == ["after"]
-    assert await subjects(events, Selection(since_ms=since + 1)) == []
+    assert await subjects(events, EventSelection(since_ms=since)) == ["after"]
+    assert await subjects(events, EventSelection(since_ms=since + 1)) == []
 
 
 @pytest.mark.usefixtures("no_rest")
@@ -490,7 +499,7 @@ async def test_a_draft_is_told_by_the_next_daemon_where_this_one_does_not(
     for _ in range(2):
         async with await Events.open(store, clock) as again:
             await again.tell(slow("after"))
-            page = await kept(again, Selection(codes=frozenset({lost(1).kind.code})))
+            page = await kept(again, EventSelection(codes=frozenset({lost(1).kind.code})))
             assert [event.sentence for event in page] == ["1 records go.", "2 records go."]
     rows = [found.row for found in await store.scan(EventRow)]
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))

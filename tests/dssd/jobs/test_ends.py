@@ -9,9 +9,8 @@ import pytest
 from dss_sim.played_groups import Plant
 from dssd.events.events import Events
 from dssd.events.model import Event
-from dssd.jobs.held_job import Chunk
-from dssd.jobs.jobs import Jobs
-from dssd.jobs.limits import END_TOLD_LATE_MS
+from dssd.jobs.held_job import JobChunk
+from dssd.jobs.jobs import END_TOLD_LATE_MS, Jobs
 from dssd.jobs.model import ChunkInput, Spec
 from dssd.jobs.staging import Staging
 from dssd.store.memory import MemoryStore
@@ -63,7 +62,7 @@ async def test_a_job_that_ended_just_before_a_kill_is_told_of_by_the_next_start_
 ) -> None:
     jobs = await opened(plant, lost)
     granted = await jobs.acquire(JOB.name, "a driver", b"token")
-    await jobs.commit(JOB.name, Chunk(0, granted.progress.epoch, (), "{}"))
+    await jobs.commit(JOB.name, JobChunk(0, granted.progress.epoch, (), "{}"))
     for _ in range(2):
         async with life(plant):
             pass
@@ -87,7 +86,7 @@ async def test_a_job_that_ended_long_before_the_newest_event_is_not_told_of_agai
 ) -> None:
     jobs = await opened(plant, lost)
     granted = await jobs.acquire(JOB.name, "a driver", b"token")
-    await jobs.commit(JOB.name, Chunk(0, granted.progress.epoch, (), "{}"))
+    await jobs.commit(JOB.name, JobChunk(0, granted.progress.epoch, (), "{}"))
     ended_at_ms = jobs.get(JOB.name).row.ended_at_ms
     assert ended_at_ms is not None
     noted: list[Event] = []

@@ -59,7 +59,7 @@ def frame(
         partition=partition if named is None else named,
         producer_id=producer_id,
         sequence=sequence,
-        limits_checked=True,
+        limits=None,
     )
 
 
@@ -83,7 +83,8 @@ GOOD = [frame(partition) for partition in range(4)]
 def test_frames_of_any_partition_come_as_they_were_staged(tmp_path: Path) -> None:
     few = keys_of(1, 3)
     mixed: list[bytes | None] = [None if row % 2 else key for row, key in enumerate(keys_of(2))]
-    frames = [*GOOD, frame(3, keys=[None] * RECORDS), frame(2, keys=mixed), GOOD[1]]
+    copied = frame(0, headers=[("dss-origin", b"s/0/0@1"), ("dss-hop", b"1")])
+    frames = [*GOOD, copied, frame(3, keys=[None] * RECORDS), frame(2, keys=mixed), GOOD[1]]
     assert checked(tmp_path, frames) == b"".join(frames)
 
     rows = frame(1, keys=list(few))
@@ -115,6 +116,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "too large headers": (
         lambda: frame(headers=[("n", bytes(HEADER_BYTES_MAX))]),
         f"at most {HEADER_BYTES_MAX} bytes",
+    ),
+    "a header of the daemon's own": (
+        lambda: frame(headers=[("dss-origin", b"s/0/0@1"), ("dss-lane", b"")]),
+        "header dss-lane",
     ),
     "too large a key": (
         lambda: frame(keys=[*keys_of(0, RECORDS - 1), bytes(KEY_BYTES_MAX + 1)]),

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dssd.jobs.limits import RESTED_MS_MAX
-from dssd.jobs.pacing import Pace
+from dssd.jobs.pacing import RESTED_MS_MAX, Pace
 from dssd.jobs.staging import Staging
 
 

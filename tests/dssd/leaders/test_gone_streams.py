@@ -56,6 +56,27 @@ async def test_a_removed_topic_takes_its_rows_along_in_all_groups(plant: Plant) 
     assert await kept(plant) == of_topic(stays)
 
 
+async def test_a_removed_topic_takes_the_rows_of_its_queues_along(plant: Plant) -> None:
+    gone = GoneStreams(plant.store, plant.catalogue, plant.groups)
+    [orders] = await plant.topic("orders", 1)
+    [stays] = await plant.topic("stays", 1)
+    group = await plant.group("$share/g/#")
+    rows: list[Row] = []
+    for stream in (orders, stays):
+        topic = plant.catalogue.topic_of(stream)
+        await plant.catalogue.make_queues(group.group_id, topic)
+        queues = plant.catalogue.queues_of(group.group_id, stream)
+        assert queues is not None
+        rows += [ProgressRow(group.group_id, *each, 0, b"", 0, b"", False, 0) for each in queues]
+    await plant.store.commit([Put(row) for row in rows])
+    kept_queues = plant.catalogue.queues_of(group.group_id, stays)
+    assert kept_queues is not None
+    await plant.catalogue.remove("orders")
+    await gone.collect()
+    left = {number for _, number in await kept(plant)}
+    assert left == {stays.storage_topic_id, *(each.storage_topic_id for each in kept_queues)}
+
+
 async def test_a_start_collects_what_was_left_and_nothing_else(plant: Plant) -> None:
     stays = await plant.topic("stays", 3)
     group = await read_by_member(plant, "led", 3)

@@ -5,23 +5,27 @@ from dataclasses import replace
 import pytest
 
 from dss_core.errors import (
+    DiskFull,
     GroupAmbiguous,
     GroupDestroyed,
     GroupExists,
     GroupNotFound,
     GroupOfAnotherKind,
     IllegalArgument,
+    InternalTopic,
     OffsetOutOfRange,
     QueueNotDeclared,
     StartConflict,
+    StreamNotFound,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.leaders.declarations import AskedRetries
 from dssd.leaders.groups import Groups, Joined
 from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.store.port import Delete, Precondition, Put, Write
-from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow
+from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow, TopicRow
 
 SESSION = bytes(range(16))
 
@@ -219,6 +223,80 @@ async def test_nothing_is_left_of_what_a_leader_stored_while_its_group_was_remov
     monkeypatch.setattr(plant.store, "commit", leader_first)
     await plant.groups.remove(group.group_id)
     assert await plant.store.scan(ProgressRow) == []
+
+
+async def test_a_removed_group_takes_its_queues_along(plant: Plant) -> None:
+    [stream] = await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    queues = plant.catalogue.queues_of(group.group_id, stream)
+    assert queues is not None
+    for queue in queues:
+        await plant.publish(queue, 1)
+    before = len(list(plant.directory.iterdir()))
+    await plant.groups.remove(group.group_id)
+    assert plant.catalogue.internal_topics() == ()
+    assert len(list(plant.directory.iterdir())) < before
+    with pytest.raises(StreamNotFound):
+        plant.log.bounds(queues[0])
+
+
+async def test_queues_that_a_crash_left_behind_their_group_or_its_loss_are_collected_at_the_start(
+    plant: Plant,
+) -> None:
+    [stream] = await plant.topic("orders", 1)
+    gone, plain, stays = [
+        await plant.groups.declare(
+            SubscriptionFilter.parse(f"$share/{name}/orders/#"), retries=retries
+        )
+        for name, retries in (
+            ("gone", AskedRetries(3)),
+            ("plain", AskedRetries()),
+            ("stays", AskedRetries(3)),
+        )
+    ]
+    for group in (gone, plain, stays):
+        await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    await plant.stop()
+    await plant.store.commit([Delete(GroupRow, (gone.group_id,))])
+    await plant.start()
+    assert {each.group_id for each in plant.catalogue.internal_topics()} == {stays.group_id}
+    assert plant.catalogue.queues_of(stays.group_id, stream) is not None
+
+
+async def test_a_group_is_removed_though_the_disk_has_no_room_to_remove_its_queues(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    usual = plant.store.commit
+
+    async def full(
+        writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
+    ) -> list[int]:
+        if any(isinstance(write, Delete) and write.kind is TopicRow for write in writes):
+            raise DiskFull
+        return await usual(writes, preconditions)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plant.store, "commit", full)
+        await plant.groups.remove(group.group_id)
+    assert plant.groups.groups() == ()
+    assert len(plant.catalogue.internal_topics()) == 2
+    await plant.groups.collect_lost_queues()
+    assert plant.catalogue.internal_topics() == ()
+
+
+async def test_a_subscription_to_an_internal_topic_is_refused(plant: Plant) -> None:
+    await plant.topic("orders", 1)
+    group = await plant.group("$share/g/orders/#")
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    for queue in plant.catalogue.internal_topics():
+        for text in (f"{queue.name}/#", f"$share/h/{queue.name}"):
+            with pytest.raises(InternalTopic):
+                await joined(plant, text)
+    assert plant.groups.groups() == (group,)
 
 
 async def test_a_session_owns_its_private_groups(plant: Plant) -> None:

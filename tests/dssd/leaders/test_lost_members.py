@@ -3,8 +3,7 @@
 import pytest
 
 from dss_core.ids import StreamId, StreamName
-from dssd.leaders.limits import TAKE_OVER_MS_MAX
-from dssd.leaders.lost_members import LostMembers, ranges
+from dssd.leaders.lost_members import TAKE_OVER_MS_MAX, LostMembers, ranges
 from dssd.machines.leader.events import LeaderInput, Received, SessionClosed, Ticked
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import Disconnect, LeaderWanted, Revoke

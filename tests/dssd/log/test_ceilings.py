@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.limits import CEILING_AHEAD_MAX, CEILING_AHEAD_MIN, CEILING_LASTS_S
-from dssd.log.ceilings import Ceilings
+from dssd.limits import CEILING_AHEAD_MAX, CEILING_AHEAD_MIN
+from dssd.log.ceilings import CEILING_LASTS_S, Ceilings
 
 GROWTH = st.lists(
     st.tuples(st.integers(1, 3 * CEILING_AHEAD_MIN), st.floats(0, 2 * CEILING_LASTS_S))

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from dss_core.build import build_frame
+from dss_core.columns import Columns
+from dss_core.decode import decode
 from dss_core.errors import (
     Overloaded,
     SequenceGap,
@@ -13,6 +16,8 @@ from dss_core.errors import (
     StreamNotFound,
 )
 from dss_core.ids import StreamId
+from dss_core.lane import ENTRIES, ENTRY_BYTES_MAX, ERROR_HEADER, LANE_HEADER
+from dss_core.limits import RECORD_BYTES_MAX
 from dssd.log.port import Append, Appended
 from dssd.log.settings import LogSettings
 
@@ -26,6 +31,20 @@ async def test_what_was_appended_is_read_back_with_its_offsets(bench: Bench) -> 
     assert (first.base_offset, first.records, first.repeated) == (0, 2, False)
     assert second.base_offset == 2
     assert await bench.payloads() == {0: b"a", 1: b"b", 2: b"c"}
+
+
+@pytest.mark.parametrize("others", [0, 39])
+async def test_an_entry_of_the_largest_record_is_stored_and_read(bench: Bench, others: int) -> None:
+    headers = ((LANE_HEADER, bytes(ENTRY_BYTES_MAX // 2)), (ERROR_HEADER, bytes(1_024)))
+    payloads = [bytes(RECORD_BYTES_MAX), *([b"x"] * others)]
+    columns = Columns(payloads, None, "orders", [headers] * len(payloads), 5)
+    built = build_frame(columns, partition=0, producer_id=bytes(16), sequence=0, limits=ENTRIES)
+    assert isinstance(await bench.append(built), Appended)
+    for crash in (False, True):
+        chunk = await bench.log.read(STREAM, 0, bytes_max=1)
+        assert decode(chunk.frames).headers == [headers] * len(payloads)
+        assert decode(chunk.frames).payloads == payloads
+        await bench.reopen(crash=crash)
 
 
 async def test_streams_of_a_topic_have_their_own_offsets(bench: Bench) -> None:

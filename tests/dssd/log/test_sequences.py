@@ -19,9 +19,9 @@ from dss_core.errors import (
 from dss_core.ids import StreamId
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES as WINDOW
 from dss_core.producer_ids import NO_PRODUCER, new_producer_id
-from dssd.log.limits import PRODUCER_FORGOTTEN_US, PRODUCER_KEPT_US, PRODUCERS_SWEEP_US
+from dssd.log.limits import PRODUCER_FORGOTTEN_US
 from dssd.log.port import Append, Appended
-from dssd.log.producer_room import NOBODY, ProducerRoom
+from dssd.log.producer_room import NOBODY, PRODUCER_KEPT_US, ProducerRoom
 from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.sequences import (
     SEQUENCE_MAX,
@@ -29,6 +29,7 @@ from dssd.log.sequences import (
     Producers,
     SnapshotPosition,
 )
+from dssd.log.write.group_commit import PRODUCERS_SWEEP_US
 
 Bench = Any
 A = b"a" * 16

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssd.limits import STALE_A_CALL_MAX
-from dssd.machines.deadlines import Deadlines
+from dssd.machines.deadlines import STALE_A_CALL_MAX, Deadlines
 
 
 def test_keys_come_out_when_they_are_due_and_earliest_first() -> None:

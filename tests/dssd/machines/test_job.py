@@ -8,6 +8,7 @@ import pytest
 
 from dssd.machines.job import (
     ENDED,
+    JOB_LEASE_MS,
     Acquire,
     AnswerFirst,
     Commit,
@@ -15,8 +16,8 @@ from dssd.machines.job import (
     EpochNotStored,
     EpochStored,
     GiveUp,
-    Granted,
     Input,
+    JobGranted,
     JobState,
     Join,
     Lease,
@@ -37,7 +38,6 @@ from dssd.machines.job import (
     Why,
     step,
 )
-from dssd.machines.limits import JOB_LEASE_MS
 
 NEW = JobState(chunks=3, published=0, epoch=0, phase=Phase.ACTIVE)
 DRIVEN = replace(NEW, published=1, epoch=2, lease=Lease(b"a", 20_000))
@@ -55,7 +55,7 @@ TABLE: list[tuple[JobState, Input, JobState, tuple[Effect, ...]]] = [
         DRIVEN,
         Acquire(b"a", NOW + 7_000),
         replace(DRIVEN, lease=Lease(b"a", NOW + 7_000 + JOB_LEASE_MS)),
-        (Granted(2),),
+        (JobGranted(2),),
     ),
     (DRIVEN, Acquire(b"b", 20_000), TAKEN, (TakeEpoch(3), TellSilent())),
     (
@@ -70,7 +70,7 @@ TABLE: list[tuple[JobState, Input, JobState, tuple[Effect, ...]]] = [
         TAKEN,
         EpochStored(3, NOW),
         replace(TAKEN, epoch=3, taking=None, lease=Lease(b"b", NOW + JOB_LEASE_MS)),
-        (Granted(3), SweepEpochsBelow(3)),
+        (JobGranted(3), SweepEpochsBelow(3)),
     ),
     (TAKEN, EpochNotStored(), replace(TAKEN, taking=None), ()),
     (DRIVEN, EpochStored(3, NOW), DRIVEN, ()),
@@ -85,7 +85,7 @@ TABLE: list[tuple[JobState, Input, JobState, tuple[Effect, ...]]] = [
         DRIVEN,
         Renew(2, 9_000),
         replace(DRIVEN, lease=Lease(b"a", 9_000 + JOB_LEASE_MS)),
-        (Granted(2),),
+        (JobGranted(2),),
     ),
     (DRIVEN, Renew(1, NOW), DRIVEN, (Refuse(Why.FENCED),)),
     (TAKEN, Renew(2, NOW), TAKEN, (Refuse(Why.FENCED),)),
@@ -94,7 +94,7 @@ TABLE: list[tuple[JobState, Input, JobState, tuple[Effect, ...]]] = [
         replace(DRIVEN, lease=None),
         Renew(2, NOW),
         replace(DRIVEN, lease=Lease(b"", NOW + JOB_LEASE_MS)),
-        (Granted(2),),
+        (JobGranted(2),),
     ),
     (DRIVEN, Tick(19_999), DRIVEN, ()),
     (DRIVEN, Tick(20_000), replace(DRIVEN, lease=None), (TellSilent(),)),

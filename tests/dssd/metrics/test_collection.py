@@ -1,6 +1,7 @@
 """What is shown of groups is bounded, however many there are, and a look breaks nothing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dssd.machines.fate import Counts
@@ -37,7 +38,7 @@ async def test_a_group_has_its_own_series() -> None:
     found = await shown([group(3, "stalled", NOW_US - 5_000_000)])
     assert found["dss_group_lag_records", "g3"] == 3
     assert found["dss_group_lag_seconds", "g3"] == 5
-    assert found["dss_group_stalled", "g3"] == 1
+    assert found["dss_group_stalled", "g3"] == found["dss_group_problem", "g3"] == 1
     assert found["dss_group_members", "g3"] == 2
     assert found["dss_group_ack_rate", "g3"] == 3
     assert found["dss_groups", "stalled"] == 1
@@ -67,3 +68,12 @@ async def test_a_data_directory_that_is_gone_costs_its_values_only(tmp_path: Pat
     without = Readings()
     await put_disk(without, tmp_path / "gone")
     assert list(without.families()) == []
+
+
+async def test_groups_with_dead_letters_have_their_own_series_without_any_lag() -> None:
+    most = GROUPS_LABELLED_MAX
+    failed = replace(group(0), group=replace(group(0).group, name="failed"), dead=9_000, retrying=2)
+    found = await shown([failed, *(group(number) for number in range(1, most + 3))])
+    assert found["dss_group_dead", "failed"] == 9_000
+    assert found["dss_group_retrying", "failed"] == 2
+    assert found["dss_group_dead", OTHERS] == 0

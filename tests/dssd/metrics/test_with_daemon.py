@@ -10,7 +10,7 @@ import pytest
 
 import dss_client
 from dss_core.errors import TopicNotFound
-from dssd.metrics.table import TABLE, Kind
+from dssd.metrics.table import TABLE, SeriesKind
 from support.daemon_process import DaemonEnded, DaemonProcess, running
 
 PORT = re.compile(r"metrics at (http://\S+)")
@@ -64,7 +64,7 @@ async def test_a_daemon_tells_what_it_did_and_what_it_holds() -> None:
     assert values["dss_topics"] == 1
     shown = {name.partition("{")[0] for name in values}
     for spec in TABLE:
-        name = f"{spec.name}_count" if spec.kind is Kind.HISTOGRAM else spec.name
+        name = f"{spec.name}_count" if spec.kind is SeriesKind.HISTOGRAM else spec.name
         assert name in shown
 
 

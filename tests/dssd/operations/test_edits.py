@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
     OperationInProgress,
+    QueuesNotEmpty,
     RevisionMoved,
     TopicNotFound,
     VersionMoved,
 )
+from dss_core.filters import SubscriptionFilter
+from dssd.leaders.declarations import AskedRetries
 from dssd.machines.start_point import Earliest
 from dssd.store.rows import GroupRow, TopicRow
 from dssd.topics.catalogue import NewTopic
@@ -117,6 +121,119 @@ async def test_an_edit_that_no_group_or_topic_can_have_is_refused(
     with pytest.raises(IllegalArgument):
         await works.operations.apply(change, caller=ANA)
     assert list(works.operations.newest()) == []
+
+
+async def laned(works: Works) -> GroupRow:
+    parsed = SubscriptionFilter.parse("$share/billing/orders/#")
+    return await works.plant.groups.declare(parsed, retries=AskedRetries(5, (1_000, 5_000)))
+
+
+async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works: Works) -> None:
+    before = await laned(works)
+    change = EditGroup("billing", max_deliver=3, backoff_ms=(7,), queue_records=9)
+    plan = await works.operations.plan(change)
+    assert plan.summary == (
+        "edit billing@orders/#: max_deliver from 5 to 3, backoff_ms from 1000,5000 to 7, "
+        "queue_records from 1000000 to 9"
+    )
+    assert [sentence.split()[0] for sentence in plan.effects] == ["What", "What", "Queues"]
+    edit = await works.apply(change)
+    edited = await group_row(works)
+    assert (edited.max_deliver, edited.backoff_ms, edited.queue_records) == (3, "7", 9)
+    assert edited.queue_bytes == before.queue_bytes
+    await works.apply(Undo(edit.number))
+    assert replace(await group_row(works), revision=before.revision) == before
+
+
+GET, LOSE = EditGroup("billing", max_deliver=3), EditGroup("billing", max_deliver=0)
+
+
+async def test_a_live_group_gets_queues_loses_them_and_both_are_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 2)
+    before = await works.plant.group("$share/billing/orders/#")
+    member = works.plant.member(before, "ann")
+    member.want()
+    assert [each.queues for each in await member.granted(2)] == [(), ()]
+    row = await works.operations.apply(GET, caller=ANA)
+    for _ in range(2):
+        await works.given_back(member, 0)
+    assert [len(each.queues) for each in await member.granted(2)] == [2, 2]
+    assert (await works.ended(row.number)).state == "done"
+    assert (await group_row(works)).max_deliver == 3
+    row = await works.operations.apply(LOSE, caller=ANA)
+    for _ in range(2):
+        await works.given_back(member, 0)
+    assert [each.queues for each in await member.granted(2)] == [(), ()]
+    assert (await works.ended(row.number)).state == "done"
+    assert works.plant.catalogue.internal_topics() == ()
+    assert replace(await group_row(works), revision=before.revision) == before
+
+
+async def test_an_edit_that_gave_queues_or_took_them_is_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    before = await works.plant.group("$share/billing/orders/#")
+    got = await works.apply(GET)
+    undone = await works.apply(Undo(got.number))
+    assert (undone.state, works.plant.catalogue.internal_topics()) == ("done", ())
+    assert replace(await group_row(works), revision=before.revision) == before
+    await works.apply(Undo(undone.number))
+    assert (await group_row(works)).max_deliver == 3
+    assert len(works.plant.catalogue.internal_topics()) == 2
+
+
+async def test_what_a_daemon_that_ended_had_not_done_the_next_one_does(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    group = await works.plant.group("$share/billing/orders/#")
+    member = works.plant.member(group, "ann")
+    member.want()
+    await member.granted(1)
+    row = await works.operations.apply(GET, caller=ANA)
+    assert (await group_row(works)).max_deliver == 0
+    await works.restart()
+    assert (await works.ended(row.number)).state == "done"
+    assert (await group_row(works)).max_deliver == 3
+
+
+async def waits_in_queue(works: Works) -> None:
+    group = works.plant.groups.find("billing")
+    [main] = works.plant.catalogue.get("orders").streams()
+    queues = works.plant.catalogue.queues_of(group.group_id, main)
+    assert queues is not None
+    await works.plant.publish(queues[0], 1)
+
+
+async def test_queues_are_not_taken_while_a_record_waits_in_them(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/billing/orders/#")
+    await works.apply(GET)
+    await waits_in_queue(works)
+    with pytest.raises(QueuesNotEmpty, match="1 records wait to be tried again, and 0 are dead"):
+        await works.operations.plan(LOSE)
+
+
+async def test_a_record_that_fails_while_queues_are_to_be_taken_keeps_them(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    group = await works.plant.group("$share/billing/orders/#")
+    await works.apply(GET)
+    member = works.plant.member(group, "ann")
+    member.want()
+    await member.granted(1)
+    row = await works.operations.apply(LOSE, caller=ANA)
+    await waits_in_queue(works)
+    await works.given_back(member, 0)
+    [again] = await member.granted(1)
+    assert len(again.queues) == 2
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure.split(":")[0]) == (
+        "failed",
+        "The group billing@orders/# keeps its queues",
+    )
+    assert (await works.operations.plan(Undo(row.number))).nothing_to_do
+
+
+async def test_an_edit_to_no_queues_of_a_plain_group_changes_nothing(works: Works) -> None:
+    await works.plant.group("$share/billing/orders/#")
+    assert (await works.apply(LOSE)).summary.endswith("nothing would change")
 
 
 async def test_an_edit_to_what_is_there_changes_nothing(works: Works) -> None:

@@ -24,7 +24,7 @@ from dssd.leaders.bans import collect_ended_bans
 from dssd.leaders.limits import BAN_MS_MAX
 from dssd.machines.messages import Invalidate, Revoke
 from dssd.machines.start_point import Earliest
-from dssd.operations.limits import EVICTION_GRACE_MS_MAX
+from dssd.operations.kinds.eviction import EVICTION_GRACE_MS_MAX
 from dssd.store.port import Delete, Put
 from dssd.store.rows import BanRow, GrantRow, SubscriptionRow
 from support.operated_groups import ANA, Works

@@ -38,7 +38,7 @@ from dss_core.errors import (
 from dss_core.progress import Progress
 from dssd.machines.messages import Revoke
 from dssd.machines.start_point import Earliest
-from dssd.operations.limits import OPERATIONS_KEPT_MS
+from dssd.operations.history import OPERATIONS_KEPT_MS
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import EventRow, MadeMoveRow, OperationRow, PendingMoveRow, ProgressRow
 from support.operated_groups import ANA, Works

@@ -22,7 +22,7 @@ from dss_core.errors import (
 from dss_sim.played_groups import Member
 from dssd.machines.messages import Grant, Pause, PauseChanged, PauseObeyed
 from dssd.machines.start_point import Earliest
-from dssd.operations.limits import PAUSE_MS_MAX
+from dssd.operations.kinds.pause import PAUSE_MS_MAX
 from dssd.operations.plans import Plan
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works

@@ -32,8 +32,8 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     parts = (plant.store, plant.groups, plant.registry)
     jobs = await opened_jobs(plant)
     kinds = operation_kinds(*parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock)
-    opened = await Operations.open(*parts, plant.clock, kinds, Unheard())
-    async with opened:
+    opened = await Operations.open(*parts, plant.clock, Unheard())
+    async with opened.running(kinds):
         yield opened
 
 

@@ -1,19 +1,24 @@
 """What a list shows of each group: as a survey says, worked out only where something changed."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from dss_core.changes import SkipRecords
 from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.leaders.filtered_lag import CountBudget
+from dssd.machines.fate import NO_COUNTS
+from dssd.machines.messages import StreamReport, UpdateProgress
 from dssd.machines.start_point import Earliest
 from dssd.operations.operations import Caller, Operations
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.store.rows import ProgressRow
+from support.lane_rows import laned_group, queues_of, store_lane
 
 GROUP = "$share/g/orders/#"
 
@@ -235,3 +240,33 @@ async def test_what_was_there_at_the_first_look_is_in_no_rate(
         await questions.sampler.look()
         found = await overview(questions)
         assert (found.arrivals, found.acks) == ((0, 0), (0, 0))
+
+
+async def test_what_waits_in_queues_is_counted_from_rows_and_from_reports(
+    hall: Hall, questions: Questions
+) -> None:
+    (stream,) = await hall.plant.topic("orders", 1)
+    group = await laned_group(hall.plant, GROUP)
+    retry, dead = queues_of(hall.plant, group, stream)
+    await hall.plant.publish(retry, 4)
+    await hall.plant.publish(dead, 3)
+    levels = [
+        (Progress(0), NO_COUNTS),
+        (Progress(1, ((2, 3),)), NO_COUNTS),
+        (Progress(0), NO_COUNTS),
+    ]
+    await store_lane(hall.plant, group, stream, levels)
+    found = await agrees(hall, questions)
+    assert (found.retrying, found.dead) == (2, 3)
+    ann = hall.plant.member(group, "ann")
+    ann.want()
+    [granted] = await ann.granted(1)
+    queues = (replace(granted.queues[0], progress=Progress(4)), granted.queues[1])
+    said = StreamReport(stream, granted.grant_epoch, Progress(0), 0, sent=0, queues=queues)
+    hall.plant.registry.to_leader(
+        group.group_id, UpdateProgress(ann.borrower_id, ann.epoch, (said,))
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while (await overview(questions)).retrying:  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(0)
+    assert (await agrees(hall, questions)).dead == 3

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dssd.questions.limits import END_SAMPLES_MAX
-from dssd.questions.rates import NO_RATES, Age, EndSamples, RateMeter
+from dssd.questions.rates import END_SAMPLES_MAX, NO_RATES, Age, EndSamples, RateMeter
 
 SECOND, MINUTE = 1_000, 60_000
 

@@ -8,7 +8,7 @@ from dss_core.errors import DssError, FilterUnreadable, OrderUnreadable
 from dssd.machines.fate import Counts
 from dssd.questions.overviews import Overview
 from dssd.questions.rates import NO_RATES, Rates
-from dssd.questions.selection import TYPES, Selection
+from dssd.questions.selection import TYPES, GroupSelection
 from dssd.store.rows import GroupRow
 
 NOW_US = 1_000_000_000
@@ -33,7 +33,7 @@ def overview(name: str = "g", *, lag: int = 0, **more: object) -> Overview:
 
 
 def chosen(text: str, *overviews: Overview) -> list[str]:
-    return sorted(each.group.name for each in Selection(text, "", NOW_US).of(overviews))
+    return sorted(each.group.name for each in GroupSelection(text, "", NOW_US).of(overviews))
 
 
 def test_without_a_filter_every_group_is_chosen() -> None:
@@ -73,7 +73,7 @@ def test_the_greatest_number_comes_first_and_equal_ones_by_name() -> None:
     groups = [overview("c", lag=1), overview("b", lag=9), overview("a", lag=1)]
 
     def names(sort: str) -> list[str]:
-        return [each.group.name for each in Selection("", sort, NOW_US).of(groups)]
+        return [each.group.name for each in GroupSelection("", sort, NOW_US).of(groups)]
 
     assert names("") == names("name") == ["a", "b", "c"]
     assert names("-name") == ["c", "b", "a"]
@@ -89,8 +89,12 @@ def test_a_field_that_is_not_there_is_refused_with_those_that_are(
     wanted: str, sort: str, refusal: type[DssError]
 ) -> None:
     with pytest.raises(refusal) as refused:
-        Selection(wanted, sort, NOW_US)
+        GroupSelection(wanted, sort, NOW_US)
     assert all(field in refused.value.hint_text for field in TYPES)
+
+
+def test_what_no_list_shows_is_no_field() -> None:
+    assert not {"failing", "stuck", "error", "cursor_generation", "session_id"} & set(TYPES)
 
 
 def test_a_group_that_does_not_catch_up_drains_never() -> None:

@@ -113,6 +113,22 @@ async def test_a_record_that_nobody_acknowledges_is_named_with_who_has_it(
         assert (found.reason.code, found.reason.client_id) == ("handed-out", "ann")
         assert found.reason.command == "dssctl records skip 'g@orders/#' orders/0/0 1"
         assert found.still_ms is not None
+        (before,) = every = await questions.overviews.all()
+        await questions.stuck.look(every, questions.overviews.lag_in, 0)
+        (seen,) = await questions.overviews.all()
+        assert (before.stuck, seen.stuck, seen.drain_ms) == (False, True, None)
+
+
+async def test_of_what_is_out_the_log_is_not_asked(
+    hall: Hall, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await orders(hall, 3)
+    async with hall.attached() as client:
+        await reading(client, 3)
+        await questions.sampler.look()
+        monkeypatch.setattr(hall.plant.log, "read", None)
+        (found,) = await questions.stuck.ask("g", 0)
+        assert found.reason.code == "handed-out"
 
 
 async def test_a_record_that_fails_again_and_again_is_named_at_once(

@@ -52,6 +52,23 @@ PAUSED = replace(GROUP, paused=True)
             "o/0/1: x.",
         ),
         (replace(CATCHES_UP, failing=True), "problem", "failing", "fails again and again"),
+        (
+            replace(DONE, retrying=2),
+            "healthy",
+            "at-work",
+            "wait, 2 failed and come again.",
+        ),
+        (
+            replace(DONE, retrying=2, borrowers=0),
+            "problem",
+            "no-members",
+            "2 failed and come again",
+        ),
+        (replace(DONE, dead=1), "attention", "dead", "1 record is dead."),
+        (replace(BEHIND, dead=2), "attention", "dead", "2 records are dead; 7 records wait."),
+        (replace(CATCHES_UP, stuck=True), "problem", "stuck", "does not move"),
+        (replace(CATCHES_UP, error="Records went."), "attention", "error", "Records went."),
+        (replace(BEHIND, error="Records went."), "attention", "behind", "does not catch up"),
         (replace(BEHIND, failing=True, group=PAUSED), "attention", "paused", "; 7 records wait."),
     ],
 )
@@ -61,6 +78,29 @@ def test_the_first_rule_that_holds_decides(
     verdict = verdict_of(group)
     assert (verdict.level, verdict.code) == (level, code)
     assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    "halted",
+    [{"failing": True}, {"stuck": True}, {"borrowers": 0}, {"state": "paused"}],
+    ids=lambda halted: next(iter(halted)),
+)
+def test_nobody_forecasts_the_drain_of_a_lag_that_cannot_drain(halted: dict[str, object]) -> None:
+    assert CATCHES_UP.drain_ms == 70_000
+    assert replace(CATCHES_UP, **halted).drain_ms is None  # type: ignore[arg-type]
+
+
+def test_a_member_that_does_not_obey_a_pause_is_worse_than_the_pause() -> None:
+    paused = Stuck("g", "", Reason("paused", "It is paused."), 7, None)
+    waits = Stuck("g", "", Reason("operation-waits", "Operation 3 waits."), 7, 60_000)
+    group = replace(BEHIND, group=PAUSED)
+    assert verdict_of(group, (paused,)).code == "paused"
+    assert verdict_of(group, (waits, paused)).level is Level.PROBLEM
+
+
+def test_an_error_of_today_is_told_with_how_to_verify_the_group() -> None:
+    verdict = verdict_of(replace(CATCHES_UP, error="Records went."))
+    assert "dssctl groups verify 'billing@orders/#'" in verdict.commands
 
 
 def test_whatever_is_wrong_has_a_command_that_helps() -> None:

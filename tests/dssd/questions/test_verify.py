@@ -10,6 +10,8 @@ import pytest
 from dss_core.changes import SkipRecords
 from dss_core.errors import Overloaded, StreamNotRead
 from dss_core.ids import StreamId
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.machines.fate import Counts
@@ -17,9 +19,10 @@ from dssd.machines.start_point import Earliest
 from dssd.operations.operations import Caller, Operations
 from dssd.questions import verify
 from dssd.questions.questions import Questions
-from dssd.questions.verify import Scanned, ScanProgress, StreamSums
+from dssd.questions.verify import QueueSums, Scanned, ScanProgress, StreamSums
 from dssd.store.port import Put
 from dssd.store.rows import ProgressRow
+from support.lane_rows import laned_group, queues_of, store_lane
 
 GROUP = "$share/g/orders/eu"
 STREAM = "orders/0/0"
@@ -151,3 +154,48 @@ async def test_one_scan_runs_at_a_time_and_tells_how_far_it_is(
     with pytest.raises(StreamNotRead):
         async with aclosing(questions.verify.ask("g", ["orders/0/7"])) as answers:
             await anext(answers)
+
+
+async def laned(hall: Hall, *levels: tuple[Progress, Counts]) -> None:
+    """Five records; four entries in the retry queue, one among the dead letters."""
+    (stream,) = await hall.plant.topic("orders", 1)
+    await hall.plant.publish(stream, 5, "orders/eu")
+    group = await laned_group(hall.plant, GROUP)
+    retry, dead = queues_of(hall.plant, group, stream)
+    await hall.plant.publish(retry, 4)
+    await hall.plant.publish(dead, 1)
+    await store_lane(hall.plant, group, stream, levels)
+
+
+TAKEN = (Progress(5), Counts(acked=2, retried=3))
+TRIED = (Progress(1, ((2, 3),)), Counts(acked=1, retried=1))
+
+
+async def test_what_is_retried_is_counted_and_so_is_what_its_queues_hold(
+    hall: Hall, questions: Questions
+) -> None:
+    await laned(hall, TAKEN, TRIED, (Progress(0), Counts()))
+    found = await sums(questions, scan=True)
+    assert (found.counts, found.waiting, found.problem) == (Counts(acked=2, retried=3), 0, "")
+    assert found.queues == (
+        QueueSums(RETRY, 4, TRIED[1], waiting=2, uncounted=0),
+        QueueSums(DEAD, 1, Counts(), waiting=1, uncounted=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("retry", "dead", "problem"),
+    [
+        ((TRIED[0], Counts(acked=1)), (Progress(0), Counts()), "1 offsets in the retry queue are"),
+        (TRIED, (Progress(0), Counts(acked=1)), "1 more in the dead letters are counted than"),
+    ],
+)
+async def test_a_queue_that_does_not_add_up_is_named(
+    hall: Hall,
+    questions: Questions,
+    retry: tuple[Progress, Counts],
+    dead: tuple[Progress, Counts],
+    problem: str,
+) -> None:
+    await laned(hall, TAKEN, retry, dead)
+    assert (await sums(questions)).problem.startswith(problem)

@@ -15,21 +15,21 @@ from dssd.events.events import Events
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, KeptEvent
 from dssd.machines.start_point import Earliest
-from dssd.machines.watching import Key, Value, WatchTopic
+from dssd.machines.watch_board import Key, Value, WatchTopic
 from dssd.operations.operations import Caller, Operations
-from dssd.questions import watched as watched_module
+from dssd.questions import watch_looks as watched_module
 from dssd.questions import watches as watches_module
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
-from dssd.questions.watched import Looks, WatchedLag, WatchedMember
-from dssd.questions.watches import Token, Told, Wanted, Watches
+from dssd.questions.watch_looks import Looks, WatchedLag, WatchedMember
+from dssd.questions.watches import Token, Told, Watches, WatchRequest
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
 
 GROUP = "$share/g/orders/#"
 NAME = "g@orders/#"
-ALL = Wanted(frozenset(WatchTopic))
-LAGS = Wanted(frozenset({WatchTopic.LAGS}))
+ALL = WatchRequest(frozenset(WatchTopic))
+LAGS = WatchRequest(frozenset({WatchTopic.LAGS}))
 
 
 class Watcher:
@@ -91,7 +91,7 @@ async def watches(
 
 @asynccontextmanager
 async def watching(
-    watches: Watches, wanted: Wanted = ALL, token: Token | None = None
+    watches: Watches, wanted: WatchRequest = ALL, token: Token | None = None
 ) -> AsyncIterator[Watcher]:
     async with aclosing(watches.watch(wanted, token)) as found:
         yield Watcher(found)
@@ -235,7 +235,7 @@ async def test_a_watcher_of_named_groups_is_told_of_no_others(hall: Hall, watche
     await hall.plant.group("$share/other/orders/#", Earliest())
     topics = frozenset({WatchTopic.GROUPS, WatchTopic.LAGS, WatchTopic.GRANTS})
     for name in ("other", "other@orders/#"):
-        async with watching(watches, Wanted(topics, frozenset({name}))) as watcher:
+        async with watching(watches, WatchRequest(topics, frozenset({name}))) as watcher:
             await watcher.take()
             assert {key.group for key in watcher.items} == {"other@orders/#"}
             assert len(watcher.items) == 5

@@ -21,10 +21,9 @@ from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.start_point import Earliest
 from dssd.questions.answers import WhyAnswer
-from dssd.questions.limits import KEY_RECORDS_MAX
 from dssd.questions.questions import Questions
-from dssd.questions.reasons import Asked, done
-from dssd.questions.why import KeyAsked
+from dssd.questions.reasons import RecordAsked, done
+from dssd.questions.why import KEY_RECORDS_MAX, KeyAsked
 
 GROUP = "$share/g/orders/eu"
 NAME = "g"
@@ -126,7 +125,7 @@ async def test_a_rewind_is_not_told_as_what_passed_a_record_over(
         progress=Progress(2),
         cursor_generation=7,
     )
-    asked = Asked(group, STREAM, 1)
+    asked = RecordAsked(group, STREAM, 1)
     rewound = done(asked, view, "kept", 0, "offsets.rewind").sentence
     assert rewound.endswith("an operator moved the group past it before operation 7, a rewind.")
     skipped = done(asked, view, "kept", 0, "offsets.skip").sentence

@@ -18,9 +18,8 @@ from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.clock import Clock
 from dssd.events.limits import EVENT_FIELDS_MAX
 from dssd.rpc import audited_calls
-from dssd.rpc.audit import Audit
+from dssd.rpc.audit import REFUSAL_KEPT_EVERY_MS, REFUSALS_KEPT_AT_ONCE, Audit
 from dssd.rpc.audited_calls import DESCRIBED, note_unchanged
-from dssd.rpc.limits import REFUSAL_KEPT_EVERY_MS, REFUSALS_KEPT_AT_ONCE
 from dssd.rpc.principal import METHOD_ROLES, Role
 from dssd.rpc.server import RpcServer
 from dssd.rpc.unix_peers import UnixPeers

@@ -17,8 +17,7 @@ from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event
 from dssd.rpc import arrivals, calls
 from dssd.rpc.arrivals import ArrivalWatch
-from dssd.rpc.calls import UNNAMED, Calls
-from dssd.rpc.limits import PEER_CALLS_MIN
+from dssd.rpc.calls import PEER_CALLS_MIN, UNNAMED, Calls
 from dssd.rpc.server import RpcServer
 from dssd.rpc.unix_peers import Process
 from support.audits import unaudited

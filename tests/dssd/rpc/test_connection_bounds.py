@@ -15,8 +15,7 @@ from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note, unheard
-from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import CONNECTIONS_LOOK_AGAIN_S, PEER_CONNECTIONS_MIN
+from dssd.rpc.connection_bounds import CONNECTIONS_LOOK_AGAIN_S, PEER_CONNECTIONS_MIN, Connections
 from dssd.rpc.unix_peers import Process
 
 MOST = 2 * PEER_CONNECTIONS_MIN + 4

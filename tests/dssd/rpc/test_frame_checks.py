@@ -11,8 +11,7 @@ from dss_core.columns import Columns
 from dss_core.errors import DssError, FrameCorrupt, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
-from dssd.limits import SUBJECT_MATCHES_PER_STEP
-from dssd.rpc.frame_checks import Gate, Large
+from dssd.rpc.frame_checks import SUBJECT_MATCHES_PER_STEP, Gate, Large
 from dssd.topics.model import StorageTopic, Topic
 
 

@@ -10,7 +10,7 @@ from dss_core.filters import TopicFilter
 from dssd.machines.start_point import Earliest
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gate
-from dssd.rpc.publish import Publisher
+from dssd.rpc.publish import RecordPublisher
 from dssd.rpc.read_call import ReadCall, Reading
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.rows import GroupRow
@@ -51,7 +51,7 @@ async def test_a_read_of_many_streams_is_opened_with_others_in_between(shelf: Sh
 @pytest.mark.usefixtures("short_turns")
 async def test_many_records_are_published_with_others_in_between(shelf: Shelf) -> None:
     gate = Gate(await shelf.topic("a", 2))
-    publisher = Publisher(shelf.log, AppendBudget(1 << 20), shelf.clock)
+    publisher = RecordPublisher(shelf.log, AppendBudget(1 << 20), shelf.clock)
     records = [types_pb2.Record(subject=f"a/{at}", payload=b"x") for at in range(STREAMS)]
     # At least for the subject, for the partition, for the columns and for the answer of each.
     assert await turns_of_others(publisher.publish(gate, records)) >= 4 * STREAMS

@@ -22,6 +22,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.limits import QUEUE_RECORDS
 from dssd.questions.questions import Questions
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.store.memory import MemoryStore
@@ -75,6 +76,21 @@ async def create(
         filter=text, start=start, ack_wait_ms=ack_wait_ms, if_not_exists=if_not_exists
     )
     return await groups.Create(request, NO_CONTEXT)
+
+
+async def test_a_group_is_created_with_queues_and_says_so(groups: GroupsServicer) -> None:
+    request = groups_pb2.CreateGroupRequest(
+        filter="$share/billing/orders/#", max_deliver=3, backoff_ms=[0, 20], queue_bytes=7
+    )
+    made = await groups.Create(request, NO_CONTEXT)
+    assert (made.max_deliver, list(made.backoff_ms)) == (3, [0, 20])
+    assert (made.queue_records, made.queue_bytes) == (QUEUE_RECORDS, 7)
+    assert (made.retrying, made.dead) == (0, 0)
+
+
+async def test_a_plain_group_says_nothing_of_queues(groups: GroupsServicer) -> None:
+    made = await create(groups, "$share/billing/orders/#")
+    assert (made.max_deliver, list(made.backoff_ms), made.queue_records) == (0, [], 0)
 
 
 async def test_a_created_group_is_described_as_it_stands(

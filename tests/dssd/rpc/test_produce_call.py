@@ -11,11 +11,16 @@ from dss_core.columns import Columns
 from dss_core.errors import OutcomeUnknown
 from dss_core.limits import MESSAGE_BYTES_MAX
 from dss_core.routing import key_hash
-from dssd.limits import FLIGHT_FRAMES_MAX, PRODUCE_ITEMS_IN_FLIGHT_MAX, REPLY_ANSWERS_USUAL
 from dssd.log.port import Answered, Append
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
-from dssd.rpc.produce_call import ProduceCall, TakesFrames
+from dssd.rpc.produce_call import (
+    FLIGHT_FRAMES_MAX,
+    PRODUCE_ITEMS_IN_FLIGHT_MAX,
+    REPLY_ANSWERS_USUAL,
+    ProduceCall,
+    TakesFrames,
+)
 from dssd.topics.catalogue import Topic
 from support.log_in_process import Shelf
 from support.loop_yields import turns_of_others

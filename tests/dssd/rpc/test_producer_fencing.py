@@ -2,9 +2,8 @@ import pytest
 
 from dss_core.errors import OutcomeUnknown
 from dss_core.producer_ids import NO_PRODUCER
-from dssd.limits import PRODUCE_CALLS_KEPT_S
 from dssd.rpc import producer_fencing
-from dssd.rpc.producer_fencing import ProducerFencing
+from dssd.rpc.producer_fencing import PRODUCE_CALLS_KEPT_S, ProducerFencing
 
 A, B, C = (1).to_bytes(16), (2).to_bytes(16), (3).to_bytes(16)
 OWN, OTHER = (1, 7), (1, 8)

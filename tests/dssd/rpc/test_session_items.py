@@ -3,10 +3,11 @@
 import pytest
 
 from dss_api.v1 import sessions_pb2, types_pb2
-from dssd.machines.delivery.events import Deliver
-from dssd.rpc.limits import ITEM_JOINED_BYTES_MIN
-from dssd.rpc.session_items import encoded
-from dssd.sessions.client_items import Bundle
+from dss_core.lane import grant_and_level
+from dss_core.progress import Progress
+from dssd.machines.delivery.events import Deliver, Nak, Settles
+from dssd.rpc.session_items import ITEM_JOINED_BYTES_MIN, encoded, items_from
+from dssd.sessions.client_items import Bundle, Gone, Granted
 
 SIZES = [0, 1, 127, 128, ITEM_JOINED_BYTES_MIN - 1, ITEM_JOINED_BYTES_MIN, 300_000, 1 << 21]
 
@@ -17,8 +18,10 @@ def delivery(size: int, *, ranges: int = 2, grant: int = 300) -> Deliver:
 
 
 def message_of(item: Deliver) -> sessions_pb2.Deliver:
+    grant, level = grant_and_level(item.grant)
     return sessions_pb2.Deliver(
-        grant=item.grant,
+        grant=grant,
+        level=level,
         frames=item.frames,
         mask=[types_pb2.Range(start=start, end=end) for start, end in item.mask],
         redelivered=item.redelivered,
@@ -52,3 +55,38 @@ def test_many_bytes_of_records_are_put_together_once() -> None:
     assert not isinstance(encoded(delivery(ITEM_JOINED_BYTES_MIN - 1)), bytes)
     halves = (delivery(ITEM_JOINED_BYTES_MIN // 2),) * 2
     assert isinstance(encoded(Bundle(halves)), bytes)
+
+
+def test_what_is_settled_of_a_level_names_its_grant_and_the_level() -> None:
+    given = [(8, 0), (8, 1), (8, 1 << 31), (77, 1), ((1 << 64) - 4, 9), ((1 << 64) - 1, 9)]
+    settles = [sessions_pb2.Settle(grant=grant, level=level) for grant, level in given]
+    up = sessions_pb2.SessionUp(settle=sessions_pb2.SettleBatch(settles=settles))
+    (item,) = items_from(up)
+    assert isinstance(item, Settles)
+    last = (1 << 64) - 1
+    assert [settle.grant for settle in item.settles] == [8, 9, 11, 77, last, last]
+
+
+def test_a_refusal_says_why_and_what_is_too_long_of_it_is_cut() -> None:
+    long = sessions_pb2.Nak(start=0, end=1, error="é" * (1 << 19), error_type="E" * (1 << 20))
+    reject = sessions_pb2.Nak(start=1, end=2, error="no", error_type="KeyError", reject=True)
+    settle = sessions_pb2.Settle(grant=8, naks=[long, reject])
+    up = sessions_pb2.SessionUp(settle=sessions_pb2.SettleBatch(settles=[settle]))
+    (item,) = items_from(up)
+    assert isinstance(item, Settles)
+    first, second = item.settles[0].naks
+    assert (first.error, first.error_type) == ("é" * 512, "E" * 1024)
+    assert second == Nak(1, 2, None, "no", "KeyError", True)
+
+
+def test_what_is_gone_of_a_retry_queue_names_its_level() -> None:
+    gone = encoded(Gone(9, ((1, 2),)))
+    assert isinstance(gone, sessions_pb2.SessionDown)
+    assert (gone.gone.grant, gone.gone.level) == (8, 1)
+
+
+def test_a_lane_is_granted_as_one() -> None:
+    for queues in (False, True):
+        said = encoded(Granted(8, 1, "orders/0/0", 2, Progress(0), 3, queues))
+        assert isinstance(said, sessions_pb2.SessionDown)
+        assert said.granted.queues is queues

@@ -16,8 +16,7 @@ import pytest
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event, unheard
-from dssd.limits import CLOG_LOOKS_MAX
-from dssd.rpc.slow_consumers import SlowConsumerWatch
+from dssd.rpc.slow_consumers import CLOG_LOOKS_MAX, SlowConsumerWatch
 
 SETTLED_S = 0.05
 """A kernel that is busy moves what was written within that time."""

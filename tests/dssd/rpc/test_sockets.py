@@ -10,8 +10,7 @@ import pytest
 
 from dssd.addresses import UnixAddress
 from dssd.events.model import unheard
-from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import PEER_CONNECTIONS_MIN
+from dssd.rpc.connection_bounds import PEER_CONNECTIONS_MIN, Connections
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.rpc.sockets import borrowed, pinned, socket_inode
 from dssd.rpc.unix_peers import UnixPeers

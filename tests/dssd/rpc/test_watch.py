@@ -7,9 +7,9 @@ import pytest
 
 from dss_api.v1 import watch_pb2
 from dss_core.errors import IllegalArgument
-from dssd.machines.watching import Key, WatchTopic
+from dssd.machines.watch_board import Key, WatchTopic
 from dssd.questions.limits import WATCHED_GROUPS_MAX
-from dssd.questions.watches import Token, Told, Wanted
+from dssd.questions.watches import Token, Told, WatchRequest
 from dssd.rpc.watch import WatchServicer
 
 NO_CONTEXT: Any = None
@@ -20,15 +20,15 @@ class Asked:
     """Notes what is asked, and tells that one thing is gone."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Wanted, Token | None]] = []
+        self.asked: list[tuple[WatchRequest, Token | None]] = []
 
-    async def watch(self, wanted: Wanted, token: Token | None) -> AsyncGenerator[Told, None]:
+    async def watch(self, wanted: WatchRequest, token: Token | None) -> AsyncGenerator[Told, None]:
         self.asked.append((wanted, token))
         gone = Key(WatchTopic.LAGS, "g@orders/#", "orders/0/0")
         yield Told(True, [], [gone], Token(b"i", 7, 3))
 
 
-async def understood(**request: Any) -> tuple[Wanted, Token | None, watch_pb2.WatchReply]:  # noqa: ANN401 # fields of a request
+async def understood(**request: Any) -> tuple[WatchRequest, Token | None, watch_pb2.WatchReply]:  # noqa: ANN401 # fields of a request
     watches: Any = Asked()
     replies = WatchServicer(watches).Watch(watch_pb2.WatchRequest(**request), NO_CONTEXT)
     (reply,) = [reply async for reply in replies]
@@ -38,7 +38,7 @@ async def understood(**request: Any) -> tuple[Wanted, Token | None, watch_pb2.Wa
 
 async def test_a_request_without_anything_asks_for_all_that_is_shared() -> None:
     wanted, token, reply = await understood()
-    assert (wanted, token) == (Wanted(frozenset(WatchTopic)), None)
+    assert (wanted, token) == (WatchRequest(frozenset(WatchTopic)), None)
     assert reply.anew
     assert reply.removed[0] == watch_pb2.WatchedKey(
         topic=watch_pb2.WATCH_TOPIC_LAGS, group="g@orders/#", name="orders/0/0"

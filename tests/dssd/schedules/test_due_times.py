@@ -3,10 +3,9 @@
 import pytest
 
 from dss_core.changes import CreateSchedule
-from dssd.machines.scheduling.machine import Due
+from dssd.machines.schedule import Due
 from dssd.schedules.definitions import made, times_of
-from dssd.schedules.due_times import come, delay_ms
-from dssd.schedules.limits import DUE_LISTED_MAX
+from dssd.schedules.due_times import DUE_LISTED_MAX, come, delay_ms
 from dssd.store.schedule_rows import ScheduleRow
 from support.played_schedules import HOUR_MS, MINUTE_MS, SUNDAY_NOON_MS
 

@@ -1,11 +1,11 @@
 """What a run says is kept within bounds, its beginning and its end."""
 
-from dssd.schedules.limits import (
+from dssd.schedules.run_output import (
     OUTPUT_LINE_BYTES_MAX,
     RUN_OUTPUT_BYTES_MAX,
     RUN_OUTPUT_LINES_MAX,
+    RunOutput,
 )
-from dssd.schedules.run_output import RunOutput
 
 
 def said(*lines: str) -> list[str]:

@@ -531,7 +531,7 @@ async def test_an_attempt_whose_end_is_not_understood_fails(
 async def test_an_operation_that_makes_a_mistake_ends_as_failed(
     works: ScheduledWorks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(works._runs, "_work", lambda *_given: mistake())
+    monkeypatch.setattr(works._runs, "work", lambda *_given: mistake())
     row = await works.apply(RunTask("work"))
     assert row.state == "failed"
     assert "in operation tasks.run ended this: ZeroDivisionError" in row.failure
@@ -543,7 +543,7 @@ async def test_a_cancelled_operation_of_which_nobody_can_say_what_it_did_ends_as
     works.work.gate.clear()
     row = await works.operations.apply(RunTask("work"), caller=works.ana)
     await works.under_way()
-    monkeypatch.setattr(works._runs, "made", lambda _row: mistake())
+    monkeypatch.setattr("dssd.schedules.task_runs.TaskRunKind.made", lambda *_given: mistake())
     await works.operations.cancel(row.number, caller=works.ana)
     row = await works.ended(row.number)
     assert row.state == "failed"
@@ -557,7 +557,7 @@ async def test_an_operation_that_cannot_be_resumed_keeps_no_daemon_down(
     row = await works.operations.apply(RunTask("work"), caller=works.ana)
     await works.under_way()
     await works.stop()
-    monkeypatch.setattr("dssd.schedules.task_runs.TaskRuns.resumed", lambda *_given: mistake())
+    monkeypatch.setattr("dssd.schedules.task_runs.TaskRunKind.resumed", lambda *_given: mistake())
     await works.start()
     row = await works.ended(row.number)
     assert row.state == "failed"

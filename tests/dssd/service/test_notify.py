@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dssd.service.limits import BEAT_S
-from dssd.service.notify import ServiceManager
+from dssd.service.notify import BEAT_S, ServiceManager
 
 
 @pytest.fixture

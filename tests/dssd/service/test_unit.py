@@ -7,13 +7,13 @@ import pytest
 
 from dss_core.errors import IllegalConfig
 from dssd.__main__ import main
-from dssd.service.install import Wanted, install, text_of
+from dssd.service.install import UnitRequest, install, text_of
 from dssd.service.unit import NAME
 from support.prerequisites import SYSTEMD, leave_out
 
 
-def wanted(*, of_system: bool = False, data_dir: Path | None = None) -> Wanted:
-    return Wanted(of_system=of_system, run_as="root", data_dir=data_dir, config=None)
+def wanted(*, of_system: bool = False, data_dir: Path | None = None) -> UnitRequest:
+    return UnitRequest(of_system=of_system, run_as="root", data_dir=data_dir, config=None)
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from itertools import pairwise
 from dss_core.limits import FRAME_BYTES_USUAL
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.delivery_budget import DeliveryAccount, DeliveryBudget
-from dssd.sessions.limits import DELIVERY_WRITE_COPIES
-from dssd.sessions.outgoing import Outgoing
+from dssd.sessions.outgoing import DELIVERY_WRITE_COPIES, Outgoing
 
 MOST = 64 * FRAME_BYTES_USUAL
 WANTED = 8 * FRAME_BYTES_USUAL
@@ -78,12 +77,13 @@ async def test_a_wait_that_is_cancelled_takes_nothing() -> None:
 
 async def test_what_is_queued_counts_until_it_is_written_or_dropped() -> None:
     account = DeliveryBudget(MOST).account()
-    outgoing = Outgoing(account, lambda: False)
+    outgoing = Outgoing(account)
     for number in range(3):
         outgoing.put(Deliver(number, bytes(100), (), False, 1, 0, 1))
-    await outgoing.take()
+    outgoing.take()
     assert account.held_bytes == 200 + 100 * DELIVERY_WRITE_COPIES
-    await outgoing.take()
+    outgoing.written()
+    outgoing.take()
     assert account.held_bytes == 100 + 100 * DELIVERY_WRITE_COPIES
     outgoing.close()
     assert account.held_bytes == 100 * DELIVERY_WRITE_COPIES

@@ -3,7 +3,9 @@
 import pytest
 
 from dss_core.errors import LogUnreadable
+from dss_core.lane import DEAD, LaneEntry
 from dssd.leaders.declarations import PASS, STALL
+from dssd.queues.lane import Failed, Failure
 from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.store.rows import GroupRow
 from support.heard_events import Heard
@@ -62,5 +64,19 @@ async def test_a_group_that_stalls_at_damage_passes_nothing_and_says_so(full: bo
             "stream.damaged",
             STREAM,
             "Group g@orders/# stalls before 2 damaged records, offsets 4 to 5.",
+        )
+    ]
+
+
+def test_records_that_are_dead_are_told_of_the_group() -> None:
+    heard = Heard()
+    lane = LaneEntry(0, 17, 0, 3, 17, 0, 5, cause="refused", error_type="OSError", client_id="ann")
+    failed = Failed(0, 1, (Failure(DEAD, lane, b"c-9", "no route"),))
+    DeliveryTrouble(heard, "ann").failed(STREAM, group(), failed)
+    assert heard.told() == [
+        (
+            "record.dead",
+            "g@orders/#",
+            "The record orders/0/3@17 of key c-9 is dead after 5 attempts: OSError: no route",
         )
     ]

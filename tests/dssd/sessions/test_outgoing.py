@@ -1,12 +1,14 @@
-import asyncio
-
 from dss_core.progress import Ranges
-from dssd.limits import DELIVERY_BYTES_USUAL, OUTGOING_ITEMS_MAX
+from dssd.limits import OUTGOING_ITEMS_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Bundle, Down, PongSent, Revoke
 from dssd.sessions.delivery_budget import DeliveryBudget
-from dssd.sessions.limits import BUNDLE_DELIVERIES_MAX, DELIVERY_WRITE_COPIES
-from dssd.sessions.outgoing import Outgoing
+from dssd.sessions.outgoing import (
+    BUNDLE_DELIVERIES_MAX,
+    DELIVERY_BYTES_USUAL,
+    DELIVERY_WRITE_COPIES,
+    Outgoing,
+)
 
 
 def delivery(
@@ -16,26 +18,16 @@ def delivery(
     return Deliver(grant, frames, mask, attempt > 1, attempt, base, end)
 
 
-def nothing() -> bool:
-    return False
-
-
-async def taken(*items: Down, takes_bundles: bool = False) -> list[Down | None]:
+def taken(*items: Down, takes_bundles: bool = False) -> list[Down]:
     """What comes out of a queue that waited until all items were in it."""
-    outgoing = Outgoing(DeliveryBudget().account(), nothing, takes_bundles=takes_bundles)
+    outgoing = Outgoing(DeliveryBudget().account(), takes_bundles=takes_bundles)
     for item in items:
         assert outgoing.put(item)
-    found: list[Down | None] = []
-    try:
-        async with asyncio.timeout(0):
-            while True:
-                found.append(await outgoing.take())
-    except TimeoutError:
-        return found
+    return list(iter(outgoing.take, None))
 
 
-async def test_deliveries_of_a_stream_that_wait_go_together() -> None:
-    joined = await taken(
+def test_deliveries_of_a_stream_that_wait_go_together() -> None:
+    joined = taken(
         delivery(1, 0, 10, ((0, 2),)), delivery(2, 7, 9), delivery(1, 10, 12, ((11, 12),))
     )
     assert joined == [
@@ -44,120 +36,80 @@ async def test_deliveries_of_a_stream_that_wait_go_together() -> None:
     ]
 
 
-async def test_a_delivery_that_does_not_go_on_where_the_last_ended_goes_alone() -> None:
+def test_a_delivery_that_does_not_go_on_where_the_last_ended_goes_alone() -> None:
     apart = [delivery(1, 0, 10), delivery(1, 5, 10), delivery(1, 20, 30)]
-    assert await taken(*apart) == apart
+    assert taken(*apart) == apart
 
 
-async def test_deliveries_that_tell_different_things_go_apart() -> None:
+def test_deliveries_that_tell_different_things_go_apart() -> None:
     apart = [delivery(1, 0, 10), delivery(1, 10, 20, attempt=2), delivery(1, 20, 30)]
-    assert await taken(*apart) == apart
+    assert taken(*apart) == apart
 
 
-async def test_what_goes_together_is_bounded() -> None:
+def test_what_goes_together_is_bounded() -> None:
     half = DELIVERY_BYTES_USUAL // 2 - 100
     apart = [delivery(1, n, n + 1, size=half) for n in range(3)]
-    joined = await taken(*apart)
+    joined = taken(*apart)
     assert [len(each.frames) > half * 1.5 for each in joined if isinstance(each, Deliver)] == [
         True,
         False,
     ]
 
 
-async def test_deliveries_of_several_streams_go_in_one_item_to_who_takes_that() -> None:
+def test_deliveries_of_several_streams_go_in_one_item_to_who_takes_that() -> None:
     first, other, again = delivery(1, 0, 10), delivery(2, 7, 9), delivery(1, 0, 5, attempt=2)
     items: list[Down] = [first, other, again, Revoke(1, 5), delivery(2, 9, 12)]
-    together = await taken(*items, takes_bundles=True)
+    together = taken(*items, takes_bundles=True)
     assert together == [Bundle((first, other, again)), Revoke(1, 5), delivery(2, 9, 12)]
 
 
-async def test_a_bundle_is_bounded_in_bytes_and_in_deliveries() -> None:
+def test_a_bundle_is_bounded_in_bytes_and_in_deliveries() -> None:
     large = [delivery(grant, 0, 1, size=DELIVERY_BYTES_USUAL // 2) for grant in range(2)]
-    assert await taken(*large, takes_bundles=True) == large
+    assert taken(*large, takes_bundles=True) == large
     many = [delivery(grant, 0, 1) for grant in range(BUNDLE_DELIVERIES_MAX + 1)]
-    assert await taken(*many, takes_bundles=True) == [Bundle(tuple(many[:-1])), many[-1]]
+    assert taken(*many, takes_bundles=True) == [Bundle(tuple(many[:-1])), many[-1]]
 
 
-async def test_what_is_written_of_a_bundle_is_held_until_the_next_item_is_wanted() -> None:
+def test_what_is_written_of_a_bundle_is_held_until_the_next_item_is_wanted() -> None:
     account = DeliveryBudget().account()
-    outgoing = Outgoing(account, nothing, takes_bundles=True)
+    outgoing = Outgoing(account, takes_bundles=True)
     size = 0
     for grant in (1, 2):
         item = delivery(grant, 0, 10)
         size += len(item.frames)
         outgoing.put(item)
-    await outgoing.take()
+    outgoing.take()
     assert account.held_bytes == size * DELIVERY_WRITE_COPIES
     outgoing.written()
     assert account.held_bytes == 0
 
 
-async def test_no_delivery_passes_an_item_of_another_kind() -> None:
+def test_no_delivery_passes_an_item_of_another_kind() -> None:
     items: list[Down] = [delivery(1, 0, 10), Revoke(1, 5), delivery(1, 10, 20)]
-    assert await taken(*items) == items
+    assert taken(*items) == items
 
 
-async def test_a_delivery_joins_none_that_was_taken() -> None:
-    outgoing = Outgoing(DeliveryBudget().account(), nothing)
+def test_a_delivery_joins_none_that_was_taken() -> None:
+    outgoing = Outgoing(DeliveryBudget().account())
     for base in range(3):
         outgoing.put(delivery(1, base, base + 1))
-        assert await outgoing.take() == delivery(1, base, base + 1)
+        assert outgoing.take() == delivery(1, base, base + 1)
 
 
-async def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
-    outgoing = Outgoing(DeliveryBudget().account(), nothing)
+def test_closing_drops_records_and_keeps_what_is_to_be_told() -> None:
+    outgoing = Outgoing(DeliveryBudget().account())
     outgoing.put(delivery(1, 0, 10))
     outgoing.put(PongSent(1))
     outgoing.close()
     outgoing.put(delivery(1, 10, 20))
-    assert await outgoing.take() == PongSent(1)
-    assert await outgoing.take() is None
+    assert outgoing.take() == PongSent(1)
+    assert outgoing.take() is None
 
 
-async def test_items_left_unread_are_bounded_and_records_are_not_counted() -> None:
-    outgoing = Outgoing(DeliveryBudget().account(), nothing)
+def test_items_left_unread_are_bounded_and_records_are_not_counted() -> None:
+    outgoing = Outgoing(DeliveryBudget().account())
     assert all(outgoing.put(PongSent(n)) for n in range(OUTGOING_ITEMS_MAX))
     assert not outgoing.put(PongSent(0))
     assert outgoing.put(delivery(1, 0, 10))
-    await outgoing.take()
+    outgoing.take()
     assert outgoing.put(PongSent(0))
-
-
-async def test_who_takes_puts_what_was_rung_for_before_the_next_item() -> None:
-    left = [delivery(2, 0, 1)]
-
-    def refill() -> bool:
-        outgoing.put(left.pop())
-        return False
-
-    outgoing = Outgoing(DeliveryBudget().account(), refill)
-    outgoing.put(PongSent(1))
-    outgoing.put(PongSent(2))
-    assert await outgoing.take() == PongSent(1)
-    outgoing.ring()
-    assert await outgoing.take() == PongSent(2)
-    assert not left
-    assert await outgoing.take() == delivery(2, 0, 1)
-
-
-async def test_others_run_between_two_refills_that_put_nothing() -> None:
-    order: list[str] = []
-
-    def refill() -> bool:
-        order.append("refill")
-        if order.count("refill") == 3:
-            outgoing.put(PongSent(1))
-        return order.count("refill") < 3
-
-    async def other() -> None:
-        while len(order) < 5:
-            order.append("other")
-            await asyncio.sleep(0)
-
-    outgoing = Outgoing(DeliveryBudget().account(), refill)
-    async with asyncio.TaskGroup() as tasks:
-        taking = tasks.create_task(outgoing.take())
-        tasks.create_task(other())
-        outgoing.ring()
-    assert taking.result() == PongSent(1)
-    assert order == ["refill", "other", "refill", "other", "refill"]

@@ -1,6 +1,7 @@
 """What a session owns, where a crash left a part of it."""
 
 from dss_sim.played_sessions import Hall
+from dssd.queues.writers import QueueWriters
 from dssd.sessions.client_items import Opening
 from dssd.sessions.owned_rows import discard_orphans
 from dssd.sessions.session_parts import Services
@@ -48,6 +49,7 @@ async def test_what_sessions_owned_that_are_no_more_goes_at_the_start(hall: Hall
                 hall.plant.groups,
                 hall.plant.registry,
                 hall.plant.clock,
+                QueueWriters(hall.plant.log),
             ),
             {kept, session.session_id},
         )

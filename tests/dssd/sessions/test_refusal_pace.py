@@ -4,8 +4,12 @@ import asyncio
 
 import pytest
 
-from dssd.sessions.limits import REFUSALS_PART, REFUSALS_PART_ALONE, REFUSALS_STEP_S_MAX
-from dssd.sessions.refusal_pace import RefusalPace
+from dssd.sessions.refusal_pace import (
+    REFUSALS_PART,
+    REFUSALS_PART_ALONE,
+    REFUSALS_STEP_S_MAX,
+    RefusalPace,
+)
 
 STEP_S = 0.002
 

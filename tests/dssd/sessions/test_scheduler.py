@@ -141,9 +141,8 @@ async def test_who_takes_in_that_streams_have_grown_gives_way_after_so_many(
 async def test_a_stream_that_is_stalled_is_told_of_with_its_group_and_client(
     hall: Hall, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.machines.delivery.reading.ACKED_RANGES_MAX", 8)
     monkeypatch.setattr("dssd.machines.delivery.stream.ACKED_RANGES_MAX", 8)
-    monkeypatch.setattr("dssd.machines.delivery.reading.RANGES_ADDED_MAX", 4)
+    monkeypatch.setattr("dssd.machines.delivery.stream.RANGES_ADDED_MAX", 4)
     [stream] = await hall.plant.topic("orders", 1)
     await hall.plant.publish(stream, 40)
     async with hall.attached("holder") as client:

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 
 import pytest
 
+from dss_client.testing import until
 from dss_core.errors import IllegalArgument, NotSubscribed
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Progress
+from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.limits import SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import Deliver, Nak, Settle
+from dssd.machines.start_point import Earliest
 from dssd.sessions.client_items import (
     FinishRevoke,
+    Granted,
+    Opening,
     PingSent,
     PongSent,
     Revoke,
@@ -220,3 +225,22 @@ async def test_a_session_reads_on_after_refusals_only_when_others_had_the_loop(
         went_on.set()
         await refusing
         assert len(waits) == 1
+
+
+async def test_what_was_just_stored_is_read_before_the_next_item_is_sent(hall: Hall) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    session = await hall.sessions.attach(Opening("c"))
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
+        tasks.create_task(session.run(), name="session")
+        await session.take(Subscribe(1, GROUP, Earliest()))
+        while not isinstance(await session.next_item(), Granted):
+            pass
+        window = session._scheduler._window
+        await until(lambda: all(each.at_tail for each in window.streams()))
+        list(iter(session.outgoing.take, None))
+        await session.take(PingSent(1))
+        await hall.plant.publish(stream, 1)
+        assert await session.next_item() == PongSent(1)
+        assert isinstance(session.outgoing.take(), Deliver)
+        hall.sessions.detach(session)

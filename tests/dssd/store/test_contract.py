@@ -6,7 +6,7 @@ import pytest
 
 from dss_core.errors import Stopping
 from dssd.store.along import along
-from dssd.store.commit_watchers import WatcherFellBehind
+from dssd.store.commit_listeners import ListenerFellBehind
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
@@ -315,12 +315,12 @@ async def test_a_watcher_that_waits_is_woken_by_a_commit(store: Store) -> None:
 async def test_a_watcher_that_falls_behind_is_told_so(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.store.commit_watchers.STORE_CHANGES_WAITING_MAX", 10)
+    monkeypatch.setattr("dssd.store.commit_listeners.STORE_CHANGES_WAITING_MAX", 10)
     slow, quick = store.watch(LeaderRow), store.watch(LeaderRow)
     for at in range(11):
         await store.commit([Put(leader(at))])
         assert (await anext(quick)).key == (at,)
-    with pytest.raises(WatcherFellBehind, match="LeaderRow left 10 changes"):
+    with pytest.raises(ListenerFellBehind, match="LeaderRow left 10 changes"):
         await anext(slow)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dssd.store import integrity, schema
-from dssd.store.rows import GroupRow, Row, StreamSetRow
+from dssd.store.rows import GroupRow, ProgressRow, Row, StreamSetRow, TopicRow
 from dssd.store.sqlite import SqliteStore
 
 SEQUENCES_1 = """
@@ -100,4 +100,21 @@ async def test_groups_from_before_protocols_use_the_borrow_protocol(
     assert groups
     assert {found.row.protocol for found in groups} == {"borrow"}
     assert await store.scan(StreamSetRow) == []
+    await store.close()
+
+
+@pytest.mark.parametrize("format_", [1, 10])
+async def test_groups_and_topics_from_before_queues_are_plain(
+    tmp_path: Path, format_: int, some_rows: list[Row]
+) -> None:
+    path = tmp_path / "store.sqlite"
+    make_store(path, format_, some_rows)
+    store = await SqliteStore.open(path)
+    groups = [found.row for found in await store.scan(GroupRow)]
+    assert {(each.max_deliver, each.backoff_ms, each.queue_records) for each in groups} == {
+        (0, "", 0)
+    }
+    assert {found.row.level for found in await store.scan(TopicRow)} == {0}
+    rows = [found.row for found in await store.scan(ProgressRow)]
+    assert {(row.retried_count, row.applied_end, row.redriving) for row in rows} == {(0, 0, b"")}
     await store.close()

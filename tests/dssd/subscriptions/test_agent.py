@@ -17,6 +17,7 @@ from dssd.machines.messages import (
     Pause,
     PauseChanged,
     PauseObeyed,
+    ProgressSaved,
     RenewStreamLease,
     Revoke,
     Revoked,
@@ -29,6 +30,7 @@ from dssd.machines.messages import (
     UpdateStreams,
     UpdateStreamStates,
 )
+from dssd.machines.queues import QueueState
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
@@ -146,6 +148,14 @@ def test_reports_reach_the_borrower_that_holds_the_grant() -> None:
     [update] = session.mailboxes.sent
     assert isinstance(update, UpdateProgress)
     assert [each.progress for each in update.reports] == [Progress(5)]
+
+
+def test_what_is_durable_of_queues_is_told_by_their_levels() -> None:
+    session = granted_session()
+    queues = (QueueState(StreamId(8, 0), Progress(3), 4), QueueState(StreamId(9, 0), Progress(1)))
+    session.hear(ProgressSaved(b"\x01", 1, STREAM, 3, Progress(5), queues))
+    saved = [("saved", 1, Progress(5)), ("saved", 2, Progress(3)), ("saved", 3, Progress(1))]
+    assert session.take() == saved
 
 
 def test_a_revoke_is_finished_by_the_session_and_then_dropped() -> None:

@@ -12,7 +12,7 @@ import pytest
 from dss_core.errors import DiskFailed, Overloaded, StoreDamaged
 from dssd.events.model import Event
 from dssd.leaders.bans import ban_of
-from dssd.machines.scheduling.machine import step
+from dssd.machines.schedule import step
 from dssd.store.keys import key_of
 from dssd.supervision import containment
 from dssd.supervision.containment import (

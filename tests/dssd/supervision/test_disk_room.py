@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from dssd.events.model import Event
-from dssd.supervision.disk_room import DiskRoom
-from dssd.supervision.limits import DISK_ROOM_AFTER_LOOKS
+from dssd.supervision.disk_room import DISK_ROOM_AFTER_LOOKS, DiskRoom
 
 FULL = [True]
 ROOM = [False]

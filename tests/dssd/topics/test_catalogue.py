@@ -26,19 +26,7 @@ from dssd.store.port import Precondition, Put, Store, Write
 from dssd.store.rows import StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.sqlite import SqliteStore
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
-
-
-class NotedLog:
-    """Keeps what the catalogue tells the log, in order."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, int, int]] = []
-
-    def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
-        self.told.append(("open", storage_topic_id, partitions))
-
-    async def remove_storage_topic(self, storage_topic_id: int) -> None:
-        self.told.append(("remove", storage_topic_id, 0))
+from support.noted_log import NotedLog
 
 
 @pytest.fixture(params=["sqlite", "memory"])

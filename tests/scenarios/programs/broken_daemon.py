@@ -55,6 +55,7 @@ class _Once:
 SEAMS = (
     "heap_upkeep.HeapUpkeep.look",
     "topics.retention.RetentionSchedule.enforce",
+    "topics.queue_trims.QueueTrims.trim",
     "leaders.retention_ahead.RetentionAhead.look",
     "leaders.gone_streams.GoneStreams.sweep",
     "operations.pause_ends.PauseEnds._next_s",

@@ -9,8 +9,7 @@ import sys
 
 from dssd import heap
 from dssd.heap_upkeep import HeapUpkeep
-from dssd.limits import MALLOC_MMAP_ABOVE_BYTES
-from dssd.process import keep_large_blocks
+from dssd.process import MALLOC_MMAP_ABOVE_BYTES, keep_large_blocks
 
 BLOCK = MALLOC_MMAP_ABOVE_BYTES // 4
 BLOCKS = 160

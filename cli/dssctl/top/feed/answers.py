@@ -7,7 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import DssError, OffsetOutOfRange, StreamDamaged
-from dssctl.top.limits import LISTED_OFFSETS_MAX, PAGE_BYTES_MAX, RECORDS_BEFORE, RECORDS_PAGE
+from dssctl.top.limits import RECORDS_PAGE
 from dssctl.top.model.answers import Answer, Question
 
 if TYPE_CHECKING:
@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from dssctl.top.feed.job_answers import JobAnswers
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
+
+LISTED_OFFSETS_MAX = 16
+"""Streams of whose floor the reason is asked at once: those that lag most."""
+
+PAGE_BYTES_MAX = 8 << 20
+"""Of the payloads of a page of records; with more it is a shorter page."""
+
+RECORDS_BEFORE = 20
+"""Of a stream without lag, the last so many records are shown."""
 
 
 async def answered(

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from dssctl.output import Instant
-from dssctl.top.limits import JOB_LOG_LINES
 from dssctl.top.model.answers import Answer, LogLine
 
 if TYPE_CHECKING:
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from dssctl.job_logs import JobTold
     from dssctl.output import Item
     from dssctl.top.model.places import Place
+
+JOB_LOG_LINES = 200
+"""Of what is told of one job: the newest; four large screens."""
 
 
 class JobAnswers:

@@ -20,7 +20,6 @@ from dssctl.top.limits import (
     AWAY_FIRST_S,
     AWAY_MAX_S,
     CALL_S,
-    ERRORS_SINCE,
     EVENTS_BEFORE,
     FEED_REST_ITEM_S,
     FEED_REST_S,
@@ -33,7 +32,7 @@ from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stands, Stood, Ticked, Updated
 
 if TYPE_CHECKING:
-    from dss_client import Client, Event, Operation, OperationPlan, WatchUpdate
+    from dss_client import Client, Operation, OperationPlan, WatchUpdate
     from dss_client.changes import Change
     from dss_client.schedules import ScheduleRun
     from dssctl.top.feed.source import Tell
@@ -121,7 +120,7 @@ class Live:
         pause_s = AWAY_FIRST_S
         while True:
             with suppress(DssError):
-                tell(Happened(await self._happened(client)))
+                tell(Happened((await in_time(client.events.list(latest=EVENTS_BEFORE))).events))
             try:
                 anew = False
                 async for update in client.watch(*WATCHED, all=self._private):
@@ -136,13 +135,6 @@ class Live:
             self._look.set()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, AWAY_MAX_S)
-
-    async def _happened(self, client: "Client") -> "tuple[Event, ...]":
-        """The last events, and the errors of a day, which are counted at the top."""
-        bad = await in_time(
-            client.events.list(since=ERRORS_SINCE, severity="error", latest=EVENTS_BEFORE)
-        )
-        return bad.events + (await in_time(client.events.list(latest=EVENTS_BEFORE))).events
 
     async def _status(self, client: "Client", tell: "Tell") -> None:
         while True:
@@ -170,7 +162,7 @@ class Live:
             began_s = loop.time()
             with suppress(DssError):
                 # It has a bound of its own, and may take long where there is much to look at.
-                tell(Stands(await client.groups.stuck()))
+                tell(Stands(await client.groups.stuck(), await client.daemon.findings()))
             await asyncio.sleep(max(LISTS_S, STUCK_REST * (loop.time() - began_s)))
 
     @asynccontextmanager

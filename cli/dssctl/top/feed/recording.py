@@ -30,6 +30,7 @@ from dss_client import (
     Topic,
     TopicSummary,
     UnreadLoss,
+    Verdict,
     WatchedGrant,
     WatchedLag,
     WatchedMember,
@@ -53,8 +54,8 @@ _CLASSES: Mapping[str, Any] = {
         DaemonStatus, Event, Fates, Group, Happened, Held, Job, Listed, Lost, OperatedStream,
         Operation, PeerHeld, Progress, Quarantined, Rates, Reason, Schedule, ScheduleRun,
         SessionSummary, Stands, Stood, StorageTopic, StreamBounds, Stuck,
-        Ticked, Topic, TopicSummary, UnreadLoss, Updated, WatchKey, WatchUpdate, WatchedGrant,
-        WatchedLag, WatchedMember,
+        Ticked, Topic, TopicSummary, UnreadLoss, Updated, Verdict, WatchKey, WatchUpdate,
+        WatchedGrant, WatchedLag, WatchedMember,
     )
 }  # fmt: skip
 """All that an item is made of."""

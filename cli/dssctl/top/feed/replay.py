@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dss_core.errors import IllegalArgument
 from dssctl.top.feed.recording import recorded
-from dssctl.top.limits import FRAME_S, REPLAY_JUMP_S, REPLAY_SPEED_MAX
+from dssctl.top.limits import FRAME_S
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import Told
 from dssctl.top.paint import amounts
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
+
+REPLAY_JUMP_S = 10
+"""How far a key jumps in a recording."""
+
+REPLAY_SPEED_MAX = 64
+"""How much faster than it happened a recording is played at most; each key press doubles."""
 
 
 class Replayed:

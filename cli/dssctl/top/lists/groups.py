@@ -9,6 +9,7 @@ from dssctl.forecast import forecast_ms, forecast_text
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
+from dssctl.top.model.standing import STUCK, look_of, word_of
 from dssctl.top.model.trends import Trend, change, direction
 from dssctl.top.paint import amounts
 from dssctl.top.paint.charts import bars
@@ -29,23 +30,20 @@ class GroupRow(NamedTuple):
     drained_ms: float | None = None
     """Until it has all; infinite: never, None: nobody can say."""
     stuck: "tuple[Stuck, ...]" = ()
-    """Its streams that do not move."""
+    """What of it does not move."""
 
     @property
     def state(self) -> str:
-        """Its state; a pause, and that a stream of it does not move, included."""
-        group = self.group
-        if group.paused:
-            return "paused"
-        return "stuck" if self.stuck and group.state == "active" else group.state
+        """In a word."""
+        return word_of(self.group)
 
     @property
     def reason(self) -> str:
         """Why it is so; empty where that is told nowhere."""
-        if self.state != "stuck":
+        if self.state != STUCK or not self.stuck:
             return self.group.state_reason
         first = self.stuck[0]
-        return f"{first.stream}: {first.reason.sentence}"
+        return ": ".join(filter(None, (first.stream, first.reason.sentence)))
 
 
 def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
@@ -53,8 +51,7 @@ def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
     trends, now_us = scene.picture.trends, scene.pen.now_ms * 1_000
     stuck: dict[str, tuple[Stuck, ...]] = {}
     for each in scene.picture.stuck:
-        if each.stream:
-            stuck[each.group] = (*stuck.get(each.group, ()), each)
+        stuck[each.group] = (*stuck.get(each.group, ()), each)
     return {
         key: GroupRow(
             key, group, trends.get(key, ()), forecast_ms(group, now_us), stuck.get(key, ())
@@ -64,23 +61,13 @@ def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
 
 
 def is_faulty(row: GroupRow) -> bool:
-    """Whether somebody should look: it stalls, is stuck, moves, is paused, or lags unread."""
-    group = row.group
-    return row.state in _LOOKS.keys() - {"active"} or (not group.borrowers and group.lag > 0)
-
-
-_LOOKS: Mapping[str, Look] = {
-    "stalled": "bad",
-    "stuck": "bad",
-    "rebalancing": "warn",
-    "paused": "warn",
-    "active": "good",
-}
+    """Whether somebody should look."""
+    return row.group.health != "healthy"
 
 
 def state_look(row: GroupRow) -> Look:
     """How its state looks."""
-    return _LOOKS.get(row.state, "dim")
+    return look_of(row.group)
 
 
 def lag_text(group: "Group", trend: Trend, pen: Pen) -> str:

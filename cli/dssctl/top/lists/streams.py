@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dssctl.output.escape import escaped
 from dssctl.top.lists.listing import Column, Listing, Pen, Scene
 from dssctl.top.model.places import Ordering, Place
+from dssctl.top.model.standing import STUCK
 from dssctl.top.paint import amounts
 from dssctl.top.paint.spans import Look
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dss_client import (
         RecordStanding,
         StreamSums,
+        Stuck,
         WatchedGrant,
         WatchedLag,
         WatchedMember,
@@ -28,6 +30,8 @@ class StreamRow(NamedTuple):
     lag: "WatchedLag | None"
     sums: "StreamSums | None" = None
     standing: "RecordStanding | None" = None
+    stuck: "Stuck | None" = None
+    """That it does not move, and why."""
 
     @property
     def lagging(self) -> int:
@@ -39,7 +43,8 @@ class StreamRow(NamedTuple):
         """Of its grant; stalled where nothing is delivered though it is held."""
         if self.grant is None:
             return "-"
-        return "stalled" if self.grant.stall else self.grant.state
+        state = "stalled" if self.grant.stall else self.grant.state
+        return STUCK if self.stuck and state == "granted" else state
 
     @property
     def oldest_ms(self) -> int | None:
@@ -63,25 +68,27 @@ def stream_rows(scene: Scene) -> Mapping[str, StreamRow]:
     answer = scene.answer
     sums = {each.stream: each for each in answer.sums} if answer else {}
     standings = {each.stream: each for each in answer.standings} if answer else {}
+    stuck = {each.stream: each for each in scene.picture.stuck if each.group == group}
     names = sorted(grants.keys() | lags.keys(), key=stream_order)
     return {
         name: StreamRow(
-            group, name, grants.get(name), lags.get(name), sums.get(name), standings.get(name)
+            *(group, name, grants.get(name), lags.get(name), sums.get(name), standings.get(name)),
+            stuck.get(name),
         )
         for name in names
     }
 
 
 def is_stream_faulty(row: StreamRow) -> bool:
-    """Whether it stalls, moves, or lags with nobody reading it."""
-    if row.state in {"stalled", "revoking", "granting"}:
+    """Whether it does not move, changes hands, or lags with nobody reading it."""
+    if row.stuck or row.state in {"stalled", "revoking", "granting"}:
         return True
     return row.state in {"free", "revoked"} and row.lagging > 0
 
 
 def stream_look(row: StreamRow) -> Look:
     """How its state looks."""
-    if row.state == "stalled":
+    if row.stuck or row.state == "stalled":
         return "bad"
     if is_stream_faulty(row):
         return "warn"
@@ -93,7 +100,8 @@ def _holder(row: StreamRow) -> str:
 
 
 def _stall(row: StreamRow) -> str:
-    return escaped(row.grant.stall) if row.grant and row.grant.stall else "-"
+    stall = row.grant.stall if row.grant else ""
+    return escaped(stall or (row.stuck.reason.sentence if row.stuck else "")) or "-"
 
 
 def _lag(row: StreamRow) -> str:
@@ -104,7 +112,7 @@ def _stream_facts(row: StreamRow, pen: Pen) -> Sequence[tuple[str, str]]:
     grant, lag = row.grant, row.lag
     facts = [
         ("stream", escaped(row.stream)),
-        ("state", row.state + (f": {_stall(row)}" if row.state == "stalled" else "")),
+        ("state", row.state + (f": {_stall(row)}" if row.state in ("stalled", STUCK) else "")),
         ("held by", _holder(row)),
     ]
     if grant:
@@ -155,8 +163,8 @@ STREAMS: Listing[StreamRow] = Listing(
             right=True, rank=3),
         Column("epoch", "EPOCH", 5, lambda row: row.grant.grant_epoch if row.grant else None,
             lambda row, _pen: str(row.grant.grant_epoch) if row.grant else "-", right=True, rank=4),
-        Column("stalled", "STALLED", 12, _stall, grows=True, rank=5,
-            look=lambda row: "bad" if row.state == "stalled" else "dim", rises=True),
+        Column("stalled", "STALLED", 12, _stall, grows=True, rank=5, rises=True,
+            look=lambda row: "bad" if stream_look(row) == "bad" else "dim"),
     ),
     rows=stream_rows,
     order=Ordering("lag"),
@@ -209,6 +217,8 @@ class MemberRow(NamedTuple):
 
     member: "WatchedMember"
     lag: int
+    stuck: bool
+    """A stream that it holds does not move."""
 
 
 def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
@@ -218,8 +228,9 @@ def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
     for stream, grant in items.grants.get(group, {}).items():
         if grant.client_id and stream in lags:
             held[grant.client_id] = held.get(grant.client_id, 0) + lags[stream].lag
+    stuck = {row.grant.client_id for row in stream_rows(scene).values() if row.grant and row.stuck}
     return {
-        key: MemberRow(member, held.get(member.client_id, 0))
+        key: MemberRow(member, held.get(member.client_id, 0), member.client_id in stuck)
         for key, member in items.members.get(group, {}).items()
     }
 
@@ -227,7 +238,8 @@ def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:
 MEMBERS: Listing[MemberRow] = Listing(
     title="Members",
     columns=(
-        Column("client", "CLIENT", 20, lambda row: row.member.client_id, grows=True, rises=True),
+        Column("client", "CLIENT", 20, lambda row: row.member.client_id, grows=True, rises=True,
+            look=lambda row: "bad" if row.stuck else ""),
         Column("streams", "STREAMS", 7, lambda row: row.member.streams,
             lambda row, _pen: str(row.member.streams) if row.member.streams else "standby",
             right=True),
@@ -239,5 +251,6 @@ MEMBERS: Listing[MemberRow] = Listing(
     rows=_member_rows,
     order=Ordering("client", descending=False),
     opens=lambda _place, _key, row: Place("session", name=row.member.client_id),
+    fault=lambda row: row.stuck,
     empty="the group has no member",
 )  # fmt: skip

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SessionSummary,
         Stuck,
         TopicSummary,
+        Verdict,
         WatchedGrant,
         WatchedLag,
         WatchedMember,
@@ -81,6 +82,8 @@ class Picture:
     schedules: "Mapping[str, Schedule]" = field(default_factory=dict)
     stuck: "tuple[Stuck, ...]" = ()
     """What does not move, as it was asked last."""
+    found: "tuple[Verdict, ...]" = ()
+    """What the daemon found wrong then, or well."""
     trends: Mapping[str, Trend] = field(default_factory=dict)
     """Of groups."""
     total: Trend = ()
@@ -119,9 +122,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """What does not move."""
+    """What does not move, and what is wrong besides."""
 
     stuck: "tuple[Stuck, ...]"
+    found: "tuple[Verdict, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ def step(picture: Picture, told: Told) -> Picture:
 
 def _listed(picture: Picture, told: Listed | Stands) -> Picture:
     if isinstance(told, Stands):
-        return replace(picture, stuck=told.stuck)
+        return replace(picture, stuck=told.stuck, found=told.found)
     topics = {each.topic.name: each for each in told.topics}
     return replace(picture, topics=topics, schedules={each.name: each for each in told.schedules})
 

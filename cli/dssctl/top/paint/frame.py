@@ -3,16 +3,18 @@
 Invariant: three lines above and three below, whatever is shown between them.
 """
 
+from collections import Counter
 from typing import NamedTuple
 
 from dss_core.counted import counted
 from dssctl.output.escape import escaped
 from dssctl.top.model.picture import Picture
+from dssctl.top.model.standing import STUCK, look_of, word_of
 from dssctl.top.model.trends import direction
 from dssctl.top.paint import amounts
 from dssctl.top.paint.charts import bars
 from dssctl.top.paint.glyphs import Glyphs
-from dssctl.top.paint.spans import EMPTY, Line, Look, Span, beside, fitted, line, width_of
+from dssctl.top.paint.spans import EMPTY, Line, Look, Span, beside, cut, fitted, line, width_of
 
 HEADING_LINES = 3
 
@@ -39,7 +41,7 @@ def heading(picture: Picture, badge: Badge, width: int, glyphs: Glyphs) -> tuple
     return (
         beside(_who(picture, badge, glyphs), _when(picture, badge), width, more),
         fitted(_flow(picture, width, glyphs), width, more),
-        fitted(_alerts(picture, glyphs), width, more),
+        fitted(_alerts(picture, width, glyphs), width, more),
     )
 
 
@@ -100,7 +102,7 @@ def _flow(picture: Picture, width: int, glyphs: Glyphs) -> Line:
     return line(*spans)
 
 
-def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
+def _alerts(picture: Picture, width: int, glyphs: Glyphs) -> Line:
     """What is wrong, the worst first; that all is well where nothing is."""
     if picture.away:
         away = picture.away
@@ -109,80 +111,42 @@ def _alerts(picture: Picture, glyphs: Glyphs) -> Line:
         return line(Span(f" {glyphs.bad} the daemon is away since {since}{reason}", "bad"))
     if not picture.complete:
         return line(Span(" waiting for the daemon", "warn"))
-    found = [
-        *_alerts_of_groups(picture), *_alerts_of_stuck(picture), *_alerts_of_jobs(picture),
-        *_alerts_of_status(picture),
-    ]  # fmt: skip
+    found = [*_alerts_of_groups(picture), *_alerts_of_findings(picture)]
     if not found:
         return line(Span(f" {glyphs.good} nothing is wrong", "good"))
+    # Where there are several, a long one leaves room for the others.
+    room = width if len(found) == 1 else max(_ALERT_PLACES, width // len(found))
     spans: list[str | Span] = []
     for text, look in sorted(found, key=lambda each: each[1] != "bad"):
-        spans.append(Span(f" {glyphs.bad} {text} ", look))
+        spans.append(Span(cut(f" {glyphs.bad} {text} ", room, glyphs.more), look))
     return line(*spans)
 
 
+_ALERT_PLACES = 30
+"""Enough to know what an alert is about."""
+
+
 def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
-    counts = {"stalled": 0, "rebalancing": 0, "paused": 0}
-    alone = sum(not each.borrowers and each.lag > 0 for each in picture.items.groups.values())
-    for group in picture.items.groups.values():
-        state = "paused" if group.paused else group.state
-        if state in counts:
-            counts[state] += 1
-    looks: dict[str, Look] = {"stalled": "bad"}
-    lagging: list[tuple[str, Look]] = [
-        (f"{counted(alone, 'group lags', 'groups lag')} with no member", "warn")
-    ]
+    """Those that are shown, by the verdicts on them; one that only falls behind is a finding."""
+    every = picture.items.groups.values()
+    counts = Counter((word_of(each), look_of(each)) for each in every if each.health != "healthy")
     return [
-        (f"{counted(number, 'group')} {state}", looks.get(state, "warn"))
-        for state, number in counts.items()
-        if number
-    ] + lagging[: bool(alone)]
+        (f"{counted(number, 'group')} {word}{': see :stuck' if word == STUCK else ''}", look)
+        for (word, look), number in counts.items()
+        if word in _TOLD
+    ]
 
 
-def _alerts_of_stuck(picture: Picture) -> list[tuple[str, Look]]:
-    """Beside what is told of groups as a whole."""
-    stuck = [each for each in picture.stuck if each.group in picture.items.groups]
-    streams = sum(bool(each.stream) for each in stuck)
-    waiting = sum(each.reason.code == "operation-waits" for each in stuck)
-    found: list[tuple[str, Look]] = []
-    if streams:
-        found.append((f"{counted(streams, 'stream')} stuck: see :stuck", "bad"))
-    if waiting:
-        found.append((f"{counted(waiting, 'operation')} waiting: see :stuck", "warn"))
-    return found
+_TOLD = (STUCK, "stalled", "rebalancing", "paused")
 
 
-def _alerts_of_jobs(picture: Picture) -> list[tuple[str, Look]]:
-    alone = sum(
-        job.state == "active" and not job.driver_lives for job in picture.items.jobs.values()
-    )
-    return [(f"{counted(alone, 'job')} without a driver", "warn")] if alone else []
-
-
-def _alerts_of_status(picture: Picture) -> list[tuple[str, Look]]:
-    status = picture.status
-    if status is None:
-        return []
-    found: list[tuple[str, Look]] = []
-    if status.state != "serving":
-        found.append((f"daemon {status.state} {escaped(status.state_reason)}".strip(), "bad"))
-    if status.errors_in_a_day:
-        found.append((_errors_text(picture, status.errors_in_a_day), "bad"))
-    if status.quarantined:
-        found.append((f"{counted(len(status.quarantined), 'file')} set aside", "bad"))
-    if status.unread_records_gone:
-        text = f"{amounts.count(status.unread_records_gone)} unread records gone to retention"
-        found.append((text, "warn"))
-    return found
-
-
-def _errors_text(picture: Picture, number: int) -> str:
-    """How many, which was the last, and where they are seen."""
-    told = f"{counted(number, 'error')} in a day"
-    last = next((each for each in reversed(picture.events) if each.severity == "error"), None)
-    if last is not None:
-        told += f", {amounts.clock(last.last_at_ms)} {escaped(last.subject)}"
-    return f"{told}: see :events, then z"
+def _alerts_of_findings(picture: Picture) -> list[tuple[str, Look]]:
+    wrong = (each for each in picture.found if each.level != "healthy")
+    return [
+        (escaped(each.sentence), "bad" if each.level == "problem" else "warn")
+        for each in wrong
+        if each.code != "groups.stuck"
+    ]
 
 
 def news(picture: Picture, width: int, glyphs: Glyphs) -> Line:

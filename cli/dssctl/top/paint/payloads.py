@@ -7,8 +7,11 @@ import json
 import re
 
 from dssctl.output.escape import escaped
-from dssctl.top.limits import PEEK_BYTES_MAX
 from dssctl.top.paint.spans import wrapped
+
+PEEK_BYTES_MAX = 64 << 10
+"""Of one payload: more is not read on a terminal, and costs time to lay out."""
+
 
 _HEX_BYTES = 16
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dssctl.output.escape import escaped
-from dssctl.top.limits import COLUMNS_MIN, LINES_MIN
 from dssctl.top.lists.listing import (
     Column,
     Layout,
@@ -25,6 +24,10 @@ from dssctl.top.panels.blocks import box, facts_block
 from dssctl.top.stage.keys import KEYS
 from dssctl.top.stage.screens import title_of
 from dssctl.top.stage.view import View
+
+COLUMNS_MIN = 40
+LINES_MIN = 12
+"""A smaller terminal has no room for a list with what stands around it."""
 
 
 class Sheet(NamedTuple):

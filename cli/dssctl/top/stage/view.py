@@ -7,7 +7,7 @@ chosen it is the first.
 
 from dataclasses import dataclass, field, replace
 
-from dssctl.top.limits import LARGE_COLUMNS, LARGE_LINES
+from dssctl.top.limits import LARGE_COLUMNS
 from dssctl.top.lists.listing import Pen, Scene, Shown, shown
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture
@@ -17,6 +17,10 @@ from dssctl.top.paint.glyphs import FULL, Glyphs
 from dssctl.top.paint.spans import Line
 from dssctl.top.stage.actions import Spot
 from dssctl.top.stage.screens import Screen, Tab, screen_of
+
+LARGE_LINES = 36
+"""From here on there is room for charts above and lists below."""
+
 
 FOOT_LINES = 3
 FRAME_LINES = 2

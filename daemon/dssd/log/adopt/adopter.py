@@ -41,7 +41,7 @@ from dssd.log.adopt.copied_frames import (
 )
 from dssd.log.appender import Appender
 from dssd.log.disk_errors import retry_reason
-from dssd.log.limits import ADOPT_RESTED_BYTES, ADOPT_WRITE_BYTES
+from dssd.log.limits import ADOPT_WRITE_BYTES
 from dssd.log.port import Adopted, Frames, Publish, Rest
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import INGESTED
@@ -51,6 +51,10 @@ from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import PreconditionFailed, Put, Store
 from dssd.store.uninterrupted import finished
+
+ADOPT_RESTED_BYTES = 256 << 10
+"""Pieces of a copy that rests between them: the sync of a producer waits for one of them."""
+
 
 NOTHING_WRITTEN = (PreconditionFailed, DiskFull, Overloaded)
 """After these of a commit its rows are as they were."""

@@ -29,7 +29,7 @@ from dss_core.errors import FrameTooLarge
 from dss_core.frame import STAMP_AT, read_header, stamped
 from dss_core.limits import CHUNK_BYTES_MAX, CHUNK_FRAMES_MAX, FRAME_BYTES_MAX
 from dss_core.progress import Range
-from dssd.log.limits import ADOPT_READ_BYTES, ADOPT_WRITE_BYTES
+from dssd.log.limits import ADOPT_WRITE_BYTES
 from dssd.log.port import Frames
 from dssd.log.segment.file import (
     HEADER_BYTES,
@@ -40,6 +40,10 @@ from dssd.log.segment.file import (
     write_all,
 )
 from dssd.log.segment.run_index import NOT_SUMMED, OpenRun, Run, Runs, StreamRuns
+
+ADOPT_READ_BYTES = 1 << 20
+"""They are read again in pieces of this size, which stay in the processor's cache."""
+
 
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 

@@ -13,8 +13,12 @@ say exactly which offsets they hold. An answer ends before a frame that would br
 from collections.abc import Iterable
 
 from dss_core.progress import Range, Ranges, normalised
-from dssd.limits import READ_BRIDGE_BYTES_MAX
 from dssd.log.port import Chunk
+
+READ_BRIDGE_BYTES_MAX = 8 << 10
+"""Frames without a match that go along, masked, between two with a match: cheaper than an
+answer that ends before them."""
+
 
 Piece = bytes | memoryview
 

@@ -19,8 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from dssd.descriptors import shortage_in
-from dssd.limits import DESCRIPTOR_WAIT_S, LOG_READER_THREADS
 from dssd.log.disk_errors import unreadable
+
+DESCRIPTOR_WAIT_S = 0.05
+"""How long a read waits before it asks again for a descriptor when the process has none left."""
+
+LOG_READER_THREADS = 2
+"""Threads for what is not in the page cache."""
+
 
 _NOT_NOW = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})
 

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from dssd.limits import RUN_LOOKUPS_MAX
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.index_file import (
@@ -26,6 +25,11 @@ from dssd.log.segment.index_file import (
 )
 from dssd.log.segment.run_index import Run, StreamRuns
 from dssd.log.topic_state import Segment
+
+RUN_LOOKUPS_MAX = 4
+"""Lookups of one run: one that fails, one that fails while another reader replaces the index, one
+after each."""
+
 
 _BlockKey = tuple[SegmentId, int, int]
 T = TypeVar("T")

@@ -5,8 +5,11 @@ Invariant: a verdict depends only on the filter and the table's bytes, which are
 
 from dss_core.filters import TopicFilter
 from dss_core.frame import subjects_of
-from dssd.limits import SUBJECT_VERDICTS_MAX
 from dssd.subject_verdicts import SubjectVerdicts
+
+SUBJECT_VERDICTS_MAX = 4_096
+"""Subject tables judged by readers whose verdicts are kept."""
+
 
 Verdict = frozenset[int] | None
 """Indexes of the wanted subjects; None stands for all of them."""

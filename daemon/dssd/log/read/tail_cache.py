@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from typing import cast
 
 from dss_core.ids import StreamId
-from dssd.limits import TAIL_CACHE_OVERHEAD_BYTES, TAIL_COMPACT_ENTRIES
 from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
 from dssd.log.writer_messages import Pieces, StoredFrames
+
+TAIL_CACHE_OVERHEAD_BYTES = 512
+"""What a cached run costs beside its bytes; keeps many small ones within the bound."""
+
+TAIL_COMPACT_ENTRIES = 64
+"""Entries that left before the list of a stream is shortened."""
 
 
 @dataclass(frozen=True, slots=True)

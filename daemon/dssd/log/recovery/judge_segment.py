@@ -36,7 +36,6 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
-from dssd.limits import TAIL_COPY_BYTES
 from dssd.log.recovery.claimed_offsets import LogPosition, LostBytes
 from dssd.log.recovery.segment_content import SegmentContent
 from dssd.log.segment import index_file
@@ -52,6 +51,9 @@ from dssd.log.segment.frame_scan import BadBytes
 from dssd.log.segment.rows import row_id
 from dssd.log.segment.run_index import Runs
 from dssd.store.rows import SegmentRow
+
+TAIL_COPY_BYTES = 1 << 20
+"""What is copied at once where a start moves the good part of a tail to a new file."""
 
 
 class Outcome(Enum):

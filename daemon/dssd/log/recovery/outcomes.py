@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dss_core.errors import DiskFull
-from dssd.limits import DAMAGED_PLACES_TOLD_MAX
 from dssd.log.disk_errors import is_full
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.claimed_offsets import Claim
@@ -27,6 +26,9 @@ from dssd.log.segment.run_index import Runs, StreamRuns
 from dssd.log.topic_state import Segment
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
+
+DAMAGED_PLACES_TOLD_MAX = 8
+"""Damaged places of a segment that the log names; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)

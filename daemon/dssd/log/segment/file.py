@@ -30,7 +30,10 @@ import xxhash
 
 from dss_core.limits import WRITEV_BUFFERS_MAX
 from dss_core.vectored import unwritten
-from dssd.limits import REWRITE_PIECE_BYTES_MAX
+
+REWRITE_PIECE_BYTES_MAX = 1 << 20
+"""What is read and written at once where bytes are written again after a failed sync."""
+
 
 HEADER_BYTES = 64
 VERSION = 1

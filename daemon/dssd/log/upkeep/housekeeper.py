@@ -27,7 +27,6 @@ from dss_core.errors import (
     StreamNotFound,
 )
 from dss_core.ids import StreamId
-from dssd.limits import HOUSEKEEPING_WAITING_MAX, WATERMARK_FRAMES_ALL, WATERMARK_FRAMES_MIN
 from dssd.log.disk_errors import retry_reason
 from dssd.log.recovery import judge_segment
 from dssd.log.resume import marks, snapshots
@@ -48,6 +47,16 @@ from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import StoredFrames, Switched, WrittenFile
 from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
+
+WATERMARK_FRAMES_ALL = 262_144
+"""And of all files together where there are many: half a second of such a start."""
+
+WATERMARK_FRAMES_MIN = 1_024
+"""But each file may run ahead so far: to mark more often would cost the writer more than 3 %."""
+
+HOUSEKEEPING_WAITING_MAX = 65_536
+"""Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
+
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from dss_core.errors import DiskFailed, OffsetOutOfRange
 from dss_core.ids import StreamId
 from dss_core.progress import Range
-from dssd.limits import TRIM_ATTEMPTS_MAX
 from dssd.log.disk_errors import retry_reason
 from dssd.log.holds import Holds
-from dssd.log.port import AboutToGo, Expiring
+from dssd.log.limits import QUEUE_ROLLED_BYTES_MIN
+from dssd.log.port import AboutToGo, AskFloors, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
 from dssd.log.segment.rows import parse_starts, remove_ceilings, remove_segments
@@ -26,6 +26,9 @@ from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import HoldRow, StorageTopicRow
+
+TRIM_ATTEMPTS_MAX = 16
+"""How often a low watermark is tried again when its row changed in between."""
 
 
 class Trimmer:
@@ -176,6 +179,29 @@ class Trimmer:
                 await about_to_go(going)
             return await self._trim(state, offsets) if count else 0
 
+    async def trim_below(self, state: StorageTopicState, ask_floors: AskFloors) -> int:
+        """Remove the segments that hold nothing at or above floors; returns how many went.
+
+        An active one is rolled first where that is worth a file. The floors are asked for only
+        where a segment may go.
+
+        Raises:
+            DiskFull, Overloaded: it has to be tried again later.
+        """
+        await self._housekeeper.seal_waiting(state)
+        last = state.last
+        may_roll = last is not None and last.size >= QUEUE_ROLLED_BYTES_MIN
+        if not may_roll and all(segment.runs is not None for segment in state.segments.values()):
+            return 0
+        floors = await ask_floors()
+        if may_roll and last is not None and last.runs and _lies_below(last, floors):
+            await asyncio.shield(self._housekeeper.begin_roll(state))
+            await self._housekeeper.seal_waiting(state)
+        async with state.trimming:
+            sealed = [each for each in state.segments.values() if each.runs is None]
+            done = [each for each in sealed if _lies_below(each, floors)]
+            return await self._trim(state, await _ends_of(done)) if done else 0
+
     async def expiring(
         self,
         state: StorageTopicState,
@@ -269,7 +295,12 @@ def _is_below(segment: Segment, state: StorageTopicState) -> bool:
     """Whether a sealed segment holds nothing at or above the low watermarks."""
     if segment.runs is not None:
         return False
-    return all(end <= state.streams[partition].start for partition, end in _ends_in(segment))
+    return _lies_below(segment, [stream.start for stream in state.streams])
+
+
+def _lies_below(segment: Segment, offsets: Sequence[int]) -> bool:
+    """Whether a segment holds nothing at or above these offsets, by partition."""
+    return all(end <= offsets[partition] for partition, end in _ends_in(segment))
 
 
 def _going(state: StorageTopicState, offsets: Mapping[int, int]) -> dict[StreamId, Range]:

@@ -13,13 +13,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from dss_core.errors import DiskFull, Overloaded
-from dssd.limits import CEILING_RETRY_S
 from dssd.log.segment.file import SegmentId
 from dssd.log.settings import LogSettings
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.write.writer_thread import WriterThread
 from dssd.store.port import Put, Store
 from dssd.store.rows import CeilingRow
+
+CEILING_RETRY_S = 1.0
+"""How long until ceilings are raised again that a full disk had no room for."""
+
 
 Job = Callable[[], Awaitable[None]]
 

@@ -27,7 +27,6 @@ from dss_core.errors import (
 from dss_core.frame import HEADER_BYTES, read_header, stamped
 from dss_core.frame import Header as FrameHeader
 from dssd.log.disk_errors import refusal
-from dssd.log.limits import PRODUCERS_SWEEP_US
 from dssd.log.port import Append, Appended
 from dssd.log.recent_sequences import FirstAnswer
 from dssd.log.segment.run_index import OpenRun, Run
@@ -43,6 +42,9 @@ from dssd.log.writer_messages import (
 )
 from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import LATENCY_BOUNDS_S
+
+PRODUCERS_SWEEP_US = 3_600 * 1_000_000
+"""Those that are silent for long enough are forgotten this often."""
 
 
 @dataclass(slots=True, eq=False)

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from dss_core.errors import DiskFailed, DssError, StorageTopicSealed, StreamNotFound
-from dssd.limits import WRITER_BATCH_BYTES_MAX, WRITER_BATCH_CALLS_MAX
 from dssd.log.disk_errors import refusal
 from dssd.log.producer_room import ProducerRoom
 from dssd.log.segment.file import SegmentWriter
@@ -38,6 +37,12 @@ from dssd.log.writer_messages import (
     WrittenFile,
 )
 from dssd.measuring.latencies import Latencies
+
+WRITER_BATCH_BYTES_MAX = 16 << 20
+"""One group commit: long enough to make its sync cheap, short enough for those that wait."""
+
+WRITER_BATCH_CALLS_MAX = 2_048
+"""Callers answered by one group commit: those behind them do not wait for long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dssd.machines.messages import (
     ToBorrower,
     ToLeader,
 )
+from dssd.machines.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class ProgressDurable:
     stream: StreamId
     grant_epoch: int
     progress: Progress
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)

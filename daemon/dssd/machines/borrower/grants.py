@@ -24,6 +24,7 @@ from dssd.machines.messages import (
     RevokeFinished,
     StreamReport,
 )
+from dssd.machines.queues import QueueState
 
 
 def held_under(state: Holder, stream: StreamId, grant_epoch: int) -> HeldStream | None:
@@ -58,6 +59,7 @@ def install(state: Holder, granted: GrantedStream, effects: Effects) -> HeldStre
         granted.frontier,
         granted.attempts,
         fate=granted.fate,
+        queues=granted.queues,
     )
     held = state.streams[granted.stream] = HeldStream(report)
     effects.append(InstallStream(granted))
@@ -74,6 +76,7 @@ def unused_report(granted: GrantedStream) -> StreamReport:
         granted.attempts,
         sent=granted.frontier,
         fate=granted.fate,
+        queues=granted.queues,
     )
 
 
@@ -109,12 +112,17 @@ def note_saved(state: Holder, message: ProgressSaved, now_ms: int, effects: Effe
     held = held_under(state, message.stream, message.grant_epoch)
     if held is None:
         return
-    saved = message.progress
-    if not held.finished and (
-        saved == held.report.progress or saved.merged(held.report.progress) == saved
-    ):
+    if not held.finished and _says_no_more(held.report, message):
         state.timers.clear(message.stream)
-    effects.append(ProgressDurable(message.stream, message.grant_epoch, saved))
+    saved = message.progress, message.queues
+    effects.append(ProgressDurable(message.stream, message.grant_epoch, *saved))
+
+
+def _says_no_more(report: StreamReport, message: ProgressSaved) -> bool:
+    saved = message.progress
+    if saved != report.progress and saved.merged(report.progress) != saved:
+        return False
+    return all(map(QueueState.covers, message.queues, report.queues))
 
 
 # Giving up
@@ -131,7 +139,9 @@ def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
 def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
     """The leader took the stream back, and says what is durable. It is always answered."""
     if held_under(state, message.stream, message.grant_epoch) is not None:
-        effects.append(ProgressDurable(message.stream, message.grant_epoch, message.progress))
+        effects.append(
+            ProgressDurable(message.stream, message.grant_epoch, message.progress, message.queues)
+        )
     release(state, message.stream, message.grant_epoch, effects)
 
 

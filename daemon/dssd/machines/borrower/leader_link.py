@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Generic, assert_never
 
 from dss_core.ids import StreamId
-from dssd.limits import FIND_LEADER_MS
 from dssd.machines.borrower import ending, grants
 from dssd.machines.borrower.events import (
     Ended,
@@ -41,6 +40,9 @@ from dssd.machines.borrower.state import (
     suspend,
 )
 from dssd.machines.borrower.stepping import H, Messages
+
+FIND_LEADER_MS = 1_000
+"""How often a borrower asks for its leader, until one answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,8 @@ def _drop_accepted(state: LeaseBorrower, message: RenewStreamLease, effects: Eff
     for stream, grant_epoch in message.accepted:
         held = grants.held_under(state, stream, grant_epoch)
         if held is not None:
-            effects.append(ProgressDurable(stream, grant_epoch, held.report.progress))
+            report = held.report
+            effects.append(ProgressDurable(stream, grant_epoch, report.progress, report.queues))
             grants.drop(state, stream, "revoked", effects)
 
 

@@ -17,6 +17,7 @@ from dssd.machines.attempts import merged_attempts
 from dssd.machines.borrower.events import BorrowerEffect, Standing, SuspendDelivery, WakeAt
 from dssd.machines.deadlines import Deadlines
 from dssd.machines.messages import BorrowerId, LeaderWanted, SessionId, StreamReport
+from dssd.machines.queues import merged_queues
 
 Effects = list[BorrowerEffect]
 
@@ -209,6 +210,7 @@ def merge_report(held: HeldStream, report: StreamReport, *, final: bool) -> None
         report.stall,
         fate,
         report.is_awaited,
+        merged_queues(known.queues, report.queues),
     )
 
 

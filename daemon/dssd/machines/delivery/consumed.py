@@ -40,6 +40,10 @@ class Consumed:
         """The filter rejects disjoint ranges."""
         self._pass(ranges, "filtered")
 
+    def close(self, ranges: Ranges, kind: str) -> None:
+        """Disjoint ranges are done with, as what the kind says."""
+        self._pass(ranges, kind)
+
     def pass_by(self, chunk: ChunkRead, ranges: Ranges, kind: str = "filtered") -> None:
         """Count disjoint offsets that the chunk leaves out, as what the chunk says, else a kind."""
         if chunk.lost or chunk.damaged:

@@ -1,7 +1,9 @@
 """Inputs and effects of a session's delivery window (`window`).
 
 The session feeds inputs, each with its monotonic clock, and carries out effects in order. A grant
-is named by its number in the session. Offsets in a `Settle` come from a client and are untrusted.
+is named by its number in the session, a multiple of `LEVELS_MAX`. Where records of one level are
+meant (`Read` and its answer, `Deliver`, `Settle`, `TellGone`, `RefuseRange`) the level is added to
+it. Offsets in a `Settle` come from a client and are untrusted.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,75 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress, Ranges
 from dssd.limits import NAK_RANGES
 from dssd.machines.messages import GrantedStream, Stall, StreamReport
+from dssd.machines.queues import RetryPolicy
+
+
+class Entry(NamedTuple):
+    """An entry of a queue, as its holder needs it."""
+
+    offset: int
+    due_ms: int
+    """By the wall clock."""
+    attempt: int
+    """How often the record failed so far."""
+    source_level: int
+    """The entry acknowledges the record that it was made of: this one."""
+    source_offset: int
+    size: int
+    """Of the record, in bytes, roughly."""
+    origin: int | None = None
+    """Its offset in the stream of the lane; None: it came from another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """Of a queue of a lane that is being opened, in order. Answers `OpenLane`, in pieces."""
+
+    grant: int
+    level: int
+    entries: tuple[Entry, ...]
+    end: int
+    """Everything below it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOpened:
+    """All of the queues was read, and nobody else appends to them any more."""
+
+    grant: int
+
+
+class MovePiece(NamedTuple):
+    """Records of one level that go to a queue together."""
+
+    level: int
+    start: int
+    end: int
+    to: int
+    attempt: int
+    """How often they failed so far."""
+    due_ms: int
+    """By the wall clock."""
+    cause: str
+    error: str = ""
+    error_type: str = ""
+    operation: int = 0
+    """That redrives them."""
+    is_copied: bool = False
+    """As they are: only the place changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Answers a `Move`: what of it is durable in the queues now, what is not, what is no more."""
+
+    grant: int
+    entries: tuple[tuple[int, Entry], ...] = ()
+    """By level, in the order of their offsets: every entry that the queues got by this."""
+    lost: tuple[tuple[int, int, int], ...] = ()
+    """Level, start and end of records that the log has no more."""
+    failed: tuple[MovePiece, ...] = ()
+    """They are where they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +97,8 @@ class Installed:
     """The wall clock minus the machine's clock, when the stream was lent."""
     stall_at_damage: bool = False
     """Rather than to pass over records that are confirmed damaged."""
+    policy: RetryPolicy | None = None
+    """Of a lane; None: the group has no queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +137,10 @@ class Nak(NamedTuple):
     start: int
     end: int
     delay_ms: int | None = None
+    error: str = ""
+    error_type: str = ""
+    reject: bool = False
+    """They shall not come again."""
 
 
 class Settle(NamedTuple):
@@ -196,6 +273,7 @@ class Edited:
     subscription: int
     ack_wait_ms: int
     stall_at_damage: bool
+    policy: RetryPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +315,31 @@ DeliveryInput = (
     | Paused
     | Unpaused
     | Ticked
+    | EntriesRead
+    | LaneOpened
+    | Moved
 )
+
+
+class OpenLane(NamedTuple):
+    """Be the only one who appends to the queues, then read them: the retry queue from its floor,
+    the dead letters from where they were applied. Answer with `EntriesRead`, at last `LaneOpened`.
+    """
+
+    grant: int
+    stream: StreamId
+    grant_epoch: int
+    retry: StreamId
+    retry_from: int
+    dead: StreamId
+    dead_from: int
+
+
+class Move(NamedTuple):
+    """Append records to the queues; answer with `Moved`. One at a time per lane."""
+
+    grant: int
+    pieces: tuple[MovePiece, ...]
 
 
 class Read(NamedTuple):
@@ -343,4 +445,6 @@ DeliveryEffect = (
     | RefuseRange
     | Unwanted
     | ShowStalled
+    | OpenLane
+    | Move
 )

@@ -22,9 +22,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dssd.limits import READ_AHEAD_CHUNKS
 from dssd.machines.delivery.credit import Account
+from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.stream import DeliveredStream
+
+READ_AHEAD_CHUNKS = 4
+"""Chunks per session that are being read or wait for credit. With frames of the largest size this
+and what is out stay below the 32 MiB that a client which stops reading may cost."""
+
 
 MaySend = Callable[[Account, bool], bool]
 """Whether a subscription may send: new records, or, where it is true, what comes again."""
@@ -50,6 +55,8 @@ class Share:
     paused: bool = False
     """Its group is paused; neither lifts the other."""
     left: bool = False
+    suspects: SuspectTurn = field(default_factory=SuspectTurn)
+    """Of its lanes."""
     grants: set[int] = field(default_factory=set)
 
     @property
@@ -78,6 +85,11 @@ class RoundRobin:
         if share is None:
             share = self._shares[subscription] = Share()
         return share
+
+    def out(self) -> dict[int, int]:
+        """How many records each subscription with a stream has out."""
+        held = ((number, share) for number, share in self._shares.items() if share.grants)
+        return {number: share.account.records.out for number, share in held}
 
     def enter(self, stream: DeliveredStream) -> bool:
         """A new stream; returns whether it is the only one of its subscription."""

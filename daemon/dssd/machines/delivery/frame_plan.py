@@ -58,7 +58,7 @@ class CreditLeft(NamedTuple):
     bytes: int
 
 
-class Plan(NamedTuple):
+class DeliveryPlan(NamedTuple):
     """One delivery."""
 
     pieces: tuple[Range, ...]
@@ -78,7 +78,7 @@ class Plan(NamedTuple):
     doubts: int
 
 
-def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) -> Plan:
+def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) -> DeliveryPlan:
     """The next delivery of the wanted offsets: one frame at least.
 
     There is some credit, the wanted ranges are not empty, they lie in the frames, and those up to
@@ -93,7 +93,7 @@ def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) 
     pieces = tuple((spans.at[first], spans.at[last]) for first, last in frames)
     low, high = spans.base[frames[0][0]], spans.base[frames[-1][1]]
     picked = clipped(going, low, high)
-    return Plan(
+    return DeliveryPlan(
         pieces,
         total(pieces),
         low,

@@ -7,8 +7,8 @@ for as long as its doubts say, over all grants, and comes *alone*, with no other
 of the stream goes on around it.
 
 Invariants: nothing is released before its time, or before the cursor has passed it, so a client's
-frontier stays true. Of the suspects, one is on its way or out at a time. This module does not know
-what else is out.
+frontier stays true. Of the suspects of a grant, and of all that share its turn, one is on its way
+or out at a time. This module does not know what else is out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -74,6 +74,22 @@ class _Line:
         """What is left of a range that was taken waits on."""
         heappush(self._passed, left)
 
+    def drop(self, start: int, end: int) -> None:
+        """These wait no longer."""
+        gone = ((start, end),)
+        self._passed = [
+            (due_ms, *left)
+            for due_ms, low, high in self._passed
+            for left in complement(gone, low, high)
+        ]
+        self._ahead = [
+            (*left, due_ms)
+            for low, high, due_ms in self._ahead
+            for left in complement(gone, low, high)
+        ]
+        heapify(self._passed)
+        heapify(self._ahead)
+
     def _pass(self, cursor: int) -> None:
         ahead = self._ahead
         while ahead and ahead[0][0] < cursor:
@@ -83,16 +99,32 @@ class _Line:
                 heappush(ahead, (cursor, end, due_ms))
 
 
+class SuspectTurn:
+    """Of the suspects that share it, one is on its way or out at a time."""
+
+    __slots__ = ("freed", "taken")
+
+    def __init__(self) -> None:
+        self.taken = False
+        self.freed = False
+        """Since somebody looked: the next one may come."""
+
+    def free(self) -> None:
+        """The suspect is settled, or gone with its grant."""
+        self.taken, self.freed = False, True
+
+
 class HeldBack:
     """The records of one grant that wait for their own time."""
 
-    __slots__ = ("_alone", "_rests", "_suspects")
+    __slots__ = ("_alone", "_rests", "_suspects", "turn")
 
     def __init__(self, rests: Iterable[Waiting], suspects: Iterable[Waiting]) -> None:
         self._rests = _Line(rests)
         self._suspects = _Line(suspects)
         self._alone: int | None = None
         """The suspect that is on its way or out."""
+        self.turn = SuspectTurn()
 
     @classmethod
     def of_grant(cls, rests: DurableRests, doubts: Attempts, now_ms: int) -> Self:
@@ -127,7 +159,7 @@ class HeldBack:
 
     def next_ms(self, cursor: int) -> int | None:
         """When something may be released; the cursor must have passed it."""
-        lines = [self._rests] if self._alone is not None else [self._rests, self._suspects]
+        lines = [self._rests] if self.turn.taken else [self._rests, self._suspects]
         times = [line.next_ms(cursor) for line in lines]
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
@@ -136,16 +168,27 @@ class HeldBack:
         released: list[Range] = []
         while (rest := self._rests.take_due(cursor, now_ms)) is not None:
             released.append(rest[1:])
-        while self._alone is None and (suspect := self._suspects.take_due(cursor, now_ms)):
+        while not self.turn.taken and (suspect := self._suspects.take_due(cursor, now_ms)):
             due_ms, start, end = suspect
             if start + 1 < end:
                 self._suspects.put_back((due_ms, start + 1, end))
             if not progress.is_acked(start):
-                self._alone = start
+                self._alone, self.turn.taken = start, True
                 released.append((start, start + 1))
         return released
+
+    def drop(self, start: int, end: int) -> None:
+        """The records do not come any more."""
+        self._rests.drop(start, end)
+        self._suspects.drop(start, end)
 
     def settled(self, start: int, end: int) -> None:
         """The records are acknowledged, refused or gone."""
         if self._alone is not None and start <= self._alone < end:
+            self.leave()
+
+    def leave(self) -> None:
+        """Whatever is on its way or out is not any more."""
+        if self._alone is not None:
             self._alone = None
+            self.turn.free()

@@ -198,6 +198,10 @@ class Marking:
         """The last attempt of the records surely failed because of them."""
         self._failures.charge(start, end, 0)
 
+    def failed(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """``[start, end)`` cut into ranges that failed equally often: (start, end, failures)."""
+        return self._failures.segments(start, end, 0)
+
     def note_handed_out_again(self, sent: SentRange, frontier: int) -> None:
         """What came again under this grant was handed out: count an attempt."""
         known = self.known_below(frontier)

@@ -5,7 +5,8 @@ Where a client waits for its acks to be durable, nothing is gathered.
 Invariant: while there is any, there is a time at which they are reported.
 """
 
-from dssd.limits import REPORT_INTERVAL_MS
+REPORT_INTERVAL_MS = 5
+"""A session tells its borrowers how its grants stand at most this often."""
 
 
 class PendingReports:

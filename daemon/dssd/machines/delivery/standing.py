@@ -82,36 +82,36 @@ def standing_of(stream: DeliveredStream, offset: int, share: Share, room: Credit
     place, since_ms, until_ms = _place(stream, offset)
     attempts = 0
     if place is not Place.DONE:
-        attempts = stream.marking.counted(offset, offset + 1, stream.frontier)[0][2]
+        attempts = stream.records.marking.counted(offset, offset + 1, stream.records.frontier)[0][2]
     return Standing(
         place,
         _hindrance(stream, share, room),
-        stream.progress.floor,
+        stream.records.progress.floor,
         stream.cursor,
-        stream.out.records,
+        stream.records.out.records,
         attempts,
         since_ms,
         until_ms,
-        stream.waiting.alone,
+        stream.records.waiting.alone,
     )
 
 
 def _place(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None]:
-    if stream.progress.is_acked(offset):
+    if stream.records.progress.is_acked(offset):
         return Place.DONE, None, None
-    if stream.out.within(offset, offset + 1):
+    if stream.records.out.within(offset, offset + 1):
         return _out(stream, offset)
     return _waiting(stream, offset) or (_ahead(stream, offset), None, None)
 
 
 def _waiting(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None] | None:
     """Of what comes again, or in its own time."""
-    until_ms = stream.resting.until(offset)
+    until_ms = stream.records.resting.until(offset)
     if until_ms is not None:
         return Place.RESTING, None, until_ms
-    if stream.resting.due_in(offset, offset + 1):
+    if stream.records.resting.due_in(offset, offset + 1):
         return Place.DUE, None, None
-    held = stream.waiting.held(offset)
+    held = stream.records.waiting.held(offset)
     if held is None:
         return None
     suspect, due_ms = held
@@ -119,7 +119,7 @@ def _waiting(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, i
 
 
 def _ahead(stream: DeliveredStream, offset: int) -> Place:
-    if offset < stream.cursor or stream.ending:
+    if offset < stream.cursor or stream.records.ending:
         return Place.GIVEN_BACK
     if stream.chunk is not None and not stream.resending and offset < stream.chunk_end:
         return Place.READ
@@ -127,13 +127,13 @@ def _ahead(stream: DeliveredStream, offset: int) -> Place:
 
 
 def _out(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None]:
-    if stream.out.is_unsure(offset):
+    if stream.records.out.is_unsure(offset):
         # A wait of the sending before may still run; it says nothing of this one.
         return Place.SENT, None, None
-    wait = stream.waits.at(offset)
+    wait = stream.records.waits.at(offset)
     if wait is not None:
         return Place.HANDED_OUT, *wait
-    if offset < stream.frontier or stream.marking.is_early(offset):
+    if offset < stream.records.frontier or stream.records.marking.is_early(offset):
         return Place.HANDED_OUT, None, None
     return Place.SENT, None, None
 
@@ -141,7 +141,7 @@ def _out(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int |
 def _hindrance(stream: DeliveredStream, share: Share, room: CreditLeft) -> Hindrance:
     troubles = {Stall.UNREADABLE: Hindrance.UNREADABLE, Stall.DAMAGED: Hindrance.DAMAGED}
     each = (
-        (stream.ending, Hindrance.ENDING),
+        (stream.records.ending, Hindrance.ENDING),
         (share.paused, Hindrance.PAUSED),
         (share.suspended, Hindrance.SUSPENDED),
         (stream.trouble.stall in troubles, troubles.get(stream.trouble.stall, Hindrance.NONE)),

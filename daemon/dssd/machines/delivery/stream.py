@@ -1,214 +1,463 @@
-"""One grant inside the delivery window: what of its stream was read, sent, handed out and acked.
+"""One grant inside the delivery window: what of its stream is read, and what goes to the client.
 
-Three layers, each of which knows those before it: reading (`reading`), sending (`sending`), and
-here what the client and time say of what was sent, and what is reported of all.
+::
 
-A stream that was lent before begins at its floor; `Marking` knows what was handed out before.
+    floor        frontier        sent = cursor
+      |  handed out  |  in the client's buffer  |  not read yet
+      #####.##..#####|..........................|
+
+The cursor takes each offset once, those that are done without a read; what comes again is read once
+more on its own, before new records. Records that the filter rejects, that retention took or that
+are damaged count as acknowledged once the cursor has passed them. How records stand, and what is
+said of them, is for `RecordStates`.
+
+A chunk that is new and whole goes as it is. Of any other only what is wanted goes, in deliveries of
+one mark each; `Marking` knows what was handed out before, and how much of that may be out at a
+time.
+
+At `ACKED_RANGES_MAX` acked ranges nothing more is read until the user closes gaps between them.
+Acks of what is out by then may add as many ranges again, which credit bounds; a report has them
+all, or a record that was acknowledged would come again. A holder that was granted so many ranges
+reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
+
+This module must not know what the client says.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from typing import TYPE_CHECKING, Protocol, Self
 
-from dss_core.limits import ACKED_RANGES_MAX
-from dss_core.progress import Ranges, complement
-from dssd.machines.delivery.events import Nak
+from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
+from dss_core.progress import Ranges, clipped, complement, normalised, without
+from dssd.limits import RANGES_ADDED_MAX
+from dssd.machines.delivery.events import ChunkRead, Deliver, Edited, Installed
+from dssd.machines.delivery.frame_plan import (
+    CreditLeft,
+    DeliveryPlan,
+    FrameSpans,
+    plan,
+    whole_frames,
+)
 from dssd.machines.delivery.outstanding import SentRange
-from dssd.machines.delivery.retry import Rest, backoff_ms
-from dssd.machines.delivery.sending import StreamSending
-from dssd.machines.fate import Fate
+from dssd.machines.delivery.read_trouble import ReadTrouble
+from dssd.machines.delivery.record_states import RecordStates
+from dssd.machines.delivery.retry import Resting
 from dssd.machines.messages import Stall, StreamReport
+from dssd.machines.queues import Queues
+
+if TYPE_CHECKING:
+    from dssd.machines.delivery.entries import WaitingEntries
+
+RESTING_RANGES_MAX = 4_096
+"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+
+DELIVERY_READ_BYTES_MAX = 1 << 20
+"""One read ahead for a session, and what a delivery has at most where frames are small: a message
+costs as much as a quarter of a megabyte in it (measured)."""
 
 
-class DeliveredStream(StreamSending):
+NEVER_HELD = 1 << 62
+
+
+class LaneOfParts(Protocol):
+    """What a stream knows of its lane."""
+
+    @property
+    def parts(self) -> "tuple[DeliveredStream, ...]":
+        """What is delivered of it, by level."""
+
+    def queues(self) -> Queues:
+        """As the group protocol carries them."""
+
+
+class DeliveredStream:
     """The state of one grant. Owned by the delivery window."""
 
-    # Settling
+    def __init__(
+        self, installed: Installed, credit_records: int, resting: Resting, now_ms: int
+    ) -> None:
+        granted = installed.granted
+        self.grant = installed.grant
+        """Its number, the level added."""
+        self.level = 0
+        """Of its lane; 0 in a group without queues."""
+        self.lane: LaneOfParts | None = None
+        """Of which it is a part; None in a group without queues."""
+        self.entries: WaitingEntries | None = None
+        """Of a retry queue: what waits for its time."""
+        self.is_shut = False
+        """Nothing is read before its lane is open."""
+        self.credit_records = credit_records
+        self.subscription = installed.subscription
+        self.stream = granted.stream
+        self.grant_epoch = granted.grant_epoch
+        self.records = RecordStates(installed, credit_records, resting, now_ms)
+        self.cursor = granted.progress.floor
+        self.chunk: ChunkRead | None = None
+        self.spans: FrameSpans | None = None
+        """The chunk's frames, once it had to be cut."""
+        self.chunk_at = 0
+        self.chunk_end = 0
+        self.resending = False
+        """The chunk, or the read that will bring it, serves what is due again."""
+        self.reading = False
+        self.at_tail = False
+        self.grown = False
+        """Since what is being read, or was and waits to be sent, was asked for."""
+        self.queue: deque[Self] | None = None
+        """Where it waits to read or to send."""
+        self.revoke_until_ms: int | None = None
+        self.stall = Stall.NONE
+        self.stall_at_damage = installed.stall_at_damage
+        self.trouble = ReadTrouble()
+        self.gone: Ranges = ()
+        """Was due and is lost; the client is not told yet."""
+        self._held_at = NEVER_HELD
+        """The cursor waits while so many suspects are out."""
+        self._ranges_max = ACKED_RANGES_MAX
+        self.begins()
 
-    def ack(self, acked: Ranges) -> list[SentRange]:
-        """Take acknowledged ranges; returns what was out of them: its credit comes back."""
-        freed: list[SentRange] = []
-        for start, end in acked:
-            freed.extend(self.out.take(start, end))
-            self.marking.forget(start, end)
-            self.waiting.settled(start, end)
-        self.consumed.ack(acked)
-        self.waits.settled_below(self.progress.floor)
-        return freed
+    @property
+    def lent(self) -> int:
+        """The number of the grant."""
+        return self.grant - self.level
 
-    def raise_frontier(self, frontier: int, now_ms: int) -> None:
-        """The client handed out more: count it, and begin its ack wait."""
-        frontier = min(frontier, self.sent)
-        before = self.frontier
-        if frontier <= before:
+    def parts(self) -> "tuple[DeliveredStream, ...]":
+        """Of the grant, by level."""
+        return (self,) if self.lane is None else self.lane.parts
+
+    def begins(self) -> None:
+        """It is read from now on: the ranges that it has by then, nobody else can close."""
+        ranges = len(self.records.progress.ranges)
+        self._ranges_max = max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)
+
+    # Reading
+
+    def read_offset(self) -> int | None:
+        """Where to read next, or None where nothing is to be read now."""
+        records = self.records
+        if self.reading or self.chunk is not None or records.ending or self.is_shut:
+            return None
+        if self.trouble.again_ms is not None:
+            return None
+        due = records.resting.due()
+        if due is not None:
+            self.resending = True
+            return due[0]
+        if self.at_tail or self._cursor_held():
+            return None
+        self.resending = False
+        if records.progress.ranges or self.cursor < records.progress.floor:
+            # What is done already is not read: it may be what cannot be.
+            self.cursor = records.sent = records.progress.first_unacked(self.cursor)
+        return self.cursor
+
+    def read_bytes_max(self) -> int:
+        """How much to read: of what comes again, about a frame for each range that is due."""
+        if not self.resending:
+            return DELIVERY_READ_BYTES_MAX
+        return min(self.records.resting.due_ranges * FRAME_BYTES_USUAL, DELIVERY_READ_BYTES_MAX)
+
+    def take_chunk(self, chunk: ChunkRead) -> bool:
+        """Take what was read; whether there is something to send."""
+        self.reading = False
+        if self.records.ending:
+            return False
+        self.trouble.over()
+        if self.resending:
+            self._take_again(chunk)
+        elif chunk.next > chunk.offset:
+            self._take_on(chunk)
+        else:
+            self._note_end(chunk)
+        return self.chunk is not None
+
+    def read_failed(self, now_ms: int, trouble: Stall) -> None:
+        """The read failed, or met damage at which to stop: it is tried again later."""
+        self.reading = False
+        if not self.records.ending:
+            self.trouble.met(trouble, now_ms)
+            if self.resending:
+                self.records.resting.pass_by()
+
+    def edit(self, given: Edited, now_ms: int) -> None:
+        """Its group was edited."""
+        self.records.waits.last(given.ack_wait_ms)
+        self.stall_at_damage = given.stall_at_damage
+        if self.trouble.stall is Stall.DAMAGED:
+            self.trouble.again_now(now_ms)
+
+    def lose(self, ranges: Ranges) -> None:
+        """They should be moved, and are not there any more."""
+        self.records.lose(ranges)
+        self.gone = normalised((*self.gone, *ranges))
+
+    def as_far_as_it_goes(self, chunk: ChunkRead) -> ChunkRead | None:
+        """The chunk, or what the group takes of it that stops before damage; None for nothing."""
+        met = self.records.not_done(chunk.damaged) if self.stall_at_damage else ()
+        if not met:
+            return chunk
+        stop = met[0][0]
+        if stop == chunk.offset:
+            return None
+        # No frame comes before damage.
+        return chunk._replace(
+            frames=b"",
+            mask=(),
+            records=0,
+            base=stop,
+            next=stop,
+            lost=clipped(chunk.lost, chunk.offset, stop),
+            damaged=clipped(chunk.damaged, chunk.offset, stop),
+            at_end=False,
+        )
+
+    def end(self, until_ms: int | None) -> None:
+        """Send nothing more; until the time, what is out may still be settled."""
+        self.revoke_until_ms = until_ms
+        self.records.end()
+
+    @property
+    def finished(self) -> bool:
+        """Its final report was made."""
+        return self.records.ending and self.revoke_until_ms is None
+
+    def grow(self) -> None:
+        """The stream has more records."""
+        self.at_tail = False
+        self.grown = self.reading or self.chunk is not None
+
+    def forget_chunk(self) -> None:
+        """Drop what was read and not sent; it is read again when its time comes."""
+        self.chunk = None
+        self.spans = None
+
+    def _take_on(self, chunk: ChunkRead) -> None:
+        self._held_at = NEVER_HELD
+        if not chunk.frames:
+            self.records.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))
+            self.cursor = chunk.next
+            self._note_end(chunk)
             return
-        handed = self.marking.note_handed_out(self.progress, before, frontier, self.held_back)
-        self.frontier = frontier
-        floor = self.progress.floor
-        if frontier > floor and not self.ending:
-            for start, end in handed:
-                if end > floor:
-                    self.waits.handed_out(max(start, floor), end, now_ms)
+        if chunk.base > chunk.offset:
+            self.records.consumed.pass_by(chunk, ((chunk.offset, chunk.base),))
+        self.chunk = chunk
+        self.chunk_at = max(chunk.offset, chunk.base)
+        self.chunk_end = chunk.base + chunk.records
 
-    def hand_out(self, start: int, end: int, now_ms: int) -> None:
-        """The client handed out records above its frontier, or below it and again."""
-        for sent in self.out.take(start, end):
-            if sent.unsure:
-                self.marking.note_handed_out_again(sent, self.frontier)
-                sent.unsure = False
-            elif sent.end > self.frontier:
-                self.marking.note_handed_out_early(max(sent.start, self.frontier), sent.end)
-            self.out.add(sent)
-            if not self.ending:
-                self.waits.handed_out(sent.start, sent.end, now_ms)
+    def _note_end(self, chunk: ChunkRead) -> None:
+        """The cursor is behind all that was read: another read of the end would find nothing."""
+        ends = chunk.at_end or chunk.next <= chunk.offset
+        self.at_tail = ends and not self.grown
+        self.grown = False
 
-    def refuse(self, naks: Iterable[Nak], now_ms: int) -> list[SentRange]:
-        """Let naked records rest; returns those whose credit comes back."""
-        freed: list[SentRange] = []
-        late: list[Nak] = []
-        for nak in naks:
-            out = self._rest_handed_out(nak.start, nak.end, now_ms, nak.delay_ms)
-            if nak.delay_ms is not None and sum(each.records for each in out) < nak.end - nak.start:
-                late.append(nak)
-            freed += out
-        if late:
-            self._put_off(late, now_ms)
-        self.resting.wake(now_ms)
-        return freed
+    def _take_again(self, chunk: ChunkRead) -> None:
+        records = self.records
+        start, end = chunk.offset, min(chunk.base + chunk.records, self.cursor)
+        lost = records.resting.due_in(start, self._lost_below(chunk))
+        if lost:
+            records.consumed.pass_by(chunk, lost, "lost")
+            records.lost(lost)
+            self.gone = normalised((*self.gone, *lost))
+            records.resting.took(start, lost[-1][1])
+        if chunk.frames and records.resting.due_in(start, end):
+            self.chunk = chunk
+            self.chunk_at = max(start, chunk.base)
+            self.chunk_end = end
 
-    def _put_off(self, late: list[Nak], now_ms: int) -> None:
-        """Refused as their ack wait had run out: while they rest, the delay of the user counts.
+    def _lost_below(self, chunk: ChunkRead) -> int:
+        """Records from where it was read up to here are gone: retention took them, or damage."""
+        if chunk.frames:
+            return chunk.base
+        due = self.records.resting.due_in(chunk.offset, NEVER_HELD)
+        # Read at its end, a stream has lost what it held there.
+        return max(chunk.next, due[0][1]) if due and chunk.next <= chunk.offset else chunk.next
 
-        Of two delays that a user chose it is the first.
+    def capped(self) -> bool:
+        """Whether too much lies unacknowledged between acknowledged records."""
+        records = self.records
+        ranges, out = len(records.progress.ranges), records.out.records
+        resting = len(records.resting) + records.moving
+        if ranges >= self._ranges_max or resting >= RESTING_RANGES_MAX:
+            return True
+        # Lent near the cap, it may add a few only, or each holder would add half its credit: and
+        # each record that is out may become an island between two acked ranges.
+        lent_near = self._ranges_max > ACKED_RANGES_MAX
+        return bool(lent_near and out and ranges and ranges + out >= self._ranges_max)
+
+    def suspects_hold_cursor(self) -> bool:
+        """Whether so many suspects are out that no more may go."""
+        return self.records.out.suspects >= self._held_at
+
+    def _cursor_held(self) -> bool:
+        return self.suspects_hold_cursor() or self.capped()
+
+    # Sending
+
+    @property
+    def fresh(self) -> bool:
+        """Whether all that is left of the chunk is new: none is masked, acked or suspect."""
+        chunk = self.chunk
+        return (
+            chunk is not None
+            and not chunk.mask
+            and not self.resending
+            and self.chunk_at >= self.records.marking.fresh_from
+        )
+
+    def send_whole(self) -> Deliver:
+        """Send a fresh chunk as it is."""
+        chunk = self.chunk
+        assert chunk is not None
+        return self._send_fresh(chunk, chunk.frames, self.chunk_end)
+
+    def send_frames(self, spans: FrameSpans, room: CreditLeft) -> Deliver | None:
+        """Send what the credit allows of a fresh chunk; None where it is cut within a frame."""
+        chunk = self.chunk
+        assert chunk is not None
+        chosen = whole_frames(spans, (self.chunk_at, self.chunk_end), room)
+        if chosen is None:
+            return None
+        begin, end = chosen
+        frames = chunk.frames[spans.at[begin] : spans.at[end]]
+        return self._send_fresh(chunk, frames, spans.base[end])
+
+    def _send_fresh(self, chunk: ChunkRead, frames: bytes, end: int) -> Deliver:
+        start = self.chunk_at
+        self.records.out.add(SentRange(start, end, len(frames)))
+        self._advance(chunk, end)
+        return Deliver(self.grant, frames, (), False, 1, start, end)
+
+    def send_part(self, spans: FrameSpans, room: CreditLeft) -> Deliver | None:
+        """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
+
+        The chunk is dropped where the stream itself must wait.
         """
-        chosen = self.rests.ranges()
-        ranges: list[Rest] = []
-        at = 0
-        for start, end, delay_ms in sorted((nak.start, nak.end, nak.delay_ms or 0) for nak in late):
-            fresh = complement(chosen, max(at, start), end)
-            ranges += ((low, high, now_ms + delay_ms) for low, high in fresh)
-            at = max(at, end)
-        for start, end, until_ms in self.resting.put_off(ranges):
-            self.rests.rest(start, end, now_ms, until_ms - now_ms)
+        chunk, records = self.chunk, self.records
+        assert chunk is not None
+        start, end = self.chunk_at, self.chunk_end
+        closed = records.closed(chunk, start, end)
+        if self.resending:
+            return self._send_again(chunk, spans, closed, room)
+        wanted = complement(closed, start, end)
+        if records.held_back:
+            wanted = without(wanted, records.held_back)
+        if not wanted:
+            self._advance(chunk, end)
+            return None
+        stretch = records.marking.first_stretch(wanted, records.frontier, records.out)
+        if stretch.records_max <= 0:
+            self._held_at = records.out.suspects
+            self.forget_chunk()
+            return None
+        planned = plan(spans, wanted, stretch, room)
+        records.note_out(planned, again=self.resending)
+        sent_to = planned.picked[-1][1]
+        self._advance(chunk, end if sent_to >= wanted[-1][1] else sent_to)
+        return self._delivery(chunk, planned)
 
-    def renew(self, start: int, end: int, now_ms: int) -> None:
-        """The ack wait of a range begins anew."""
-        if self.ending:
-            return
-        for low, high in self.out.within(start, end):
-            self.waits.handed_out(low, high, now_ms)
+    def _send_again(
+        self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
+    ) -> Deliver | None:
+        """Send what is due in the chunk and has the mark of the first of it."""
+        records = self.records
+        start, end = self.chunk_at, self.chunk_end
+        due = records.resting.due_in(start, end)
+        wanted = without(due, closed)
+        if not wanted:
+            self._took_again(chunk, ())
+            return None
+        same, stretch = records.marking.of_one_mark(wanted, records.frontier)
+        planned = plan(spans, same, stretch, room)
+        records.note_out(planned, again=self.resending)
+        records.no_longer_held_back(planned.picked)
+        self._took_again(chunk, without(wanted, planned.picked))
+        return self._delivery(chunk, planned)
 
-    def expire(self, now_ms: int, *, blamed: bool) -> list[SentRange]:
-        """Let records rest whose ack wait ran out; returns those whose credit comes back.
+    def _took_again(self, chunk: ChunkRead, left: Ranges) -> None:
+        """What was due in the chunk went, but for what is left."""
+        if chunk.mask:
+            self.records.consumed.reject(clipped(chunk.mask, self.chunk_at, self.chunk_end))
+        self.records.resting.took(self.chunk_at, self.chunk_end, left)
+        if left:
+            self.chunk_at = left[0][0]
+        else:
+            self.forget_chunk()
 
-        Not blamed, they are due at once, and that is no failure of theirs.
-        """
-        freed: list[SentRange] = []
-        for start, end in self.waits.expired(now_ms):
-            freed += self._rest_handed_out(start, end, now_ms, None if blamed else 0, blamed)
-        return freed
+    def _delivery(self, chunk: ChunkRead, planned: DeliveryPlan) -> Deliver:
+        if planned.size == len(chunk.frames):
+            frames = chunk.frames
+        elif len(planned.pieces) == 1:
+            frames = chunk.frames[slice(*planned.pieces[0])]
+        else:
+            frames = b"".join([chunk.frames[first:last] for first, last in planned.pieces])
+        return Deliver(
+            self.grant,
+            frames,
+            planned.mask,
+            planned.redelivered,
+            planned.attempt,
+            planned.base,
+            planned.end,
+        )
 
-    def _rest_handed_out(
-        self, start: int, end: int, now_ms: int, delay_ms: int | None, failed: bool = True
-    ) -> list[SentRange]:
-        freed: list[SentRange] = []
-        for sent in self.out.take(start, end):
-            if sent.unsure:
-                # This is about the sending before; the record is on its way again already.
-                self.out.add(sent)
-            else:
-                if failed:
-                    self.marking.note_failed(sent.start, sent.end)
-                self._rest(sent, now_ms, delay_ms)
-                freed.append(sent)
-        return freed
-
-    def _rest(self, sent: SentRange, now_ms: int, delay_ms: int | None) -> None:
-        start, end = sent.start, sent.end
-        self.waiting.settled(start, end)
-        if delay_ms is not None:
-            self.rests.rest(start, end, now_ms, delay_ms)
-        if self.ending:
-            return
-        for low, high, count in self.marking.counted(start, end, self.frontier):
-            rest_ms = backoff_ms(count) if delay_ms is None else delay_ms
-            self.resting.rest(low, high, now_ms + rest_ms)
-
-    def wake(self, now_ms: int) -> None:
-        """Make due what has rested long enough, and read again what could not be read."""
-        self.rests.wake(now_ms)
-        for start, end in self.waiting.release(self.progress, self.cursor, now_ms):
-            self.resting.rest(start, end, now_ms)
-        self.resting.wake(now_ms)
-        self.trouble.wake(now_ms)
-
-    def end_unanswered(self) -> list[SentRange]:
-        """The client was asked and did not say how far it came; returns what was out.
-
-        It may have been handed out, but nothing says that the client died of it.
-        """
-        left = self.out.take_all()
-        for sent in left:
-            if sent.unsure:
-                self.marking.note_handed_out_again(sent, self.frontier)
-            else:
-                self.marking.note_in_doubt(sent.start, sent.end, self.frontier)
-        return left
-
-    def end_vanished(self, now_ms: int, *, alone: bool) -> list[SentRange]:
-        """The client vanished: it may have died of what was out; returns it.
-
-        Alone: nothing else was out with the client, so it vanished because of this.
-        """
-        left = self.end_unanswered()
-        self.rests.wake(now_ms)
-        for sent in left:
-            self.marking.note_doubt(sent.start, sent.end)
-            for low, high, doubts in self.marking.suspects(sent.start, sent.end):
-                self.rests.rest(low, high, now_ms, backoff_ms(doubts))
-            if alone:
-                self.marking.note_failed(sent.start, sent.end)
-        return left
+    def _advance(self, chunk: ChunkRead, to: int) -> None:
+        records = self.records
+        if chunk.mask:
+            records.consumed.reject(clipped(chunk.mask, self.chunk_at, to))
+        done = to >= self.chunk_end
+        if done:
+            records.consumed.pass_by(chunk, ((to, chunk.next),))
+            to = chunk.next
+        self.cursor = records.sent = to
+        self.chunk_at = to
+        if done:
+            self._note_end(chunk)
+            self.forget_chunk()
 
     # Reporting
 
     def report(self, *, sent: int | None = None, is_awaited: bool = False) -> StreamReport:
         """How the grant stands."""
+        records = self.records
         return StreamReport(
             self.stream,
             self.grant_epoch,
-            self.progress,
-            self.handed_out(),
-            self.marking.attempts(),
+            records.progress,
+            records.handed_out(),
+            records.marking.attempts(),
             sent,
             self.stall,
-            self._fate(),
+            records.fate(),
             is_awaited,
+            () if self.lane is None else self.lane.queues(),
         )
-
-    def _fate(self) -> Fate:
-        rests = self.rests.told(self.progress)
-        done = self.consumed
-        marking = self.marking
-        return Fate(marking.failures(), marking.doubts(), rests, done.damaged, done.counts)
-
-    def handed_out(self) -> int:
-        """Every offset below it was handed out, by this holder or one before, or is settled."""
-        return max(self.marking.known_below(self.frontier), self.progress.floor)
 
     def stalled_by(self) -> Stall:
         """Why nothing of it is delivered, if that is so."""
-        if self.trouble.stall is not Stall.NONE:
+        if self.trouble.stall is not Stall.NONE or self.level:
             return self.trouble.stall
-        ranges = len(self.progress.ranges)
+        ranges = len(self.records.progress.ranges)
         return Stall.UNACKED if ranges >= ACKED_RANGES_MAX // 2 and self.capped() else Stall.NONE
 
     def next_ms(self) -> int | None:
         """The earliest time at which something of it is due."""
-        if self.ending:
+        records = self.records
+        if records.ending:
             return self.revoke_until_ms
         times = (
-            self.waits.next_ms(),
-            self.resting.next_ms(),
-            self.waiting.next_ms(self.cursor),
+            records.waits.next_ms(),
+            records.resting.next_ms(),
+            records.waiting.next_ms(self.cursor),
             self.trouble.again_ms,
+            None if self.entries is None else self.entries.next_ms(),
         )
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
+
+    def wake(self, now_ms: int) -> None:
+        """Make due what has rested long enough, and read again what could not be read."""
+        records = self.records
+        if self.entries is not None:
+            for start, end in self.entries.take_due(records.progress, now_ms):
+                records.resting.rest(start, end, now_ms)
+        records.wake(self.cursor, now_ms)
+        self.trouble.wake(now_ms)

@@ -18,28 +18,29 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
-from dssd.limits import REVOKE_REPORT_SHARE
-from dssd.machines.delivery.credit import Account, Credit
+from dssd.limits import LAST_MOVE_MS, REVOKE_REPORT_SHARE
+from dssd.machines.delivery.credit import Credit
+from dssd.machines.delivery.dispatch import Dispatch
 from dssd.machines.delivery.events import (
     AnswerSettled,
     ChunkRead,
     Closing,
-    Deliver,
     DeliveryEffect,
     DeliveryInput,
     Draining,
     Dropped,
     Edited,
+    EntriesRead,
     Grown,
     Installed,
+    LaneOpened,
     Left,
+    Moved,
     Paused,
-    Read,
     ReadFailed,
     RefuseGrant,
     RefuseRange,
@@ -59,7 +60,9 @@ from dssd.machines.delivery.events import (
     Unwanted,
 )
 from dssd.machines.delivery.fairness import RoundRobin, Share
-from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
+from dssd.machines.delivery.frame_plan import CutFrames
+from dssd.machines.delivery.lane import Lane
+from dssd.machines.delivery.lanes import Lanes
 from dssd.machines.delivery.outstanding import SentRange, checked
 from dssd.machines.delivery.pending_reports import PendingReports
 from dssd.machines.delivery.retry import Resting
@@ -82,9 +85,12 @@ class DeliveryWindow:
         self.credit = Credit(credit_records, credit_bytes)
         self.wake_at_ms: int | None = None
         """Feed `Ticked` then; read it anew after each step."""
-        self._cut_frames = cut_frames
         self._streams: dict[int, DeliveredStream] = {}
+        self._lanes = Lanes()
         self._turns = RoundRobin()
+        self._dispatch = Dispatch(
+            cut_frames, self.credit, self._turns, went=self._went, offer=self._offer
+        )
         self._durable = DurableAcks()
         self._reports = PendingReports()
         self._due_at_ms: int | None = None
@@ -103,8 +109,9 @@ class DeliveryWindow:
         self._effects, self._last_effects = effects, []
         self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
-        self._send(now_ms)
-        self._read()
+        effects += self._lanes.moves(now_ms)
+        self._dispatch.send(effects)
+        self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
         return effects + self._last_effects
@@ -116,7 +123,7 @@ class DeliveryWindow:
     def not_done(self, grant: int, ranges: Ranges) -> Ranges:
         """What of these disjoint ranges the group of a grant is not done with."""
         stream = self._streams.get(grant)
-        return () if stream is None else stream.not_done(ranges)
+        return () if stream is None else stream.records.not_done(ranges)
 
     def standing(self, grant: int, offset: int) -> Standing | None:
         """Where an offset of a grant's stream stands; None where it is not delivered here."""
@@ -124,17 +131,13 @@ class DeliveryWindow:
         if stream is None:
             return None
         share = self._share(stream)
-        room = self.credit.left(
-            share.account, again=bool(stream.resting.due_in(offset, offset + 1))
-        )
+        again = bool(stream.records.resting.due_in(offset, offset + 1))
+        room = self.credit.left(share.account, again=again)
         return standing_of(stream, offset, share, room)
 
     def taken(self) -> dict[int, int]:
         """How many records each subscription has out."""
-        out: Counter[int] = Counter()
-        for stream in self._streams.values():
-            out[stream.subscription] += stream.out.records
-        return dict(out)
+        return self._turns.out()
 
     @property
     def held_bytes(self) -> int:
@@ -150,14 +153,40 @@ class DeliveryWindow:
 
     def _installed(self, given: Installed, now_ms: int) -> None:
         assert given.grant not in self._streams, given
-        account = self._turns.share(given.subscription).account
-        stream = DeliveredStream(given, self.credit.records, Resting(account.resting), now_ms)
-        self._streams[given.grant] = stream
-        if self._turns.enter(stream):
-            self.credit.open(account)
-        self._durable.begin(given.grant, given.granted.progress)
-        self._due_by(stream.next_ms())
-        self._offer(stream)
+        share = self._turns.share(given.subscription)
+        own = share.account.resting
+        stream = DeliveredStream(given, self.credit.records, Resting(own), now_ms)
+        if given.policy is not None:
+            lane = self._lanes.install(given, stream, Resting(own), share.suspects, now_ms)
+            self._effects.append(lane.opening())
+        for part in stream.parts():
+            self._streams[part.grant] = part
+            if self._turns.enter(part):
+                self.credit.open(share.account)
+            self._durable.begin(part.grant, part.records.progress)
+            self._due_by(part.next_ms())
+            self._offer(part)
+
+    def _lane_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> None:
+        lane = self._lanes.take_read(given, now_ms)
+        self._go_on_with(lane, now_ms, moved=True)
+
+    def _moved(self, given: Moved, now_ms: int) -> None:
+        lane = self._lanes.take_moved(given, now_ms)
+        self._go_on_with(lane, now_ms, moved=bool(given.entries or given.lost))
+        if lane is not None and lane.ends_once_moved and not lane.is_moving:
+            self._finish(lane.main, None)
+
+    def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:
+        """A lane has taken in an answer, which moved something on or did not."""
+        if lane is None or lane.main.finished:
+            return
+        self._due_by(self._lanes.next_ms())
+        for part in lane.parts:
+            self._tell_gone(part)
+            self._due_by(part.next_ms())
+            self._note_moved(part, part.records.progress, now_ms, moved=moved)
+            self._offer(part)
 
     def _grown(self, given: Grown, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -174,18 +203,23 @@ class DeliveryWindow:
         if chunk is None:
             self._pause(stream, Stall.DAMAGED, now_ms)
             return
-        before = stream.progress
+        before = stream.records.progress
         if stream.take_chunk(chunk) and not self._share(stream).silent:
             self._turns.hold(stream)
         else:
             stream.forget_chunk()
             self._offer(stream)
-        if stream.gone:
-            self._effects.append(TellGone(stream.grant, stream.gone))
-            stream.gone = ()
+        if stream.gone and stream.entries is not None:
+            stream.entries.forget(stream.gone)
+        self._tell_gone(stream)
         if not stream.finished:
             self._due_by(stream.next_ms())
             self._note_moved(stream, before, now_ms)
+
+    def _tell_gone(self, stream: DeliveredStream) -> None:
+        if stream.gone:
+            self._effects.append(TellGone(stream.grant, stream.gone))
+            stream.gone = ()
 
     def _read_failed(self, given: ReadFailed, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -194,18 +228,15 @@ class DeliveryWindow:
             self._pause(stream, Stall.UNREADABLE, now_ms)
 
     def _pause(self, stream: DeliveredStream, trouble: Stall, now_ms: int) -> None:
-        """Nothing of the stream can be read for a while; it is tried again."""
         stream.read_failed(now_ms, trouble)
         self._due_by(stream.next_ms())
         self._show_stalled(stream)
 
     def _revoke_begun(self, given: RevokeBegun, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
-        if stream is None or stream.ending:
+        if stream is None or stream.records.ending:
             return
-        self._turns.withdraw(stream)
-        stream.end(now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
-        self._due_by(stream.revoke_until_ms)
+        self._end(stream, now_ms + int(given.deadline_ms * REVOKE_REPORT_SHARE))
         self._effects.append(SendRevoke(given.grant, given.deadline_ms))
 
     def _revoke_finished(self, given: RevokeFinished, now_ms: int) -> None:
@@ -213,19 +244,33 @@ class DeliveryWindow:
         if stream is None or stream.finished:
             self._effects.append(RefuseGrant(given.grant))
             return
-        asked = stream.ending
-        # The client has dropped what it did not hand out: nothing beyond the frontier is known.
-        self._finish(stream, None)
+        asked = stream.records.ending
+        lane = self._lanes.of(stream)
+        if lane is not None and lane.is_moving:
+            # What the client refused goes to its queue first, with its error.
+            lane.ends_once_moved = True
+            self._end(stream, now_ms + LAST_MOVE_MS)
+        else:
+            # The client has dropped what it did not hand out: beyond the frontier nothing is known.
+            self._finish(stream, None)
         if not asked:
             self._last_effects.append(Unwanted(stream.subscription))
 
+    def _end(self, stream: DeliveredStream, until_ms: int) -> None:
+        """Send nothing more; until then what is out may be settled."""
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            if not part.records.ending:
+                part.end(until_ms)
+        self._due_by(until_ms)
+
     def _finish(self, stream: DeliveredStream, sent: int | None) -> None:
-        self._turns.withdraw(stream)
-        stream.end(None)
-        left = self._left_at_end(stream, answered=sent is None)
-        self._credit_back(stream, left)
+        for part in stream.parts():
+            self._turns.withdraw(part)
+            part.end(None)
+            self._dispatch.credit_back(part, self._left_at_end(part, answered=sent is None))
         self._reports.discard(stream.grant)
-        stream.sent = stream.handed_out() if sent is None else sent
+        stream.records.sent = stream.records.handed_out() if sent is None else sent
         if self._draining:
             # The stream is not given back: it is reported when the connection closes.
             return
@@ -234,9 +279,10 @@ class DeliveryWindow:
     def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
         """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
         if answered or self._spares or self._share(stream).paused:
-            return stream.out.take_all()
-        now_ms, vanished = self._now_ms, self._draining
-        return stream.end_vanished(now_ms, alone=False) if vanished else stream.end_unanswered()
+            return stream.records.out.take_all()
+        if self._draining:
+            return stream.records.end_vanished(self._now_ms, alone=False)
+        return stream.records.end_unanswered()
 
     def _dropped(self, given: Dropped, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -250,63 +296,53 @@ class DeliveryWindow:
     def _drain(self, given: Draining, now_ms: int) -> None:
         self._draining = True
         self._spares = not given.charges
-        for grant in sorted(self._streams):
+        for grant in sorted(stream.grant for stream in self._lent()):
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
+    def _lent(self) -> list[DeliveredStream]:
+        """Of each grant the stream itself."""
+        return [stream for stream in self._streams.values() if not stream.level]
+
     def _closing(self, given: Closing, now_ms: int) -> None:
-        streams = list(self._streams.values())
-        self._leave_in_doubt(streams)
-        reports = tuple((stream.grant, stream.report(sent=stream.sent)) for stream in streams)
+        self._leave_in_doubt(list(self._streams.values()))
+        lent = self._lent()
+        reports = tuple((each.grant, each.report(sent=each.records.sent)) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
-        for stream in streams:
+        for stream in lent:
             self._forget(stream)
 
     def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
         """The client is gone without a word; who is ended, or is paused, is not charged for it."""
         if self._spares:
             return
-        alone = sum(stream.out.records for stream in streams) == 1
+        alone = sum(stream.records.out.records for stream in streams) == 1
+        suspects = [stream for stream in streams if stream.records.suspect_out]
         for stream in streams:
-            if self._share(stream).paused:
-                continue
-            self._credit_back(stream, stream.end_vanished(self._now_ms, alone=alone))
+            if not self._share(stream).paused:
+                blamed = suspects == [stream]
+                left = stream.records.end_vanished(self._now_ms, alone=alone, blamed=blamed)
+                self._dispatch.credit_back(stream, left)
 
-    def _suspended(self, given: Suspended, now_ms: int) -> None:
+    def _silenced(self, given: Suspended | Resumed | Paused | Unpaused, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
-        share.suspended = True
-        self._stop_sending(share)
-
-    def _resumed(self, given: Resumed, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.suspended = False
-        self._go_on_sending(share)
-
-    def _paused(self, given: Paused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = True
-        self._stop_sending(share)
-
-    def _unpaused(self, given: Unpaused, now_ms: int) -> None:
-        share = self._turns.share(given.subscription)
-        share.paused = False
-        self._go_on_sending(share)
-
-    def _stop_sending(self, share: Share) -> None:
-        for grant in share.grants:
-            self._turns.withdraw(self._streams[grant])
-
-    def _go_on_sending(self, share: Share) -> None:
+        if isinstance(given, Suspended | Resumed):
+            share.suspended = isinstance(given, Suspended)
+        else:
+            share.paused = isinstance(given, Paused)
         for grant in sorted(share.grants):
-            self._offer(self._streams[grant])
+            if isinstance(given, Suspended | Paused):
+                self._turns.withdraw(self._streams[grant])
+            else:
+                self._offer(self._streams[grant])
 
     def _edited(self, given: Edited, now_ms: int) -> None:
         for grant in self._turns.share(given.subscription).grants:
             stream = self._streams[grant]
-            stream.waits.last(given.ack_wait_ms)
-            stream.stall_at_damage = given.stall_at_damage
-            if stream.trouble.stall is Stall.DAMAGED:
-                stream.trouble.again_now(now_ms)
+            stream.edit(given, now_ms)
+            lane = self._lanes.of(stream)
+            if lane is not None and given.policy is not None:
+                lane.policy = given.policy
             self._due_by(stream.next_ms())
 
     def _share(self, stream: DeliveredStream) -> Share:
@@ -315,8 +351,8 @@ class DeliveryWindow:
     # Inputs about records
 
     def _settles(self, given: Settles, now_ms: int) -> None:
-        for settle in given.settles:
-            self._settle(settle, now_ms)
+        for each in given.settles:
+            self._settle(each, now_ms)
 
     def _settle(self, given: Settle, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
@@ -324,35 +360,52 @@ class DeliveryWindow:
             # Without acks, the token may be that of pieces of which some were taken.
             self._effects.append(RefuseGrant(given.grant, given.token if given.acked else 0))
             return
-        before = stream.progress
+        records = stream.records
+        before = records.progress
         acked = self._checked(stream, given.acked) if given.acked else ()
+        if acked and (lane := self._lanes.of(stream)) is not None:
+            acked = self._counted(lane, stream, acked, given.token, now_ms)
         if acked:
-            self._credit_back(stream, stream.ack(acked))
-        frontier = stream.frontier
+            self._dispatch.credit_back(stream, records.ack(acked))
+        frontier = records.frontier
         if given.frontier > frontier:
-            stream.raise_frontier(given.frontier, now_ms)
+            records.raise_frontier(given.frontier, now_ms)
         for start, end in self._checked(stream, given.in_progress) if given.in_progress else ():
-            stream.renew(start, end, now_ms)
+            records.renew(start, end, now_ms)
         for start, end in self._checked(stream, given.handed_out) if given.handed_out else ():
-            stream.hand_out(start, end, now_ms)
+            records.hand_out(start, end, now_ms)
         if given.naks:
             self._refuse(stream, given, now_ms)
         if given.token:
             # Not only what came with the token: what was acked before may not be durable yet.
-            self._answer(self._durable.wait(given.grant, given.token, stream.consumed.done()))
-        moved = bool(given.naks or given.handed_out) or stream.frontier != frontier
+            self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
+        moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
-        if given.token and self._durable.awaits(given.grant):
-            self._reports.hurry(given.grant, now_ms)
+        if given.token and self._awaits(stream):
+            self._reports.hurry(stream.lent, now_ms)
         self._due_by(stream.next_ms())
         self._offer(stream)
 
+    def _counted(
+        self, lane: Lane, stream: DeliveredStream, acked: Ranges, token: int, now_ms: int
+    ) -> Ranges:
+        """What of these counts where it was acknowledged; what is late, in the retry queue."""
+        retry = lane.retry
+        before = retry.records.progress
+        counted = lane.acks_of(stream.level, acked)
+        if retry.records.progress is not before:
+            self._note_moved(retry, before, now_ms)
+            if token:
+                self._answer(self._durable.wait(retry.grant, token, retry.records.consumed.done()))
+        return counted
+
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
         good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
-        self._credit_back(stream, stream.refuse(good, now_ms))
+        self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))
+        self._lanes.take_failed(stream, now_ms)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
-        good, bad = checked(ranges, stream.first, stream.sent)
+        good, bad = checked(ranges, stream.records.first, stream.records.sent)
         if bad is not None:
             self._effects.append(RefuseRange(stream.grant, *bad))
         return good
@@ -371,6 +424,8 @@ class DeliveryWindow:
         if self._due_at_ms is None or now_ms < self._due_at_ms:
             return
         self._due_at_ms = None
+        self._lanes.wake(now_ms)
+        self._due_by(self._lanes.next_ms())
         for stream in list(self._streams.values()):
             at_ms = stream.next_ms()
             if at_ms is not None and at_ms <= now_ms:
@@ -379,14 +434,16 @@ class DeliveryWindow:
             self._due_by(at_ms)
 
     def _act_due(self, stream: DeliveredStream, now_ms: int) -> None:
-        if stream.ending:
-            self._finish(stream, stream.sent)
+        if stream.records.ending:
+            if not stream.level:
+                self._finish(stream, stream.records.sent)
             return
         # In a pause nobody is to blame: the user may wait for what the pause is about.
-        expired = stream.expire(now_ms, blamed=not self._share(stream).paused)
+        expired = stream.records.expire(now_ms, blamed=not self._share(stream).paused)
         if expired:
-            self._credit_back(stream, expired)
-            self._note_moved(stream, stream.progress, now_ms, moved=True)
+            self._dispatch.credit_back(stream, expired)
+            self._lanes.take_failed(stream, now_ms)
+            self._note_moved(stream, stream.records.progress, now_ms, moved=True)
         stream.wake(now_ms)
         self._offer(stream)
 
@@ -397,124 +454,62 @@ class DeliveryWindow:
     def _note_moved(
         self, stream: DeliveredStream, before: Progress, now_ms: int, *, moved: bool = False
     ) -> None:
-        if moved or stream.progress is not before:
-            self._reports.note(stream.grant, now_ms)
+        if moved or stream.records.progress is not before:
+            self._reports.note(stream.lent, now_ms)
+
+    def _went(self, stream: DeliveredStream, before: Progress) -> None:
+        """It had its turn to send."""
+        self._note_moved(stream, before, self._now_ms)
+        self._due_by(stream.next_ms())
 
     def _report(self) -> None:
-        awaits = self._durable.awaits
-        reports = tuple(
-            (grant, self._streams[grant].report(is_awaited=awaits(grant)))
-            for grant in self._reports.take()
-        )
+        lent = [self._streams[grant] for grant in self._reports.take()]
+        reports = tuple((each.grant, each.report(is_awaited=self._awaits(each))) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
 
-    # Sending
+    def _awaits(self, stream: DeliveredStream) -> bool:
+        return any(self._durable.awaits(part.grant) for part in stream.parts())
 
-    def _send(self, now_ms: int) -> None:
-        holding = self._turns.holding
-        stuck = 0
-        while stuck < len(holding):
-            stream = holding[0]
-            before = stream.progress
-            sent = self._send_from(stream, now_ms)
-            self._note_moved(stream, before, now_ms)
-            if stream.chunk is None:
-                self._turns.sent(stream)
-                self._offer(stream)
-                stuck = 0
-            else:
-                holding.rotate(-1)
-                stuck = 0 if sent else stuck + 1
-
-    def _send_from(self, stream: DeliveredStream, now_ms: int) -> bool:
-        chunk = stream.chunk
-        assert chunk is not None
-        if not stream.resending and stream.capped():
-            stream.forget_chunk()
-            return False
-        account = self._share(stream).account
-        again = stream.resending
-        room = self.credit.left(account, again=again)
-        if room.records <= 0 or room.bytes <= 0:
-            if not again and stream.resting.due_ranges:
-                # What comes again does not wait behind new records that may not go.
-                stream.forget_chunk()
-            return False
-        records, size = stream.out.records, stream.out.bytes
-        delivery = self._next_delivery(stream, chunk, room)
-        if delivery is None:
-            return False
-        records, size = stream.out.records - records, stream.out.bytes - size
-        self.credit.take(account, records, size, again=again)
-        self._effects.append(delivery)
-        return True
-
-    def _next_delivery(
-        self, stream: DeliveredStream, chunk: ChunkRead, room: CreditLeft
-    ) -> Deliver | None:
-        fresh = stream.fresh
-        if stream.spans is None:
-            whole = chunk.records <= room.records and len(chunk.frames) <= room.bytes
-            if fresh and whole:
-                return stream.send_whole()
-            stream.spans = self._cut_frames(chunk.frames)
-        if fresh:
-            delivery = stream.send_frames(stream.spans, room)
-            if delivery is not None:
-                return delivery
-        delivery = stream.send_part(stream.spans, room)
-        self._due_by(stream.next_ms())
-        return delivery
-
-    def _credit_back(self, stream: DeliveredStream, freed: list[SentRange]) -> None:
-        account = self._share(stream).account
-        for again in (False, True):
-            records = size = 0
-            for sent in freed:
-                if sent.again is again:
-                    records += sent.records
-                    size += sent.bytes
-            if records:
-                self.credit.take(account, -records, -size, again=again)
-
-    # Reading
-
-    def _read(self) -> None:
-        while (turn := self._turns.next_reader(self._may_send)) is not None:
-            stream, offset = turn
-            size = stream.read_bytes_max()
-            self._effects.append(Read(stream.grant, stream.stream, offset, size))
-
-    def _may_send(self, account: Account, again: bool) -> bool:
-        room = self.credit.left(account, again=again)
-        return room.records > 0 and room.bytes > 0
+    # Turns
 
     def _offer(self, stream: DeliveredStream) -> None:
+        if stream.lane is not None:
+            self._go_on_with_suspects(self._share(stream))
         self._show_stalled(stream)
         self._turns.offer(stream)
 
+    def _go_on_with_suspects(self, share: Share) -> None:
+        """One of them is settled: the next one may come, of whichever stream."""
+        if share.suspects.freed:
+            share.suspects.freed = False
+            for grant in share.grants:
+                self._due_by(self._streams[grant].next_ms())
+
     def _forget(self, stream: DeliveredStream) -> None:
-        self._credit_back(stream, stream.out.take_all())
-        account = self._share(stream).account
-        stream.resting.clear()
-        if self._turns.forget(stream):
-            self.credit.close(account)
-        if self._durable.end(stream.grant):
-            self._effects.append(RefuseGrant(stream.grant))
+        share = self._share(stream)
+        for part in stream.parts():
+            part.records.waiting.leave()
+            self._dispatch.credit_back(part, part.records.out.take_all())
+            part.records.resting.clear()
+            if self._turns.forget(part):
+                self.credit.close(share.account)
+            if self._durable.end(part.grant):
+                self._effects.append(RefuseGrant(stream.grant))
+            del self._streams[part.grant]
+        self._lanes.forget(stream.grant)
         self._reports.discard(stream.grant)
-        del self._streams[stream.grant]
+        self._go_on_with_suspects(share)
 
     def _show_stalled(self, stream: DeliveredStream) -> None:
-        if stream.ending:
+        if stream.records.ending:
             return
         stall = stream.stalled_by()
         if stall is not stream.stall:
             stream.stall = stall
-            self._note_moved(stream, stream.progress, self._now_ms, moved=True)
-            self._effects.append(
-                ShowStalled(stream.grant, stream.subscription, stall, stream.progress.floor)
-            )
+            self._note_moved(stream, stream.records.progress, self._now_ms, moved=True)
+            oldest = stream.records.progress.floor
+            self._effects.append(ShowStalled(stream.lent, stream.subscription, stall, oldest))
 
 
 _HANDLERS: dict[type, Callable[..., None]] = {
@@ -531,10 +526,13 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Left: DeliveryWindow._left,
     Closing: DeliveryWindow._closing,
     Saved: DeliveryWindow._saved,
-    Suspended: DeliveryWindow._suspended,
-    Resumed: DeliveryWindow._resumed,
+    Suspended: DeliveryWindow._silenced,
+    Resumed: DeliveryWindow._silenced,
     Edited: DeliveryWindow._edited,
-    Paused: DeliveryWindow._paused,
-    Unpaused: DeliveryWindow._unpaused,
+    Paused: DeliveryWindow._silenced,
+    Unpaused: DeliveryWindow._silenced,
     Ticked: DeliveryWindow._ticked,
+    EntriesRead: DeliveryWindow._lane_read,
+    LaneOpened: DeliveryWindow._lane_read,
+    Moved: DeliveryWindow._moved,
 }

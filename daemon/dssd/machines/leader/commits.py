@@ -59,7 +59,7 @@ def commit_if_due(turn: LeaderTurn) -> None:
 
 def _committing(lent: LentStream) -> Committing:
     moved_by = 0 if lent.ended_move is None else lent.ended_move.number
-    return Committing(lent.stream, lent.grant_epoch, lent.progress, moved_by)
+    return Committing(lent.stream, lent.grant_epoch, lent.progress, moved_by, lent.queues)
 
 
 def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
@@ -76,8 +76,9 @@ def take_committed(turn: LeaderTurn, given: Committed) -> Iterator[tuple[LentStr
         stream_sets.note_durable(state.stream_sets)
     ends = dict(given.ends)
     saved, state.in_flight = state.in_flight, ()
-    for stream, grant_epoch, progress, moved_by in saved:
+    for stream, grant_epoch, progress, moved_by, queues in saved:
         lent = state.streams.get(stream)
         if lent is not None:
             current = stream not in state.dirty
-            yield lent, Saved(grant_epoch, progress, current, ends.get(stream), moved_by)
+            end = ends.get(stream)
+            yield lent, Saved(grant_epoch, progress, current, end, moved_by, queues)

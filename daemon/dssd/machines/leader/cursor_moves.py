@@ -18,16 +18,21 @@ to the first of it, and attempts, failures, doubts and rests from there on are f
 marked, because `suspect_end` rises above everything that may have been handed out before. Where
 nothing is reopened, all that is known of unacknowledged records stays known.
 
+Dead letters are brought back, or discarded, by a move with neither set: it says which of them, and
+the next holder of the lane brings them back.
+
 A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
 before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
 generation was made already, and is not made again. This module does not know who holds a stream.
 """
 
+from dss_core.lane import DEAD
 from dss_core.progress import Progress, Ranges, without
 from dssd.machines.attempts import Count, CountOf, unacked_attempts
 from dssd.machines.fate import Fate
 from dssd.machines.leader.events import CursorMove, MadeMove
 from dssd.machines.leader.lent_stream import LentStream
+from dssd.machines.queues import Queues
 from dssd.machines.start_point import OFFSET_MAX
 
 
@@ -40,7 +45,7 @@ def make_move(state: LentStream) -> None:
     before, after = state.progress, moved(state.progress, move)
     state.ended_move = MadeMove(move.number, before, after)
     state.cursor_generation = move.number
-    _fence(state)
+    fence(state)
     state.suspect_end = max(state.suspect_end, _handed_out_below(state))
     known_below = _first_reopened(before, after)
     state.frontier = max(min(state.frontier, known_below), after.floor)
@@ -48,9 +53,18 @@ def make_move(state: LentStream) -> None:
     state.fate = _moved_fate(state.fate, known_below, before, after)
     state.progress = after
     state.saved = Progress(0)
+    state.queues = _with_dead_letters(state.queues, move)
 
 
-def _fence(state: LentStream) -> None:
+def _with_dead_letters(queues: Queues, move: CursorMove) -> Queues:
+    """With what the move asks of the dead letters."""
+    if not (queues and (move.redriven or move.discarded)):
+        return queues
+    dead = queues[DEAD - 1].discard(move.discarded).bring_back(move.number, move.redriven)
+    return (*queues[: DEAD - 1], dead)
+
+
+def fence(state: LentStream) -> None:
     """Nothing of before counts from now on, and nobody comes back for the stream."""
     state.grant_epoch += 1
     state.grant_unsaved = True

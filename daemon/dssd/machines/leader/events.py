@@ -14,6 +14,7 @@ from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
+from dssd.machines.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class StoredStream:
     """Unacked records below it were perhaps handed out before."""
     pinned_session_id: SessionId | None = None
     """An operator gave it to this session, until that one leaves."""
+    queues: Queues = ()
+    """Of a group that has queues: those of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,10 @@ class CursorMove:
     """Acknowledged, after that. Normalised."""
     cancelled: bool = False
     """Its operation was cancelled before a leader heard of it: it is not to be made."""
+    redriven: Ranges = ()
+    """Of the stream's dead letters: they are to come back."""
+    discarded: Ranges = ()
+    """Of the stream's dead letters: they are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +168,8 @@ class PresentStream:
 
     stream: StreamId
     sealed_end: int | None
+    queues: Queues = ()
+    """As in `StoredStream`, before anything is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +189,22 @@ class Committed:
     now_ms: int
     ends: tuple[tuple[StreamId, int], ...] = ()
     """The next offset of each stream that the `Persist` asked to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Take all streams back and lend none; answered by `Held`."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LendAgain:
+    """End a `Hold`."""
+
+    now_ms: int
+    queues: tuple[tuple[StreamId, Queues], ...] = ()
+    """The queues that streams have from now on; those that are not named stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +242,8 @@ LeaderInput = (
     | StreamsChanged
     | Committed
     | Instructed
+    | Hold
+    | LendAgain
     | Destroyed
     | SessionsEnding
     | StopAsked
@@ -241,6 +268,8 @@ class StreamRecord:
     """As in `StoredStream`."""
     ended_move: EndedMove | None = None
     """A move that is pending no longer once this is committed."""
+    queues: Queues = ()
+    """Those of its queues that no commit holds as they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +316,11 @@ class Concluded:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
     """Pass it to the borrower that it names."""
 
@@ -307,7 +341,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | Concluded | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | Held | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +383,8 @@ class StreamView:
     """As in `StoredStream`."""
     pinned_to: str = ""
     """The client of that session, where it is known; empty: none."""
+    queues: Queues = ()
+    """As in `StoredStream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +406,7 @@ class StreamGlance(NamedTuple):
     progress: Progress
     fate: Fate
     stall: Stall
+    queues: Queues = ()
 
 
 class LeaderGlance(NamedTuple):

@@ -38,7 +38,7 @@ from dssd.machines.leader.hand_overs_under_way import (
 )
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.operated_state import OpenHandOver
-from dssd.machines.leader.state import Alarm, Leader, Member, Reserve, owner_of
+from dssd.machines.leader.state import Alarm, KeptFor, Leader, Member, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
 from dssd.machines.leader.turn import LeaderTurn
@@ -48,7 +48,7 @@ from dssd.machines.messages import BorrowerId, SessionId
 def is_postponed(turn: LeaderTurn, asked: HandOverInstruction) -> bool:
     """Whether it waits, or is under way already."""
     state = turn.state
-    if state.reserve is not Reserve.NOTHING:
+    if state.reserve is not KeptFor.NOTHING:
         state.hand_overs.postponed[asked.number] = asked
         return True
     return asked.number in state.hand_overs.unended

@@ -38,7 +38,7 @@ from dssd.machines.leader.hand_overs import (
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
 from dssd.machines.leader.pausing import cancel_pause, change_pause
-from dssd.machines.leader.state import Reserve
+from dssd.machines.leader.state import KeptFor
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
@@ -50,7 +50,10 @@ def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
 
 
 def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
-    """Begin what a leader before had not ended."""
+    """Begin what a leader before had not ended, and wait for the dead letters that come back."""
+    for lent in turn.state.streams.values():
+        if lent.redriving():
+            turn.state.moving.setdefault(lent.redriving(), set()).add(lent.stream)
     for number in sorted({move.number for move in moves}):
         of_number = tuple(move for move in moves if move.number == number)
         if of_number[0].cancelled:
@@ -75,7 +78,7 @@ def begin_postponed(turn: LeaderTurn) -> None:
     """What waited for the end of the reservations begins."""
     state = turn.state
     postponed = state.hand_overs.postponed
-    if postponed and state.reserve is Reserve.NOTHING:
+    if postponed and state.reserve is KeptFor.NOTHING:
         state.hand_overs.postponed = {}
         for number in sorted(postponed):
             INSTRUCTIONS[type(postponed[number])](turn, postponed[number])
@@ -111,7 +114,12 @@ def _is_moving(turn: LeaderTurn, lent: LentStream, number: int) -> bool:
 
 def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
     for stream in sorted(turn.state.moving.get(asked.number, ())):
-        turn_stream(turn, turn.state.streams[stream], MoveCancelled(asked.number))
+        lent = turn.state.streams[stream]
+        if lent.redriving() == asked.number:
+            # Its holder has heard of it, and goes on.
+            turn.state.moving[asked.number].discard(stream)
+        else:
+            turn_stream(turn, lent, MoveCancelled(asked.number))
     conclude_if_done(turn, asked.number)
 
 

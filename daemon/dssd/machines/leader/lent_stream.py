@@ -6,6 +6,7 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
+from dss_core.lane import DEAD, RETRY
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
@@ -15,6 +16,7 @@ from dssd.machines.leader.events import (
     StreamRecord,
 )
 from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
+from dssd.machines.queues import Queues
 
 
 class StreamState(Enum):
@@ -51,8 +53,9 @@ class LentStream:
     __slots__ = (
         "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
         "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
-        "pinned_session_id", "progress", "reserved", "saved", "sealed_end", "session_id",
-        "since_ms", "stall", "state", "stream", "suspect_end", "unmeasured",
+        "pinned_session_id", "progress", "queues", "reserved", "saved", "saved_queues",
+        "sealed_end", "session_id", "since_ms", "stall", "state", "stream", "suspect_end",
+        "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -71,6 +74,8 @@ class LentStream:
         self.frontier = stored.frontier
         self.attempts: Attempts = stored.attempts
         self.fate = stored.fate
+        self.queues: Queues = stored.queues
+        self.saved_queues: Queues = stored.queues
         self.sealed_end = stored.sealed_end
         doubtful_end = 0 if stored.borrower_id is None else stored.end
         self.suspect_end = max(stored.marked_below, doubtful_end)
@@ -95,8 +100,16 @@ class LentStream:
             self.state = StreamState.FINISHED
 
     def is_at_end(self) -> bool:
-        """Whether everything it will ever hold is acknowledged."""
-        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
+        """Whether everything it will ever hold is acknowledged, or dead."""
+        if self.sealed_end is None or self.progress.floor < self.sealed_end:
+            return False
+        return not self.queues or (
+            self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
+        )
+
+    def redriving(self) -> int:
+        """The operation that brings back dead letters and has durably not brought all; or 0."""
+        return self.saved_queues[DEAD - 1].redriving if self.saved_queues else 0
 
     def is_exact(self) -> bool:
         """Whether the frontier bounds what was ever handed out."""
@@ -125,6 +138,7 @@ class LentStream:
             self.cursor_generation,
             self.suspect_end,
             self.ended_move,
+            tuple([each for each in self.queues if each not in self.saved_queues]),
         )
 
     def granted(self, pause: Pause = NO_PAUSE) -> GrantedStream:
@@ -139,4 +153,6 @@ class LentStream:
             suspect_end,
             self.fate,
             pause,
+            self.queues,
+            self.cursor_generation,
         )

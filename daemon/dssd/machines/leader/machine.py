@@ -45,9 +45,11 @@ from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
     Destroyed,
+    Hold,
     Instructed,
     LeaderEffect,
     LeaderInput,
+    LendAgain,
     Received,
     SessionClosed,
     SessionsEnding,
@@ -62,6 +64,7 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.evictions import end_ban, end_evicted, keep_out
 from dssd.machines.leader.hand_overs import begin_hand_overs
 from dssd.machines.leader.hand_overs_under_way import forget_hand_over
+from dssd.machines.leader.holding_back import go_on, hold, is_holding, lend_again
 from dssd.machines.leader.instructions import (
     begin_postponed,
     take_instruction,
@@ -77,11 +80,11 @@ from dssd.machines.leader.state import (
     Alarm,
     BanEnds,
     ForgetDeparted,
+    KeptFor,
     Leader,
     LeaderState,
     MemberLease,
     Resend,
-    Reserve,
     StateDeadline,
     TellPause,
     Timer,
@@ -117,6 +120,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
         rebalance_if_due(turn)
         end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
+        go_on(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -155,7 +159,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         versions = ((each.session_id, each.version) for each in given.versions)
         state.stream_sets.counters = {session: at for session, at in versions if at is not None}
     if any(lent.reserved for lent in state.streams.values()):
-        state.reserve = Reserve.FOR_SESSIONS if given.restarted else Reserve.FOR_HOLDERS
+        state.reserve = KeptFor.FOR_SESSIONS if given.restarted else KeptFor.FOR_HOLDERS
         kept_ms = state.timing.reserve_ms if given.restarted else state.timing.lease_ms
         state.timers.set(Alarm.RESERVE, given.now_ms + kept_ms)
     state.timers.set(Alarm.IDLE, given.now_ms + state.timing.idle_ms)
@@ -169,8 +173,8 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
 def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
     # What a session's last grant left in doubt is known; a holder may have gone on since.
-    ended = HolderLost() if state.reserve is Reserve.FOR_HOLDERS else ReserveEnded()
-    state.reserve = Reserve.NOTHING
+    ended = HolderLost() if state.reserve is KeptFor.FOR_HOLDERS else ReserveEnded()
+    state.reserve = KeptFor.NOTHING
     state.timers.clear(Alarm.RESERVE)
     for lent in state.streams.values():
         if lent.reserved:
@@ -186,7 +190,9 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     for present in given.present:
         lent = state.streams.get(present.stream)
         if lent is None:
-            born = StoredStream(present.stream, Progress(0), 0, 0, present.sealed_end)
+            born = StoredStream(
+                present.stream, Progress(0), 0, 0, present.sealed_end, queues=present.queues
+            )
             lent = state.streams[present.stream] = LentStream(born)
             lent.since_ms = turn.now_ms
             rebalance_by(turn, turn.now_ms)
@@ -273,8 +279,9 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving or state.reserve is not Reserve.NOTHING:
-        # Who held streams may still hand out and come back; moves end with the reserve.
+    if state.moving or state.reserve is not KeptFor.NOTHING or is_holding(state):
+        # Who held streams may still hand out and come back; moves end with the reserve, and
+        # whoever asked to hold streams lends them again.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
     void_postponed(turn)
@@ -341,6 +348,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, StreamsChanged): ignore,
     (_S.LOADING, Committed): ignore,
     (_S.LOADING, Instructed): ignore,
+    (_S.LOADING, Hold): ignore,
+    (_S.LOADING, LendAgain): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
@@ -351,6 +360,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, StreamsChanged): _change_streams,
     (_S.LEADING, Committed): note_committed,
     (_S.LEADING, Instructed): take_instruction,
+    (_S.LEADING, Hold): hold,
+    (_S.LEADING, LendAgain): lend_again,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
@@ -361,6 +372,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, StreamsChanged): ignore,
     (_S.STOPPING, Committed): note_committed,
     (_S.STOPPING, Instructed): ignore,
+    (_S.STOPPING, Hold): ignore,
+    (_S.STOPPING, LendAgain): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
@@ -371,6 +384,8 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, StreamsChanged): ignore,
     (_S.STOPPED, Committed): ignore,
     (_S.STOPPED, Instructed): ignore,
+    (_S.STOPPED, Hold): ignore,
+    (_S.STOPPED, LendAgain): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,

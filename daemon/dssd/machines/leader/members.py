@@ -9,7 +9,7 @@ from dssd.limits import MOVES_A_STEP_MAX
 from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.events import SessionClosed
 from dssd.machines.leader.hand_overs_under_way import note_evicted, note_taker_left
-from dssd.machines.leader.state import Alarm, ForgetDeparted, Leader, Member, MemberLease, Reserve
+from dssd.machines.leader.state import Alarm, ForgetDeparted, KeptFor, Leader, Member, MemberLease
 from dssd.machines.leader.stream_acts import rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import HolderLost
 from dssd.machines.leader.turn import LeaderTurn
@@ -82,7 +82,7 @@ def close_session(turn: LeaderTurn, given: SessionClosed) -> None:
         remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)
     if given.session_id in state.leaving:
         rebalance_by(turn, turn.now_ms)
-    if state.reserve is Reserve.FOR_HOLDERS:
+    if state.reserve is KeptFor.FOR_HOLDERS:
         for lent in state.streams.values():
             if lent.reserved and lent.session_id == given.session_id:
                 if given.silent_ms is not None and lent.holder is not None:

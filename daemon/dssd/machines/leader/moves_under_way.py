@@ -1,26 +1,41 @@
 """Which operations still have moves of cursors under way at a leader.
 
-Invariant: `Leader.moving` has a number exactly while a move of it is not durably ended; when the
-last one is, the leader says `Concluded`. This module does not know what operations ask for
-(`instructions`).
+Invariant: `Leader.moving` has a number exactly while a move of it is not durably ended, and dead
+letters that it brings back are not back; when the last one is, the leader says `Concluded`. This
+module does not know what operations ask for (`instructions`).
 """
 
 from dss_core.ids import StreamId
+from dss_core.lane import DEAD
 from dssd.machines.leader.events import Concluded
+from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.turn import LeaderTurn
 
 
-def note_moved(turn: LeaderTurn, stream: StreamId, number: int) -> None:
-    """It is durable that the stream's move ended."""
-    if number in turn.state.moving:
-        turn.state.moving[number].discard(stream)
-        conclude_if_done(turn, number)
+def note_moved(turn: LeaderTurn, lent: LentStream, number: int) -> None:
+    """It is durable that the stream's move ended, and how many dead letters came back."""
+    redriving = lent.redriving()
+    for ended in {number, _redriven(lent)} - {0, redriving}:
+        if lent.stream in turn.state.moving.get(ended, ()):
+            _end(turn, lent.stream, ended)
+
+
+def _redriven(lent: LentStream) -> int:
+    """The operation whose dead letters came back last; 0 while its move is not durable."""
+    if lent.move is not None or lent.ended_move is not None or not lent.saved_queues:
+        return 0
+    return lent.saved_queues[DEAD - 1].redrive.operation
 
 
 def forget_moves(turn: LeaderTurn, stream: StreamId) -> None:
     """The stream is gone, and with it what was to be made of its progress."""
     for number in list(turn.state.moving):
-        note_moved(turn, stream, number)
+        _end(turn, stream, number)
+
+
+def _end(turn: LeaderTurn, stream: StreamId, number: int) -> None:
+    turn.state.moving[number].discard(stream)
+    conclude_if_done(turn, number)
 
 
 def conclude_if_done(turn: LeaderTurn, number: int) -> None:

@@ -15,7 +15,7 @@ from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.hand_overs import pin
 from dssd.machines.leader.hand_overs_under_way import stays
 from dssd.machines.leader.lent_stream import LentStream, StreamState
-from dssd.machines.leader.state import Alarm, Leader, Reserve, owner_of
+from dssd.machines.leader.state import Alarm, KeptFor, Leader, owner_of
 from dssd.machines.leader.stream_acts import lend, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
 from dssd.machines.leader.turn import LeaderTurn
@@ -36,7 +36,7 @@ def rebalance_if_due(turn: LeaderTurn) -> None:
     state.returning = False
     if not state.members:
         return
-    if state.reserve is Reserve.FOR_SESSIONS:
+    if state.reserve is KeptFor.FOR_SESSIONS:
         state.moves.extend(_returns(state))
         state.returning = True
         begin_moves(turn)
@@ -70,11 +70,11 @@ def _returns(state: Leader) -> list[tuple[StreamId, BorrowerId]]:
 
 def _share(turn: LeaderTurn) -> None:
     state = turn.state
-    reserved = state.reserve is not Reserve.NOTHING
+    reserved = state.reserve is not KeptFor.NOTHING
     if reserved and not any(lent.reserved for lent in state.streams.values()):
-        state.reserve = Reserve.NOTHING
+        state.reserve = KeptFor.NOTHING
         state.timers.clear(Alarm.RESERVE)
-    if state.reserve is Reserve.NOTHING:
+    if state.reserve is KeptFor.NOTHING:
         if state.hand_overs.postponed:
             # They begin with the next step, and change who shares.
             rebalance_by(turn, turn.now_ms)
@@ -143,7 +143,7 @@ def _begin_move(turn: LeaderTurn, stream: StreamId, taker: BorrowerId) -> None:
     elif state.timers.at_ms(Alarm.REBALANCE) is not None:
         # Something changed since: its holder may have less than its share by now.
         return
-    elif state.reserve is Reserve.NOTHING or lent.state not in (
+    elif state.reserve is KeptFor.NOTHING or lent.state not in (
         StreamState.GRANTING,
         StreamState.GRANTED,
     ):

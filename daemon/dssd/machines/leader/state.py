@@ -25,6 +25,7 @@ from dssd.machines.leader.operated_state import Evictions, HandOvers
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
+from dssd.machines.queues import Queues
 
 
 class LeaderState(Enum):
@@ -110,6 +111,7 @@ class Committing(NamedTuple):
     progress: Progress
     moved_by: int
     """The operation of which it ends a move; 0: of none."""
+    queues: Queues
 
 
 class Member:
@@ -151,6 +153,7 @@ class Leader:
         "dirty",
         "evictions",
         "hand_overs",
+        "holding",
         "in_flight",
         "leader_epoch",
         "leaving",
@@ -209,7 +212,7 @@ class Leader:
         self.resend_ms: dict[StreamId, int] = {}
         self.leaving: set[SessionId] = set()
         """Sessions that left since the last rebalance."""
-        self.reserve: Reserve = Reserve.NOTHING
+        self.reserve: KeptFor = KeptFor.NOTHING
         self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
@@ -225,6 +228,7 @@ class Leader:
         """Streams whose moves are not durably ended, by the number of the operation."""
         self.hand_overs = HandOvers()
         self.evictions = Evictions()
+        self.holding = Holding.NOTHING
         self.pause: Pause = NO_PAUSE
         self.paused_ms = 0
         """Since when the pause is as it is, as far as this leader knows."""
@@ -247,10 +251,23 @@ class Leader:
 def is_pause_obeyed(state: Leader) -> bool:
     """Whether all who may hand out records know of the pause as it is."""
     silent = not state.pause.paused or state.timers.at_ms(Alarm.SILENCE) is None
-    return not state.telling and state.reserve is Reserve.NOTHING and silent
+    return not state.telling and state.reserve is KeptFor.NOTHING and silent
 
 
-class Reserve(Enum):
+class Holding(Enum):
+    """How far it has come that nothing is lent: `holding_back`."""
+
+    NOTHING = "nothing"
+    """Streams are lent."""
+    WAITING = "waiting"
+    """Streams are still kept for those who held them before this leader."""
+    TAKING_BACK = "taking_back"
+    FENCING = "fencing"
+    """Nobody holds a stream, and that is being made durable."""
+    HELD = "held"
+
+
+class KeptFor(Enum):
     """For whom free streams are kept after a takeover."""
 
     NOTHING = "nothing"
@@ -288,7 +305,7 @@ def glance(state: Leader) -> LeaderGlance:
         sum(not member.streams for member in state.members.values()),
         tuple(
             [
-                StreamGlance(stream, lent.progress, lent.fate, lent.stall)
+                StreamGlance(stream, lent.progress, lent.fate, lent.stall, lent.queues)
                 for stream, lent in zip(
                     state.order, map(state.streams.__getitem__, state.order), strict=True
                 )
@@ -323,6 +340,7 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         owner_of(lent),
         lent.pinned_session_id,
         next((state.members[each].client_id for each in pinned), ""),
+        lent.queues,
     )
 
 

@@ -34,6 +34,7 @@ knows neither members nor timers.
 
 from collections.abc import Callable, Mapping
 
+from dss_core.lane import DEAD
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.leader.cursor_moves import make_move
 from dssd.machines.leader.events import CancelledMove
@@ -56,6 +57,7 @@ from dssd.machines.leader.stream_events import (
     StreamEvent,
 )
 from dssd.machines.messages import Stall, StreamReport
+from dssd.machines.queues import merged_queues
 
 
 def step(state: LentStream, event: StreamEvent) -> Acts:
@@ -87,9 +89,11 @@ def _merge(state: LentStream, report: StreamReport) -> bool:
     frontier = max(state.frontier, report.frontier)
     attempts = merged_attempts(state.attempts, report.attempts, progress)
     fate = state.fate.merged(report.fate, progress)
-    known = (state.progress, state.frontier, state.attempts, state.fate)
+    queues = merged_queues(state.queues, report.queues)
+    known = (state.progress, state.frontier, state.attempts, state.fate, state.queues)
     state.progress, state.frontier, state.attempts, state.fate = progress, frontier, attempts, fate
-    return known != (progress, frontier, attempts, fate)
+    state.queues = queues
+    return known != (progress, frontier, attempts, fate, queues)
 
 
 def _is_holders(state: LentStream, event: Reported) -> bool:
@@ -286,10 +290,12 @@ def _revoked_again(state: LentStream, event: ResendDue) -> Acts:
 def _note_saved(state: LentStream, event: Saved) -> Acts:
     if event.grant_epoch >= state.moved_epoch:
         state.saved = state.saved.merged(event.progress)
+        state.saved_queues = merged_queues(state.saved_queues, event.queues)
     if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
         state.suspect_end = max(state.suspect_end, event.measured_end)
         state.unmeasured = False
-    return (Act.NOTE_MOVED,) if event.moved_by else ()
+    redriven = state.saved_queues and state.saved_queues[DEAD - 1].redrive.operation
+    return (Act.NOTE_MOVED,) if event.moved_by or redriven else ()
 
 
 def _saved(state: LentStream, event: Saved) -> Acts:

@@ -8,6 +8,7 @@ decides nothing about members (`members`) or about who should hold what (`rebala
 from typing import assert_never
 
 from dss_core.ids import StreamId
+from dss_core.progress import Progress
 from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
@@ -15,7 +16,7 @@ from dssd.machines.leader.events import Committed
 from dssd.machines.leader.hand_overs_under_way import note_stream
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
 from dssd.machines.leader.moves_under_way import note_moved
-from dssd.machines.leader.state import Alarm, Leader, Member, Resend, StateDeadline
+from dssd.machines.leader.state import Alarm, Holding, Leader, Member, Resend, StateDeadline
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
     Act,
@@ -36,6 +37,7 @@ from dssd.machines.messages import (
     Revoke,
     Revoked,
 )
+from dssd.machines.queues import Queues
 
 
 def turn_stream(
@@ -109,12 +111,12 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             report = event.report
             invalidate(turn, event.borrower_id, lent.stream, report.grant_epoch, "not the holder")
         case Act.PLACE:
-            _place(turn, lent)
+            place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
         case Act.NOTE_MOVED:
             assert isinstance(event, Saved)
-            note_moved(turn, lent.stream, event.moved_by)
+            note_moved(turn, lent, event.moved_by)
         case _:
             assert_never(act)
 
@@ -145,9 +147,13 @@ def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
                 left_ms = max(ends_ms - turn.now_ms, 0)
             turn.send(Revoke(holder, epoch, lent.stream, lent.grant_epoch, left_ms))
         case Act.SEND_REVOKED:
-            turn.send(Revoked(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
+            turn.send(Revoked(holder, epoch, *_saved(lent)))
         case _:
-            turn.send(ProgressSaved(holder, epoch, lent.stream, lent.grant_epoch, lent.saved))
+            turn.send(ProgressSaved(holder, epoch, *_saved(lent)))
+
+
+def _saved(lent: LentStream) -> tuple[StreamId, int, Progress, Queues]:
+    return lent.stream, lent.grant_epoch, lent.saved, lent.saved_queues
 
 
 def send_grants(turn: LeaderTurn) -> None:
@@ -183,7 +189,8 @@ def _arm_resend(turn: LeaderTurn, stream: StreamId) -> None:
     state.timers.set(Resend(stream), turn.now_ms + delay_ms)
 
 
-def _place(turn: LeaderTurn, lent: LentStream) -> None:
+def place(turn: LeaderTurn, lent: LentStream) -> None:
+    """A stream is free: lend it to its heir, or share it out."""
     heir = turn.state.members.get(lent.heir) if lent.heir is not None else None
     if heir is not None:
         lend(turn, lent, heir)
@@ -192,7 +199,9 @@ def _place(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
-    """Lend a free stream to a member."""
+    """Lend a free stream to a member; while nothing is lent it stays free, and keeps its heir."""
+    if turn.state.holding is not Holding.NOTHING:
+        return
     turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
     if turn.state.stream_sets is not None and lent.state is StreamState.GRANTING:
         stream_sets.touch(turn.state.stream_sets, lent, again=False)

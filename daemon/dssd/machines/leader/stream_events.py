@@ -10,6 +10,7 @@ from enum import Enum
 from dss_core.progress import Progress
 from dssd.machines.leader.events import CursorMove
 from dssd.machines.messages import BorrowerId, SessionId, StreamReport
+from dssd.machines.queues import Queues
 
 
 class Act(Enum):
@@ -115,6 +116,7 @@ class Saved:
     measured_end: int | None
     moved_by: int = 0
     """The operation of which the commit ended a move; 0: of none."""
+    queues: Queues = ()
 
 
 @dataclass(frozen=True, slots=True)

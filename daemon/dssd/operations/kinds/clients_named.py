@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from dssd.operations.limits import MEMBERS_NAMED_MAX
+MEMBERS_NAMED_MAX = 10
+"""In a sentence of a plan; the plan has a list of all."""
 
 
 def named(clients: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
+from dssd.topics.internal import refuse_internal
 
 Cursors = MoveCursors | ImportOffsets | SkipRecords
 
@@ -362,6 +363,7 @@ def _check_count(streams: int) -> None:
 def _read(by_name: dict[str, StreamSurvey], group: GroupRow, name: str) -> StreamSurvey:
     stream = by_name.get(name)
     if stream is None:
+        refuse_internal(name)
         raise StreamNotRead(group=subject_of(group), stream=name)
     return stream
 

@@ -21,11 +21,18 @@ from dssd.limits import EVICTION_ANSWER_MS, REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
 from dssd.operations.kinds.members import Membership, id_of, membership
-from dssd.operations.limits import BANS_A_GROUP_MAX, EVICTION_GRACE_MS_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Put, Store, Versioned, VersionIs
 from dssd.store.rows import BanRow, OperationRow, SubscriptionRow
+
+EVICTION_GRACE_MS_MAX = 600_000
+"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
+these streams meanwhile."""
+
+BANS_A_GROUP_MAX = 1_000
+"""Clients that are kept out of a group at a time; a leader has them in memory."""
+
 
 EVICT = "borrowers.evict"
 

@@ -1,17 +1,27 @@
-"""Edits of groups: the ack wait, and what becomes of damaged records.
+"""Edits of groups: the ack wait, and what becomes of records that are damaged, or fail.
 
 The commit of the operation holds the group's row; sessions hear of it at once and deliver what
-their members hold by the new settings.
+their members hold by the new settings. A group gets queues, or loses them, in a commit of its own
+instead: once all streams were taken back, and only where nothing is left in the queues that go.
+Until that commit nothing is changed, and a daemon that starts again begins anew; behind it, leaders
+do the rest by the row.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dss_core.changes import Change, EditGroup, Undo
+from dss_core.errors import DssError, QueuesNotEmpty
 from dss_core.times import text_of_span
-from dssd.leaders.declarations import STALL, check_settings
+from dssd.leaders.declarations import STALL, AskedRetries, check_settings, edited_retries
 from dssd.leaders.groups import Groups
+from dssd.leaders.lag import GroupSurvey
+from dssd.leaders.lanes import has_queues
+from dssd.leaders.queue_changes import QueueChanges
 from dssd.leaders.registry import Registry
+from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.edited_fields import (
     Fields,
     asked,
@@ -22,24 +32,30 @@ from dssd.operations.kinds.edited_fields import (
     written,
 )
 from dssd.operations.kinds.final import Unstoppable
-from dssd.operations.plans import Begun, Plan, subject_of
-from dssd.store.port import Store
+from dssd.operations.plans import Begun, Plan, Worked, subject_of
+from dssd.store.port import Precondition, Store
 from dssd.store.rows import GroupRow, OperationRow
+from dssd.topics.catalogue import Catalogue
+
+_RETRIES = ("max_deliver", "backoff_ms", "queue_records", "queue_bytes")
 
 
 class GroupEdits(Unstoppable):
     """Edits of groups."""
 
-    def __init__(self, store: Store, groups: Groups, registry: Registry) -> None:
+    def __init__(
+        self, store: Store, groups: Groups, registry: Registry, catalogue: Catalogue
+    ) -> None:
         self._store = store
         self._groups = groups
         self._registry = registry
+        self._queues = QueueChanges(store, groups, catalogue)
 
     async def plan(self, change: EditGroup) -> Plan:
         """What the edit would do.
 
         Raises:
-            GroupNotFound, GroupAmbiguous, IllegalArgument: it cannot be done.
+            GroupNotFound, GroupAmbiguous, IllegalArgument, QueuesNotEmpty: it cannot be done.
         """
         group = self._groups.find(change.group)
         return await self._planned(change, group, _of_group(change))
@@ -64,14 +80,19 @@ class GroupEdits(Unstoppable):
         return self._begun(plan, await fields_before(self._store, undone))
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """An edit is done when it is committed."""
-        return Begun()
+        """What is left of one that gives queues or takes them; others are done when committed."""
+        group, changed = self._groups.get(row.group_id), json.loads(row.after)
+        if not _changes_queues(group, replace(group, **changed)):
+            return Begun()
+        return Begun(work=partial(self._change_queues, group, changed, json.loads(row.before)))
 
     async def _planned(self, change: Change, group: GroupRow, wanted: Fields) -> Plan:
-        changed = changed_fields(group, wanted)
+        changed = changed_fields(group, edited_retries(group, wanted))
         edited = replace(group, **changed)
         check_settings(edited.ack_wait_ms, edited.on_damage)
         survey = await self._registry.survey(group)
+        if has_queues(group) and not has_queues(edited):
+            _check_empty(group, survey)
         members = sorted({stream.view.client_id for stream in survey.streams} - {""})
         return Plan(
             change=change,
@@ -87,16 +108,53 @@ class GroupEdits(Unstoppable):
 
     def _begun(self, plan: Plan, wanted: Fields) -> Begun:
         assert plan.group is not None
-        changed = changed_fields(plan.group, wanted)
-        return Begun(
-            group=replace(plan.group, **changed),
-            before=present_fields(plan.group, changed),
-            after=changed,
+        group = plan.group
+        changed = changed_fields(group, edited_retries(group, wanted))
+        before, edited = present_fields(group, changed), replace(group, **changed)
+        if not _changes_queues(group, edited):
+            return Begun(group=edited, before=before, after=changed)
+        work = partial(self._change_queues, group, changed, before)
+        return Begun(group=group, work=work, before=before, after=changed)
+
+    async def _change_queues(self, group: GroupRow, changed: Fields, before: Fields) -> Worked:
+        """Commit the edit while nobody holds a stream."""
+        losing = has_queues(group)
+
+        async def change(still_held: Precondition) -> None:
+            if losing:
+                _check_empty(group, await self._registry.survey(group))
+            await self._queues.change(group.group_id, changed, still_held)
+
+        try:
+            if not losing:
+                await self._queues.make(group)
+            await self._registry.while_held(group.group_id, change)
+        except DssError as failed:
+            # It changed nothing, so there is nothing to take back.
+            return Worked(before, failed.message)
+        if losing:
+            await self._queues.remove(group.group_id)
+        return Worked(changed)
+
+
+def _changes_queues(group: GroupRow, edited: GroupRow) -> bool:
+    return has_queues(group) != has_queues(edited)
+
+
+def _check_empty(group: GroupRow, survey: GroupSurvey) -> None:
+    queued = survey.queued
+    if queued.retrying or queued.dead:
+        raise QueuesNotEmpty(
+            group=subject_of(group), retrying=f"{queued.retrying:,}", dead=f"{queued.dead:,}"
         )
 
 
 def _of_group(change: EditGroup) -> Fields:
-    return asked({"ack_wait_ms": change.ack_wait_ms, "on_damage": change.on_damage})
+    retries = AskedRetries(
+        change.max_deliver, change.backoff_ms, change.queue_records, change.queue_bytes
+    )
+    fields = {"ack_wait_ms": change.ack_wait_ms, "on_damage": change.on_damage}
+    return asked({**fields, **dict.fromkeys(_RETRIES), **retries.columns()})
 
 
 def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str]) -> Sequence[str]:
@@ -114,4 +172,36 @@ def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str
             if stalls
             else "Streams that stall at damage go on behind it, told before by records.passed."
         )
-    return told
+    if _changes_queues(group, edited):
+        return [*told, *_effects_of_queues(edited, members)]
+    return [*told, *_effects_on_retries(group, edited)]
+
+
+def _effects_of_queues(edited: GroupRow, members: Sequence[str]) -> Iterator[str]:
+    if members:
+        gives = "gives its streams back and gets them", "give their streams back and get them"
+        yield (
+            f"{they(members, *gives)} again, without being disconnected. Nothing is handed out "
+            "from when they are asked until the slowest of them has."
+        )
+    if has_queues(edited):
+        yield (
+            "What rests after a failure comes again at once, and its attempts begin anew: after "
+            f"{edited.max_deliver:,} failures a record is a dead letter."
+        )
+        yield (
+            "What fails from then on comes behind records of its key that came after it. Clients "
+            "that do not know queues are refused."
+        )
+    else:
+        yield "What fails rests in its stream and comes again for ever."
+        yield "Its queues are removed. Where a record fails before that, nothing is changed."
+
+
+def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
+    if edited.max_deliver < group.max_deliver:
+        yield f"What failed {edited.max_deliver:,} times or more is dead once it fails again."
+    if edited.backoff_ms != group.backoff_ms:
+        yield "What waits comes when it was due; the back-off counts for what fails from now on."
+    if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:
+        yield "Queues that hold more than that take nothing until they hold less."

@@ -25,19 +25,7 @@ from dss_core.limits import COPY_HOPS_MAX
 from dssd.clock import Clock
 from dssd.jobs.held_job import JobView, ended
 from dssd.jobs.jobs import Jobs
-from dssd.jobs.limits import (
-    CHUNK_BYTES_MIN,
-    CHUNK_BYTES_USUAL,
-    CHUNK_INPUT_BYTES_MAX,
-    CHUNK_PLANNED_BYTES_MAX,
-    CHUNKS_MAX,
-    HOPS_DEFAULT,
-    INPUTS_BYTES_MAX,
-    JOBS_MAX,
-    PARAMS_BYTES_MAX,
-    RATE_BYTES_S_MIN,
-    STATED_BYTES_S,
-)
+from dssd.jobs.limits import HOPS_DEFAULT, RATE_BYTES_S_MIN
 from dssd.jobs.model import ChunkInput, JobKind, PlannedChunk, Spec
 from dssd.jobs.planner import Measured, cut
 from dssd.log.port import BulkLog
@@ -56,6 +44,33 @@ from dssd.store.rows import (
 )
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.located import located
+
+JOBS_MAX = 512
+"""Jobs that are kept, ended ones included: each has a manifest in the store."""
+
+CHUNKS_MAX = 8_192
+"""Of one job: they are made in one commit."""
+
+CHUNK_BYTES_USUAL = 32 << 20
+"""What a chunk is planned to read: publishing it holds producers of the target back for some tens
+of milliseconds."""
+
+CHUNK_PLANNED_BYTES_MAX = 128 << 20
+"""Half of what a chunk may publish: copies are larger than what they are of, by their headers."""
+
+CHUNK_BYTES_MIN = 64 << 10
+
+CHUNK_INPUT_BYTES_MAX = 8 << 10
+"""What a planner of another source says of a chunk: some files and rows of them."""
+
+INPUTS_BYTES_MAX = 2 << 20
+"""All of these of a job: they come in one message."""
+
+PARAMS_BYTES_MAX = 64 << 10
+"""What its driver is told besides."""
+
+STATED_BYTES_S = 64 << 20
+"""What a plan reckons with where there is no rate: what two cores publish (measured)."""
 
 
 @dataclass(frozen=True, slots=True)

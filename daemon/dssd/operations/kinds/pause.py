@@ -23,9 +23,12 @@ from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import CancelPause, Instruction
 from dssd.machines.leader.events import PauseGroup as PauseGroupNow
 from dssd.operations.kinds.clients_named import they
-from dssd.operations.limits import PAUSE_MS_MAX
 from dssd.operations.plans import EVERYTHING, Begun, Made, Plan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
+
+PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
+"""How far ahead the end of a pause may lie; one that is to last longer has no end."""
+
 
 PAUSE, RESUME = "groups.pause", "groups.resume"
 

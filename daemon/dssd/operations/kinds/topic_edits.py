@@ -37,12 +37,16 @@ from dssd.operations.kinds.edited_fields import (
     written,
 )
 from dssd.operations.kinds.final import Unstoppable
-from dssd.operations.limits import GROUPS_NAMED_MAX, TOPIC_SYNC_MS_MAX
+from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import OperationRow, TopicRow
 from dssd.topics import model
 from dssd.topics.catalogue import Catalogue, Topic
+
+TOPIC_SYNC_MS_MAX = 60_000
+"""How long the edit of a topic to sync waits on a full disk for what the topic held before. Nothing
+else can be done to the topic meanwhile but to remove it."""
 
 
 class EditedLog(Log, Protocol):

@@ -25,14 +25,21 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from dss_core.errors import IllegalArgument
 from dss_core.filters import check_name
-from dssd.schedules.limits import (
-    ALERT_BACKOFF_S,
-    ALERT_OUTPUT_BYTES_MAX,
-    ALERT_SAID_BYTES_MAX,
-    ALERT_TIMEOUT_S,
-)
 from dssd.schedules.tasks.model import Say
 from dssd.schedules.tasks.programs import Program, started
+
+ALERT_BACKOFF_S = 1.0
+"""Before an alert is tried again; doubles."""
+
+ALERT_TIMEOUT_S = 30.0
+"""One attempt of an alert: a pager that needs longer is down."""
+
+ALERT_OUTPUT_BYTES_MAX = 2_048
+"""What is kept of what a hook says."""
+
+ALERT_SAID_BYTES_MAX = 1 << 20
+"""A hook that says more is ended: nobody reads it, and to take it takes the processor."""
+
 
 Document = Mapping[str, Any]
 

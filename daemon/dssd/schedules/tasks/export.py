@@ -18,9 +18,15 @@ from pathlib import Path
 
 from dss_core.errors import IllegalArgument, TaskFailed
 from dss_core.filters import TopicFilter, check_name
-from dssd.schedules.limits import EXPORT_LINE_BYTES_MAX, EXPORT_SAID_BYTES_MAX
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
 from dssd.schedules.tasks.programs import Program, started
+
+EXPORT_LINE_BYTES_MAX = 1 << 16
+"""A line of the driver of an export is cut here: what it says of itself takes some hundred."""
+
+EXPORT_SAID_BYTES_MAX = 4_096
+"""What is kept of the errors that the driver of an export tells."""
+
 
 NAME = "export"
 PROGRAM = "dss_bulk.scheduled_export"

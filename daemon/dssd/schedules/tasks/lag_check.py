@@ -16,10 +16,16 @@ from dss_core.times import text_of_span
 from dssd.clock import Clock
 from dssd.events.kinds import LAG_HIGH
 from dssd.events.model import GROUP_FIELD, Event, Note
-from dssd.schedules.limits import ALERT_ATTEMPTS_MAX, LAGGARDS_TOLD_MAX
 from dssd.schedules.tasks import parsing
 from dssd.schedules.tasks.alert import AlertFailed, Alerts, hook_name, url
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
+
+LAGGARDS_TOLD_MAX = 20
+"""Groups that one lag check tells as events, those that are behind most; the rest is counted."""
+
+ALERT_ATTEMPTS_MAX = 5
+"""How often an alert is tried, where a lag check asks for most."""
+
 
 NAME = "lag-check"
 _MOST = (1 << 63) - 1

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dss_core.errors import IllegalArgument, TaskNotFound
-from dssd.schedules.limits import TASK_ARGUMENT_BYTES_MAX, TASK_ARGUMENTS_MAX
+
+TASK_ARGUMENTS_MAX = 16
+"""More than any task takes."""
+
+TASK_ARGUMENT_BYTES_MAX = 1_024
+"""A URL, a path, a list of groups."""
 
 
 class Say(Protocol):

@@ -21,7 +21,13 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import IO
 
 from dssd.loop_yield import LoopTurn
-from dssd.schedules.limits import PROGRAM_END_S, PROGRAM_PIECE_BYTES
+
+PROGRAM_END_S = 2.0
+"""How long a program that is ended is waited for. The kernel ends one that is ours at once; one
+that became another user's cannot be ended, and must not hold up a stop."""
+
+PROGRAM_PIECE_BYTES = 1 << 16
+"""What is read at once of what a program says: all that a pipe holds."""
 
 
 class Program:

@@ -74,7 +74,9 @@ class _Scrubbing:
             say("nothing was read: no segment is sealed yet.")
 
     def _chosen(self, topic: str) -> Sequence[tuple[str, int]]:
-        topics = [self._catalogue.get(topic)] if topic else self._catalogue.topics()
+        known = self._catalogue
+        every = (*known.topics(), *known.internal_topics())
+        topics = [known.get(topic)] if topic else every
         return [
             (each.name, part.storage_topic_id) for each in topics for part in each.storage_topics
         ]

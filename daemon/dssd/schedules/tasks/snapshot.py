@@ -18,9 +18,15 @@ from dss_core.counted import counted
 from dss_core.errors import TaskFailed
 from dss_core.redaction import Redaction, reasons_in
 from dssd.clock import Clock
-from dssd.schedules.limits import SNAPSHOTS_KEPT, SNAPSHOTS_KEPT_MAX
 from dssd.schedules.tasks import parsing
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
+
+SNAPSHOTS_KEPT = 5
+"""Support snapshots in the data directory, where nothing is said."""
+
+SNAPSHOTS_KEPT_MAX = 100
+"""And at most: some 100 MB."""
+
 
 NAME = "snapshot"
 _PREFIX, _SUFFIX = "snapshot-", ".json"

@@ -13,7 +13,7 @@ from dss_core.errors import DiskFull, FrameCorrupt, StorageTopicSealed
 from dss_core.ids import StreamId
 from dss_core.producer_ids import NO_PRODUCER
 from dssd.log.adopt import adopter
-from dssd.log.limits import ADOPT_RESTED_BYTES
+from dssd.log.adopt.adopter import ADOPT_RESTED_BYTES
 from dssd.log.port import Adopted, Append, Publication
 from dssd.log.segment.file import SEGMENT_SUFFIX
 from dssd.log.settings import LogSettings

@@ -1,7 +1,7 @@
 """Retention and trims: what is removed, what must stay, and what is durable before."""
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -245,3 +245,54 @@ async def test_files_stay_as_long_as_there_is_no_room_for_a_snapshot(
         assert oldest in bench.segments()
     await bench.log.trim(STREAM, 1)
     assert oldest not in bench.segments()
+
+
+def floors(*offsets: int) -> Callable[[], Awaitable[Sequence[int]]]:
+    async def asked() -> Sequence[int]:
+        return [*offsets, 0, 0]
+
+    return asked
+
+
+async def test_only_segments_below_all_floors_go(bench: Bench) -> None:
+    await three_segments(bench)
+    assert await bench.log.trim_below(7, floors(2, 0)) == 0
+    assert await bench.log.trim_below(7, floors(0, 2)) == 0
+    assert len(bench.segments()) == 3
+    assert await bench.log.trim_below(7, floors(2, 1)) == 1
+    assert [bench.log.bounds(StreamId(7, at)).start for at in (0, 1)] == [1, 1]
+    await bench.reopen(crash=True)
+    assert await bench.payloads() == {1: b"a1", 2: b"a2"}
+
+
+async def test_a_segment_goes_though_one_before_it_has_to_stay(bench: Bench) -> None:
+    await bench.put(b"waits")
+    await bench.roll()
+    await bench.put(b"done", partition=1)
+    await bench.roll()
+    assert await bench.log.trim_below(7, floors(0, 1)) == 1
+    assert await bench.payloads() == {0: b"waits"}
+    assert await bench.payloads(partition=1) == {}
+
+
+async def test_the_newest_segment_goes_once_it_is_worth_a_file(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await three_segments(bench)
+    assert await bench.log.trim_below(7, floors(3, 3)) == 2
+    assert await bench.log.trim_below(7, floors(3, 3)) == 0
+    monkeypatch.setattr("dssd.log.upkeep.trimmer.QUEUE_ROLLED_BYTES_MIN", 100)
+    assert await bench.log.trim_below(7, floors(3, 2)) == 0
+    assert await bench.log.trim_below(7, floors(3, 3)) == 1
+    assert bench.log.bounds(STREAM).bytes == 0
+    assert await bench.log.trim_below(7, floors(3, 3)) == 0
+    await bench.reopen(crash=True)
+    assert (await bench.put(b"next")).base_offset == 3
+
+
+async def test_floors_are_asked_for_only_where_a_segment_may_go(bench: Bench) -> None:
+    async def never() -> Sequence[int]:
+        raise AssertionError
+
+    await bench.put(b"small")
+    assert await bench.log.trim_below(7, never) == 0

@@ -1,5 +1,7 @@
 """What becomes of grants, under whichever protocol they come."""
 
+from dataclasses import replace
+
 import pytest
 
 from dss_core.progress import Progress
@@ -13,7 +15,8 @@ from dssd.machines.borrower.events import (
 )
 from dssd.machines.borrower.state import Borrower, Effects, Holder, LeaseBorrower
 from dssd.machines.messages import ProgressSaved, Revoked, RevokeFinished
-from support.played_borrower import LEASE_MS, ME, SESSION, A, B, bare, granted, report
+from dssd.machines.queues import QueueState
+from support.played_borrower import LEASE_MS, ME, SESSION, A, B, C, bare, granted, report
 
 FINISHED = RevokeFinished(ME, 0, A, 2)
 
@@ -108,3 +111,21 @@ def test_a_report_is_sent_until_it_is_durable_and_a_final_one_until_the_grant_is
     grants.note_saved(holder, ProgressSaved(ME, 0, A, 2, Progress(floor)), 10, effects)
     assert effects == [ProgressDurable(A, 2, Progress(floor))]
     assert (holder.timers.at_ms(A) is not None) == again
+
+
+@pytest.mark.parametrize(("acked", "again"), [(1, False), (0, True)])
+def test_a_report_of_queues_is_sent_until_they_are_durable_too(
+    holder: Holder, acked: int, again: bool
+) -> None:
+    queues = (QueueState(B, Progress(1), 1), QueueState(C))
+    grants.take_report(holder, replace(report(), queues=queues), Reported((), 0))
+    saved = (QueueState(B, Progress(acked), 1), QueueState(C))
+    effects: Effects = []
+    grants.note_saved(holder, ProgressSaved(ME, 0, A, 2, Progress(10), saved), 10, effects)
+    assert effects == [ProgressDurable(A, 2, Progress(10), saved)]
+    assert (holder.timers.at_ms(A) is not None) == again
+
+
+def test_a_grant_that_is_given_back_unused_has_the_queues_that_it_came_with() -> None:
+    queues = (QueueState(B, Progress(1), 1), QueueState(C))
+    assert grants.unused_report(replace(granted(), queues=queues)).queues == queues

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dssd.limits import FIND_LEADER_MS
 from dssd.machines.borrower import leader_link
 from dssd.machines.borrower.events import ResumeDelivery, SendToRegistry
+from dssd.machines.borrower.leader_link import FIND_LEADER_MS
 from dssd.machines.borrower.state import (
     Borrower,
     BorrowerState,

@@ -1,7 +1,6 @@
 """Grants to report: gathered from the first on."""
 
-from dssd.limits import REPORT_INTERVAL_MS
-from dssd.machines.delivery.pending_reports import PendingReports
+from dssd.machines.delivery.pending_reports import REPORT_INTERVAL_MS, PendingReports
 
 
 def test_grants_are_reported_together_an_interval_after_the_first() -> None:

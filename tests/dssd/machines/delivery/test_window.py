@@ -5,7 +5,7 @@ import pytest
 from dss_core.ids import StreamId
 from dss_core.limits import CREDIT_RECORDS
 from dss_core.progress import Progress, total
-from dssd.limits import ISOLATE_AFTER_DOUBTS, REPORT_INTERVAL_MS
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.attempts import Attempts, Due
 from dssd.machines.delivery.events import (
     AnswerSettled,
@@ -38,6 +38,7 @@ from dssd.machines.delivery.events import (
     Unwanted,
     pieces_of,
 )
+from dssd.machines.delivery.pending_reports import REPORT_INTERVAL_MS
 from dssd.machines.delivery.retry import backoff_ms
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.fate import Counts, Fate

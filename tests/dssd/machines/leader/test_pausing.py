@@ -16,7 +16,7 @@ from dssd.machines.leader.events import (
     TookOver,
 )
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.state import Leader, Reserve
+from dssd.machines.leader.state import KeptFor, Leader
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import (
@@ -263,7 +263,7 @@ def test_who_held_a_stream_of_a_leader_before_and_is_lost_holds_a_pause(goodbye:
         run.tell(Ping(BOB, LEADER, run.now_ms))
         run.commit_all()
     # Nothing is kept any more, as others joined; only the time of its client counts.
-    assert run.leader.reserve is Reserve.NOTHING
+    assert run.leader.reserve is KeptFor.NOTHING
     assert run.concluded == []
     run.pass_ms(run.leader.timing.silent_holder_ms - SURE_MS)
     assert run.concluded == [7]

@@ -1,0 +1,151 @@
+"""``dssctl dlq``: dead letters of groups."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dss_core.ids import StreamName
+from dssctl.arguments import GroupName
+from dssctl.changing import Changing, Removing, carry_out
+from dssctl.connection import ask
+from dssctl.limits import RECORDS_PEEKED_MAX
+from dssctl.listing import listing
+from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
+from dssctl.output import Section, note, show_list, show_one
+from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
+from dssctl.records.payloads import Decoding, payload_lines
+from dssctl.settings import Format, Settings
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import Operation, QueueEntry
+
+app = noun("dlq")
+
+DEAD_LETTERS_PEEKED = 5
+"""Shown where nobody says how many: payloads take a screen soon."""
+
+Place = Annotated[
+    str | None,
+    typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
+]
+
+
+@app.command("ls", cls=listing(DEAD_KIND, RULES))
+def list_dead_letters(
+    context: typer.Context,
+    group: GroupName,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """List dead letters of a group, the newest last, after how many there are of each error."""
+    list_entries(context, Chosen(group, "dead", error, key, origin))
+
+
+@app.command(cls=listing(ERROR_KIND))
+def errors(context: typer.Context, group: GroupName) -> None:
+    """Count the dead letters of a group by error, the most frequent first."""
+    list_errors(context, group, "dead")
+
+
+@app.command(cls=showing(PEEK_KIND))
+def peek(
+    context: typer.Context,
+    group: GroupName,
+    place: Place = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n", "--number", metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many."
+        ),
+    ] = DEAD_LETTERS_PEEKED,
+    decoding: Annotated[
+        Decoding,
+        typer.Option(
+            "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
+        ),
+    ] = Decoding.AUTO,
+) -> None:
+    """Show dead letters whole: what each was, and why it died."""
+    stream, offset = _place(context, place)
+    settings = settings_of(context)
+    found = ask(
+        settings,
+        lambda client: client.queues.peek(group, stream=stream, offset=offset, newest=number),
+    )
+    if len(found) == 1:
+        _show_page(settings, found[0], decoding)
+        return
+    show_list(settings, PEEK_KIND, [whole_item(each, decoding) for each in found])
+    if not found:
+        note(settings, f"there is no dead letter of {place or group}")
+
+
+@app.command(cls=Changing)
+def redrive(
+    context: typer.Context,
+    group: GroupName,
+    place: Place = None,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
+    from dss_client.changes import RedriveDeadLetters
+
+    stream, offset = _chosen(context, place, origin)
+    change = RedriveDeadLetters(group, error, _bytes(key), stream, offset)
+    carry_out(context, change, has_end=_has_member)
+
+
+def _has_member(settings: Settings, operation: "Operation") -> bool:
+    """Whether anybody is there to bring the records back."""
+    found = ask(settings, lambda client: client.groups.describe(operation.subject))
+    if not found.group.borrowers:
+        note(settings, f"nobody is a member of {operation.subject}: it goes on once somebody is")
+    return found.group.borrowers > 0
+
+
+@app.command(cls=Removing)
+def discard(
+    context: typer.Context,
+    group: GroupName,
+    place: Place = None,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+) -> None:
+    """Give dead letters up for good. All where nothing is named; this cannot be undone."""
+    from dss_client.changes import DiscardDeadLetters
+
+    stream, offset = _chosen(context, place, origin)
+    carry_out(context, DiscardDeadLetters(group, error, _bytes(key), stream, offset))
+
+
+def _chosen(context: typer.Context, place: str | None, origin: str) -> tuple[str, int | None]:
+    if place is not None and origin:
+        raise typer.BadParameter("--origin and STREAM@OFFSET exclude each other.", ctx=context)
+    return (origin, None) if place is None else _place(context, place)
+
+
+def _bytes(key: str | None) -> bytes | None:
+    return None if key is None else key.encode(errors="surrogateescape")
+
+
+def _place(context: typer.Context, place: str | None) -> tuple[str, int | None]:
+    if place is None:
+        return "", None
+    stream, at, offset = place.rpartition("@")
+    if not at or not offset.isdecimal():
+        raise typer.BadParameter(f"'{place}' is no record; write orders/0/3@17.", ctx=context)
+    return str(StreamName.parse(stream)), int(offset)
+
+
+def _show_page(settings: Settings, entry: "QueueEntry", decoding: Decoding) -> None:
+    item = whole_item(entry, decoding)
+    if settings.format not in {Format.TABLE, Format.WIDE}:
+        show_one(settings, PAGE_KIND, item)
+        return
+    content = list(payload_lines(entry.payload, decoding))
+    show_one(settings, PAGE_KIND, {**item, "content": content}, [Section("content")])

@@ -1,0 +1,26 @@
+"""How a group stands, in a word and by the daemon's verdict: the same on every screen."""
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from dss_client import Group
+
+STUCK = "stuck"
+
+
+def word_of(group: "Group") -> str:
+    """Its state; a pause, and that something of it does not move, included."""
+    if group.paused:
+        return "paused"
+    if group.health == "problem" and group.state in ("active", "idle"):
+        return STUCK
+    return group.state
+
+
+def look_of(group: "Group") -> Literal["bad", "warn", "good", "dim"]:
+    """By the verdict on it."""
+    if group.health == "problem":
+        return "bad"
+    if group.health == "attention":
+        return "warn"
+    return "good" if group.state == "active" else "dim"

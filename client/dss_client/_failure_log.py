@@ -1,0 +1,37 @@
+"""Tells of a record that a handler failed for, on one line, its parts also by name.
+
+Invariant: no payload is told, and of a key not more than its beginning.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from dss_client._failure import Reject, failure_of
+
+if TYPE_CHECKING:
+    from dss_client.record import DeliveredRecord
+
+_LOG = logging.getLogger("dss_client")
+
+LOGGED_KEY_BYTES_MAX = 128
+"""Of the key of a record that a handler failed for."""
+
+
+def log_failure(record: "DeliveredRecord", error: BaseException, outcome: str) -> None:
+    """Tell of it, and of what becomes of the record; with the trace, unless it was rejected."""
+    failure = failure_of(error)
+    parts = {
+        "stream": record.stream,
+        "offset": record.offset,
+        "key": record.key and record.key[:LOGGED_KEY_BYTES_MAX],
+        "attempt": record.attempt,
+        "error_type": failure.kind,
+        "error": failure.text,
+    }
+    _LOG.error(
+        "the handler failed: stream=%s offset=%d key=%r attempt=%d error_type=%s error=%r; %s",
+        *parts.values(),
+        outcome,
+        extra={f"dss_{name}": value for name, value in parts.items()},
+        exc_info=None if isinstance(error, Reject) else error,
+    )

@@ -1,0 +1,87 @@
+"""The entries of a retry queue that wait for their time, and how often each failed.
+
+Invariants: an entry is asked for once, at its time, in the order of times; `attempts` knows those
+that were, until they are settled. At most `ENTRIES_DUE_MAX` are due at once: the queue may hold a
+million, and what is due is gone through again with each delivery. An entry that was settled before
+its time stays here until then, and is passed by. This module does not know what becomes of them.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from dss_core.progress import Progress, Ranges, normalised, total
+from dssd.limits import ENTRIES_DUE_MAX
+
+_ATTEMPT_BITS = 12
+_OFFSET_BITS = 48
+"""An entry is one number: when it is due, its offset, how often it failed."""
+
+
+class WaitingEntries:
+    """The entries of one retry queue."""
+
+    __slots__ = ("_waiting", "attempts", "bytes", "records", "wall_ahead_ms")
+
+    def __init__(self, wall_ahead_ms: int) -> None:
+        self._waiting: list[int] = []
+        self.wall_ahead_ms = wall_ahead_ms
+        self.attempts: dict[int, int] = {}
+        """By offset: of those that are due, out, or on their way to a queue."""
+        self.records = 0
+        self.bytes = 0
+        """Of all that are not settled."""
+
+    def add(self, offset: int, due_ms: int, attempt: int, size: int) -> None:
+        """One more, due at a time of the wall clock."""
+        self.records += 1
+        self.bytes += size
+        due_ms = max(due_ms - self.wall_ahead_ms, 0)
+        attempt = min(attempt, (1 << _ATTEMPT_BITS) - 1)
+        heappush(self._waiting, (due_ms << _OFFSET_BITS | offset) << _ATTEMPT_BITS | attempt)
+
+    def ask(self, offset: int, attempt: int, size: int) -> None:
+        """One more, which others bring at its time."""
+        self.records += 1
+        self.bytes += size
+        self.attempts[offset] = attempt
+
+    def forget(self, ranges: Ranges) -> None:
+        """They are settled, or lost."""
+        for start, end in ranges:
+            for offset in range(start, end):
+                self.attempts.pop(offset, None)
+        left = max(self.records - total(ranges), 0)
+        # Sizes are not kept by entry: each counts as the average.
+        self.bytes = self.bytes * left // max(self.records, 1)
+        self.records = left
+
+    def next_ms(self) -> int | None:
+        """When the next one is due; None while enough are."""
+        if not self._waiting or len(self.attempts) >= ENTRIES_DUE_MAX:
+            return None
+        return self._waiting[0] >> (_OFFSET_BITS + _ATTEMPT_BITS)
+
+    def take_due(self, progress: Progress, now_ms: int) -> Ranges:
+        """Those whose time has come, as far as they are not settled; they wait no longer."""
+        due: list[tuple[int, int]] = []
+        while (at_ms := self.next_ms()) is not None and at_ms <= now_ms:
+            packed = heappop(self._waiting)
+            offset = packed >> _ATTEMPT_BITS & (1 << _OFFSET_BITS) - 1
+            if not progress.is_acked(offset):
+                self.attempts[offset] = packed & (1 << _ATTEMPT_BITS) - 1
+                due.append((offset, offset + 1))
+        return normalised(due)
+
+    def failures(
+        self, start: int, end: int, counted: Callable[[int, int], list[tuple[int, int, int]]]
+    ) -> list[tuple[int, int, int]]:
+        """``[start, end)`` by how often it failed: before, and as ``counted`` here."""
+        found: list[tuple[int, int, int]] = []
+        for low, high, count in counted(start, end):
+            for offset in range(low, high):
+                failures = count + self.attempts.get(offset, 0)
+                if found and found[-1][1] == offset and found[-1][2] == failures:
+                    found[-1] = (found[-1][0], offset + 1, failures)
+                else:
+                    found.append((offset, offset + 1, failures))
+        return found

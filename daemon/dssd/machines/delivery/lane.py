@@ -1,0 +1,494 @@
+"""A lane inside the delivery window: a stream with its retry queue and dead letters.
+
+::
+
+              fails                      fails for the last time
+    main ───────────────► retry queue ──────────────────────────► dead letters
+      │                    ▲ │  └─ fails: a new entry ─┐               │
+      │                    │ └─────────────────────────┘               │
+      │                    └───────────────── redriven ────────────────┘
+      └──────────── rejected, or fails for the last time ──────────────►
+
+What fails is moved: appended to a queue, and once that is durable, acknowledged where it was. An
+entry acknowledges its source, so what a queue holds beyond `applied_end` is taken in when the lane
+is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing is
+read before the lane is open, also not of the retry queue, for dead letters may say that it is done;
+one move of a lane is under way at a time, and what fails meanwhile goes with the next; a report has
+the queues as they are at the same moment. What cannot be moved stays where it is, and is tried
+again. This module does not know credit, turns or the log.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from heapq import nsmallest
+from itertools import pairwise
+
+from dss_core.lane import DEAD, MAIN, RETRY
+from dss_core.progress import Range, Ranges, clipped, covers, normalised, total, without
+from dssd.limits import (
+    GAP_RECORDS_MAX,
+    ISOLATE_AFTER_DOUBTS,
+    LATE_ACKS_MAX,
+    MOVE_RECORDS_MAX,
+    QUEUE_RANGES_MAX,
+    REDRIVE_MS,
+    REDRIVE_RECORDS,
+    REFUSED_MOVE_MS,
+)
+from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.events import (
+    EntriesRead,
+    Entry,
+    Installed,
+    Move,
+    Moved,
+    MovePiece,
+    Nak,
+    OpenLane,
+)
+from dssd.machines.delivery.retry import Resting
+from dssd.machines.delivery.stream import NEVER_HELD, DeliveredStream
+from dssd.machines.fate import Fate
+from dssd.machines.messages import GrantedStream
+from dssd.machines.queues import Queues, QueueState, RetryPolicy
+
+REFUSED, REJECTED, ACK_WAIT, DIED, REDRIVEN = (
+    "refused",
+    "rejected",
+    "ack wait",
+    "died",
+    "redriven",
+)
+"""Why a record is moved."""
+
+
+class Lane:
+    """One lane. Owned by the delivery window."""
+
+    def __init__(
+        self, installed: Installed, main: DeliveredStream, resting: Resting, now_ms: int
+    ) -> None:
+        retry, dead = installed.granted.queues
+        assert installed.policy is not None
+        self.policy: RetryPolicy = installed.policy
+        self.main = main
+        self._wall_ahead_ms = installed.wall_ahead_ms
+        self._retry, self._dead = retry, dead
+        """As they were lent; the dead letters as they are."""
+        self.retry = self._retry_stream(installed, resting, now_ms)
+        self.entries = WaitingEntries(installed.wall_ahead_ms)
+        self.retry.entries = self.entries
+        self.is_open = False
+        self._killed_before = bool(retry.fate.failures)
+        self._pending: list[MovePiece] = []
+        self._under_way: tuple[MovePiece, ...] = ()
+        self._leaving = 0
+        """Records of main that wait to be moved, or are on their way."""
+        self._again_ms: int | None = None
+        """Nothing is moved before."""
+        self._late: dict[int, int] = {}
+        """Of main: the entries of what was not acknowledged in time, the newest ones."""
+        self._redrive_ms: int | None = None
+        self.ends_once_moved = False
+        """The client gave it back; what it refused is still on its way to the queues."""
+        for part in (main, self.retry):
+            part.lane = self
+            part.records.failed = []
+            part.records.suspects_rest_ms = self._suspects_rest_ms
+            part.is_shut = True
+
+    def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
+        """All of it comes again: nothing is read by a cursor, and no frontier tells anything."""
+        queue = self._retry
+        granted = GrantedStream(
+            queue.stream,
+            installed.granted.grant_epoch,
+            queue.progress,
+            frontier=NEVER_HELD,
+            attempts=queue.attempts,
+            suspect_end=0,
+            fate=queue.fate,
+        )
+        given = replace(installed, grant=installed.grant + RETRY, granted=granted, policy=None)
+        stream = DeliveredStream(given, self.main.credit_records, resting, now_ms)
+        stream.level = RETRY
+        stream.cursor = stream.records.sent = stream.records.frontier = NEVER_HELD
+        stream.at_tail = True
+        return stream
+
+    def _suspects_rest_ms(self, doubts: int) -> int:
+        """As for failures, from the first time on that it comes alone."""
+        return self.policy.rest_ms(doubts - ISOLATE_AFTER_DOUBTS + 1)
+
+    @property
+    def parts(self) -> tuple[DeliveredStream, DeliveredStream]:
+        """What is delivered of it, by level."""
+        return self.main, self.retry
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether something waits to be moved, or is on its way."""
+        return bool(self._pending or self._under_way)
+
+    def queues(self) -> Queues:
+        """As the group protocol carries them."""
+        records = self.retry.records
+        retry = replace(
+            self._retry,
+            progress=records.progress,
+            attempts=records.marking.attempts(),
+            fate=records.fate(),
+        )
+        return retry, self._dead
+
+    # Opening
+
+    def opening(self) -> OpenLane:
+        """What begins it."""
+        return OpenLane(
+            self.main.grant,
+            self.main.stream,
+            self.main.grant_epoch,
+            self._retry.stream,
+            self._retry.progress.floor,
+            self._dead.stream,
+            self._dead.applied_end,
+        )
+
+    def take_entries(self, given: EntriesRead) -> None:
+        """Entries that the queues held when the lane was lent."""
+        known = self._queue(given.level).applied_end
+        self._apply(given.level, [each for each in given.entries if each.offset >= known])
+        for entry in given.entries if given.level == RETRY else ():
+            if entry.offset < known:
+                self._enter(entry)
+        if given.level == RETRY:
+            self._close_origins(given.entries)
+        self._note_applied(given.level, given.end)
+
+    def _close_origins(self, entries: Sequence[Entry]) -> None:
+        """What an operator reopened in the stream, and waits in the retry queue, comes from there
+        alone."""
+        main, retry = self.main.records, self.retry.records.progress
+        waiting = (
+            (each.origin, each.origin + 1)
+            for each in entries
+            if each.origin is not None
+            and not retry.is_acked(each.offset)
+            and not main.progress.is_acked(each.origin)
+        )
+        if reopened := normalised(waiting):
+            main.moved(reopened)
+
+    def opened(self, now_ms: int) -> None:
+        """All of them were read: begin."""
+        self.is_open = True
+        for part in self.parts:
+            part.is_shut = False
+            part.begins()
+        self._bury_killers()
+        if self._to_redrive():
+            self._redrive_ms = now_ms
+
+    def _bury_killers(self) -> None:
+        """What its consumers died of for the last time under older grants."""
+        records = self.main.records
+        for start, end, failures in records.marking.failures():
+            if failures >= self.policy.max_deliver:
+                for low, high in without(((start, end),), records.consumed.done()):
+                    self._bury(MAIN, low, high, failures)
+
+    def _bury(self, level: int, start: int, end: int, failures: int) -> None:
+        records = self.parts[level].records
+        records.held_back = normalised((*records.held_back, (start, end)))
+        records.waiting.drop(start, end)
+        self._add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
+
+    # What fails
+
+    def take_failed(self, now_ms: int) -> None:
+        """Judge what has failed since this was asked last."""
+        for level, part in enumerate(self.parts):
+            failed, part.records.failed = part.records.failed, []
+            for start, end, nak in failed or ():
+                for low, high, failures in self._failures(level, start, end):
+                    self._judge(level, (low, high, failures), nak, now_ms)
+
+    def _failures(self, level: int, start: int, end: int) -> list[tuple[int, int, int]]:
+        counted = self.parts[level].records.marking.failed
+        return self.entries.failures(start, end, counted) if level else counted(start, end)
+
+    def _judge(self, level: int, each: tuple[int, int, int], nak: Nak | None, now_ms: int) -> None:
+        start, end, failures = each
+        delay_ms = None if nak is None else nak.delay_ms
+        rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
+        if level == MAIN and end - start > (room := self._room()):
+            self.main.records.rest(start + room, end, now_ms + rest_ms)
+            end = start + room
+            if not room:
+                return
+        rejected = nak is not None and nak.reject
+        cause = ACK_WAIT if nak is None else REJECTED if rejected else REFUSED
+        error, kind = ("", "") if nak is None else (nak.error, nak.error_type)
+        is_dead = rejected or failures >= self.policy.max_deliver
+        due_ms = 0 if is_dead else now_ms + self._wall_ahead_ms + rest_ms
+        to = DEAD if is_dead else RETRY
+        self._add(MovePiece(level, start, end, to, failures, due_ms, cause, error, kind))
+
+    def _add(self, piece: MovePiece) -> None:
+        self._pending.append(piece)
+        self._note_leaving(piece)
+
+    def _note_leaving(self, piece: MovePiece) -> None:
+        """What waits to be moved from main counts like what rests there."""
+        if piece.level == MAIN:
+            self.main.records.moving += 1
+            self._leaving += piece.end - piece.start
+
+    def _count_moving(self) -> None:
+        self.main.records.moving = self._leaving = 0
+        for piece in (*self._pending, *self._under_way):
+            self._note_leaving(piece)
+
+    def _room(self) -> int:
+        """How many more records may leave main: at 0 the queues hold as much as they may."""
+        if self.entries.bytes >= self.policy.queue_bytes:
+            return 0
+        end = self._dead.applied_end
+        waiting = self.entries.records + end - self._dead.progress.acked_in(0, end)
+        return max(self.policy.queue_records - waiting - self._leaving, 0)
+
+    # Moving
+
+    def next_move(self, now_ms: int) -> Move | None:
+        """What is moved now, if anything: as much as fits into one move."""
+        if not self.is_open or self._under_way or not self._pending:
+            return None
+        if self._again_ms is not None and now_ms < self._again_ms:
+            return None
+        self._again_ms = None
+        pieces, left = self._first_pending()
+        self._pending, self._under_way = left, pieces
+        self._count_moving()
+        return Move(self.main.grant, pieces) if pieces else None
+
+    def _first_pending(self) -> tuple[tuple[MovePiece, ...], list[MovePiece]]:
+        pieces: list[MovePiece] = []
+        left: list[MovePiece] = []
+        room = MOVE_RECORDS_MAX
+        for piece in self._pending:
+            for low, high in without(((piece.start, piece.end),), self._done(piece.level)):
+                cut = min(high, low + room)
+                if low < cut:
+                    pieces.append(piece._replace(start=low, end=cut))
+                    room -= cut - low
+                if cut < high:
+                    left.append(piece._replace(start=cut, end=high))
+        return tuple(pieces), left
+
+    def _drop(self, done: Ranges) -> None:
+        """Of what waits to be moved from the stream, these are done: nothing is read behind them
+        for longer than they wait."""
+        self._pending = [
+            piece._replace(start=low, end=high)
+            for piece in self._pending
+            for low, high in without(
+                ((piece.start, piece.end),), done if piece.level == MAIN else ()
+            )
+        ]
+        if not self._pending:
+            self._again_ms = None
+        self._count_moving()
+
+    def _done(self, level: int) -> Ranges:
+        if level == DEAD:
+            progress = self._dead.progress
+            return ((0, progress.floor), *progress.ranges)
+        return self.parts[level].records.consumed.done()
+
+    def take_moved(self, given: Moved, now_ms: int) -> None:
+        """A move was answered: what arrived leaves where it was; what did not stays."""
+        expired = normalised(
+            (piece.start, piece.end) for piece in self._moving(MAIN) if piece.cause == ACK_WAIT
+        )
+        self._under_way = ()
+        for level in (RETRY, DEAD):
+            arrived = [entry for to, entry in given.entries if to == level]
+            if expired and level == RETRY:
+                self._note_late(arrived, expired)
+            self._apply(level, arrived)
+            if arrived:
+                self._note_applied(level, arrived[-1].offset + 1)
+        for level, start, end in given.lost:
+            self._lose(level, start, end)
+        if given.failed:
+            self._pending[:0] = given.failed
+            self._again_ms = now_ms + REFUSED_MOVE_MS
+        self._drop(self._done(MAIN))
+        self._copy_forward()
+
+    def _apply(self, level: int, entries: list[Entry]) -> None:
+        """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
+        done = [(each.offset, each.offset + 1) for each in entries if self._is_done(each)]
+        if done:
+            self._finish(level, normalised(done))
+        live = [each for each in entries if not self._is_done(each)] if done else entries
+        for entry in live if level == RETRY else ():
+            self._enter(entry)
+        for source in {each.source_level for each in live}:
+            offsets = (each.source_offset for each in live if each.source_level == source)
+            self._settle(source, normalised((at, at + 1) for at in offsets))
+
+    def _is_done(self, entry: Entry) -> bool:
+        """Whether its source was acknowledged before it came."""
+        if entry.source_level == DEAD:
+            return self._dead.progress.is_acked(entry.source_offset)
+        return self.parts[entry.source_level].records.progress.is_acked(entry.source_offset)
+
+    def _settle(self, level: int, ranges: Ranges) -> None:
+        """What was moved is done where it was."""
+        if level == DEAD:
+            counts = self._dead.fate.counts.plus("retried", total(ranges))
+            progress = self._dead.progress.with_acked(ranges)
+            self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
+            return
+        self.parts[level].records.moved(ranges)
+        if level == RETRY:
+            self.entries.forget(ranges)
+
+    def _finish(self, level: int, ranges: Ranges) -> None:
+        """Entries whose record was acknowledged while they were on their way."""
+        if level == DEAD:
+            counts = self._dead.fate.counts.plus("acked", total(ranges))
+            progress = self._dead.progress.with_acked(ranges)
+            self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
+        else:
+            self.retry.records.consumed.ack(ranges)
+
+    def _enter(self, entry: Entry) -> None:
+        """An entry waits in the retry queue."""
+        offset, records = entry.offset, self.retry.records
+        if records.progress.is_acked(offset):
+            return
+        if self._killed_before:
+            self._bury_killer(entry)
+        if clipped(records.held_back, offset, offset + 1):
+            self.entries.ask(offset, entry.attempt, entry.size)
+        else:
+            self.entries.add(offset, entry.due_ms, entry.attempt, entry.size)
+
+    def _bury_killer(self, entry: Entry) -> None:
+        """If consumers died of it for the last time under older grants, it is dead."""
+        offset = entry.offset
+        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
+        if deaths and deaths + entry.attempt >= self.policy.max_deliver:
+            self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
+
+    def _lose(self, level: int, start: int, end: int) -> None:
+        if level == DEAD:
+            self._settle(DEAD, ((start, end),))
+            return
+        part = self.parts[level]
+        part.lose(((start, end),))
+        if level == RETRY:
+            self.entries.forget(((start, end),))
+
+    def _queue(self, level: int) -> QueueState:
+        return self._retry if level == RETRY else self._dead
+
+    def _note_applied(self, level: int, end: int) -> None:
+        queue = self._queue(level)
+        raised = replace(queue, applied_end=max(queue.applied_end, end))
+        if level == RETRY:
+            self._retry = raised
+        else:
+            self._dead = raised
+
+    # Acks
+
+    def acks_of(self, level: int, acked: Ranges) -> Ranges:
+        """What of these counts: of a queue only what is out, or on its way to a queue."""
+        if level == MAIN:
+            if self._late:
+                self._settle_late(acked)
+            if self._pending:
+                self._drop(acked)
+            return acked
+        moving = [(piece.start, piece.end) for piece in self._moving(level)]
+        out = self.retry.records.out
+        counted = [each for span in acked for each in out.within(*span)]
+        counted += [each for span in acked for part in moving for each in clipped((part,), *span)]
+        ranges = normalised(counted)
+        self.entries.forget(without(ranges, self._done(RETRY)))
+        return ranges
+
+    def _moving(self, level: int) -> Iterable[MovePiece]:
+        return (each for each in (*self._under_way, *self._pending) if each.level == level)
+
+    def _note_late(self, arrived: list[Entry], expired: Ranges) -> None:
+        for entry in arrived:
+            if entry.source_level == MAIN and covers(expired, entry.source_offset):
+                self._late[entry.source_offset] = entry.offset
+        while len(self._late) > LATE_ACKS_MAX:
+            del self._late[next(iter(self._late))]
+
+    def _settle_late(self, acked: Ranges) -> None:
+        """Acknowledged after the ack wait: the entry is done, unless it is with a client."""
+        for start, end in acked:
+            for source in [each for each in self._late if start <= each < end]:
+                offset = self._late.pop(source)
+                records = self.retry.records
+                if records.progress.is_acked(offset) or records.out.within(offset, offset + 1):
+                    continue
+                records.consumed.ack(((offset, offset + 1),))
+                self.entries.forget(((offset, offset + 1),))
+
+    # Upkeep
+
+    def _copy_forward(self) -> None:
+        """Where acked entries lie in too many ranges, the smallest gaps between them are closed:
+        what waits there goes to the end of the queue, all together."""
+        ranges = self.retry.records.progress.ranges
+        surplus = len(ranges) - QUEUE_RANGES_MAX
+        if surplus <= 0 or any(piece.is_copied for piece in self._moving(RETRY)):
+            return
+        gaps = [
+            (low[1], high[0]) for low, high in pairwise(ranges) if self._is_idle(low[1], high[0])
+        ]
+        for start, end in nsmallest(surplus + QUEUE_RANGES_MAX // 4, gaps, key=_size):
+            self._add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
+
+    def _is_idle(self, start: int, end: int) -> bool:
+        """Whether all of a small gap waits for its time."""
+        asked = self.entries.attempts
+        return end - start <= GAP_RECORDS_MAX and not any(at in asked for at in range(start, end))
+
+    def _to_redrive(self) -> Ranges:
+        ranges = without(self._dead.redrive.ranges, self._done(DEAD))
+        return clipped(ranges, 0, self._dead.applied_end)
+
+    def next_ms(self) -> int | None:
+        """When it has something to do by itself."""
+        times = [at_ms for at_ms in (self._again_ms, self._redrive_ms) if at_ms is not None]
+        return min(times, default=None)
+
+    def wake(self, now_ms: int) -> None:
+        """Its time has come: bring back the next dead letters that shall come back."""
+        if self._redrive_ms is None or now_ms < self._redrive_ms:
+            return
+        left = self._to_redrive()
+        self._redrive_ms = now_ms + REDRIVE_MS if left else None
+        if any(piece.level == DEAD for piece in self._moving(DEAD)):
+            return
+        room = REDRIVE_RECORDS
+        due_ms = now_ms + self._wall_ahead_ms
+        number = self._dead.redrive.operation
+        for start, end in left:
+            cut = min(end, start + room)
+            if start < cut:
+                self._add(MovePiece(DEAD, start, cut, RETRY, 0, due_ms, REDRIVEN, operation=number))
+                room -= cut - start
+
+
+def _size(gap: Range) -> int:
+    return gap[1] - gap[0]

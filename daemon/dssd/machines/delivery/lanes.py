@@ -1,0 +1,97 @@
+"""The lanes of a session's window, and which of them have something to move.
+
+Invariant: a lane with something to move is asked for it in each step until it has a move under way.
+This module does not know what a lane moves, or why.
+"""
+
+from dssd.machines.delivery.events import (
+    EntriesRead,
+    Installed,
+    LaneOpened,
+    Move,
+    Moved,
+)
+from dssd.machines.delivery.held_back import SuspectTurn
+from dssd.machines.delivery.lane import Lane
+from dssd.machines.delivery.retry import Resting
+from dssd.machines.delivery.stream import DeliveredStream
+
+
+class Lanes:
+    """By the number of the grant."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, Lane] = {}
+        self._busy: dict[int, Lane] = {}
+        """Those that may have something to move."""
+
+    def install(
+        self,
+        given: Installed,
+        main: DeliveredStream,
+        resting: Resting,
+        suspects: SuspectTurn,
+        now_ms: int,
+    ) -> Lane:
+        """A stream was lent that has queues."""
+        lane = self._lanes[given.grant] = Lane(given, main, resting, now_ms)
+        for part in lane.parts:
+            part.records.waiting.turn = suspects
+        return lane
+
+    def of(self, stream: DeliveredStream) -> Lane | None:
+        """The lane that a stream is a part of."""
+        return None if stream.lane is None else self._lanes[stream.lent]
+
+    def forget(self, grant: int) -> None:
+        """The grant is over."""
+        self._lanes.pop(grant, None)
+        self._busy.pop(grant, None)
+
+    def take_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> Lane | None:
+        """Some of what the queues hold, or the end of it; the lane, once it is open by this."""
+        lane = self._lanes.get(given.grant)
+        if lane is None or lane.is_open:
+            return None
+        if isinstance(given, EntriesRead):
+            lane.take_entries(given)
+            return None
+        lane.opened(now_ms)
+        self._busy[given.grant] = lane
+        return lane
+
+    def take_moved(self, given: Moved, now_ms: int) -> Lane | None:
+        """A move was answered; its lane, if it is still there."""
+        lane = self._lanes.get(given.grant)
+        if lane is not None:
+            lane.take_moved(given, now_ms)
+            self._busy[given.grant] = lane
+        return lane
+
+    def take_failed(self, stream: DeliveredStream, now_ms: int) -> None:
+        """Records of a stream may have failed."""
+        lane = self.of(stream)
+        if lane is not None and stream.records.failed:
+            lane.take_failed(now_ms)
+            self._busy[stream.lent] = lane
+
+    def moves(self, now_ms: int) -> list[Move]:
+        """What is moved now."""
+        if not self._busy:
+            return []
+        moves = [move for lane in self._busy.values() if (move := lane.next_move(now_ms))]
+        self._busy.clear()
+        return moves
+
+    def next_ms(self) -> int | None:
+        """When a lane has something to do by itself."""
+        times = (lane.next_ms() for lane in self._lanes.values())
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
+
+    def wake(self, now_ms: int) -> None:
+        """Let those act whose time has come."""
+        for grant, lane in self._lanes.items():
+            at_ms = lane.next_ms()
+            if at_ms is not None and at_ms <= now_ms:
+                lane.wake(now_ms)
+                self._busy[grant] = lane

@@ -1,0 +1,140 @@
+"""What leader and holder say of a lane's queues: docs/delivery.md.
+
+A queue is one stream of its own: the retry queue of a lane, or its dead letters. Whoever holds the
+lane is the only one who appends to them. An entry acknowledges its *source*, the record that it was
+made of, on whichever level that is; so what a queue holds beyond `applied_end` is taken in by the
+next holder, and nothing is in two places or in none. Invariants: merging is monotone and the same
+in any order; `applied_end` and the progress that it stands for are in one report.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.progress import Progress, Ranges
+from dssd.limits import BACKOFF_MS
+from dssd.machines.attempts import Attempts, merged_attempts
+from dssd.machines.fate import NO_FATE, Fate
+
+NOTHING_DONE = Progress(0)
+
+
+class Redrive(NamedTuple):
+    """Dead letters that an operation brings back."""
+
+    operation: int = 0
+    """Its number; 0: there is none."""
+    ranges: Ranges = ()
+
+
+NO_REDRIVE = Redrive()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How one queue of a lane stands."""
+
+    stream: StreamId
+    progress: Progress = NOTHING_DONE
+    """Which entries are done: handed out and acknowledged, moved on, or discarded."""
+    applied_end: int = 0
+    """The source of every entry below it is acknowledged."""
+    attempts: Attempts = ()
+    """Hand-outs of entries, beside those that the entries say."""
+    fate: Fate = NO_FATE
+    redrive: Redrive = NO_REDRIVE
+    """Of dead letters; what is done of it is in the progress."""
+
+    def merged(self, other: "QueueState") -> "QueueState":
+        """What both know."""
+        if self == other:
+            return self
+        progress = self.progress.merged(other.progress)
+        return QueueState(
+            self.stream,
+            progress,
+            max(self.applied_end, other.applied_end),
+            merged_attempts(self.attempts, other.attempts, progress),
+            self.fate.merged(other.fate, progress),
+            max(self.redrive, other.redrive, key=lambda each: each.operation),
+        )
+
+    def covers(self, other: "QueueState") -> bool:
+        """Whether it knows of all that the other says is done."""
+        if other.applied_end > self.applied_end:
+            return False
+        return self.progress.merged(other.progress) == self.progress
+
+    @property
+    def redriving(self) -> int:
+        """The operation that brings entries back and has not brought all; 0: there is none."""
+        left = (self.progress.first_unacked(start) < end for start, end in self.redrive.ranges)
+        return self.redrive.operation if any(left) else 0
+
+    def bring_back(self, number: int, ranges: Ranges) -> "QueueState":
+        """With an operation that brings these back."""
+        return replace(self, redrive=Redrive(number, ranges)) if ranges else self
+
+    def discard(self, ranges: Ranges) -> "QueueState":
+        """With these done, counted as moved by an operator."""
+        progress = self.progress.with_acked(ranges)
+        more = _covered(progress) - _covered(self.progress)
+        fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
+        return replace(self, progress=progress, fate=fate)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known to wait in it."""
+        return self.progress.floor >= self.applied_end
+
+
+def _covered(progress: Progress) -> int:
+    return progress.floor + progress.acked_above_floor()
+
+
+Queues = tuple[QueueState, ...]
+"""The retry queue and the dead letters of a lane; empty in a group without queues."""
+
+
+def merged_queues(mine: Queues, other: Queues) -> Queues:
+    """What both know; one who knows of no queues says nothing of them."""
+    if not (mine and other) or mine == other:
+        return mine or other
+    return tuple(one.merged(two) for one, two in zip(mine, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How a group treats records that fail."""
+
+    max_deliver: int
+    """Attempts before a record is dead."""
+    backoff_ms: tuple[int, ...]
+    """How long it rests after the first failure, the second, ...; the last one repeats."""
+    queue_records: int
+    queue_bytes: int
+    """What the queues of a lane may hold before nothing more is moved from its stream."""
+
+    def rest_ms(self, failures: int) -> int:
+        """How long a record rests that failed so often."""
+        return self.backoff_ms[min(max(failures, 1), len(self.backoff_ms)) - 1]
+
+
+def policy_from(
+    max_deliver: int, backoff: str, queue_records: int, queue_bytes: int
+) -> RetryPolicy | None:
+    """How a group treats records that fail, by the values of its row; None: it has no queues."""
+    if not max_deliver:
+        return None
+    return RetryPolicy(max_deliver, parsed_backoff(backoff), queue_records, queue_bytes)
+
+
+def parsed_backoff(text: str) -> tuple[int, ...]:
+    """The back-off of a group's row; the default where it has none."""
+    return tuple(int(each) for each in text.split(",")) if text else BACKOFF_MS
+
+
+def backoff_text(backoff_ms: Sequence[int]) -> str:
+    """A back-off, as a group's row has it."""
+    return ",".join(map(str, backoff_ms))

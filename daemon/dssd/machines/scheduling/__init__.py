@@ -1,1 +1,0 @@
-"""Decides when the task of a schedule runs."""

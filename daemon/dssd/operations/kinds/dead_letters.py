@@ -1,0 +1,285 @@
+"""Dead letters that come back, or are given up: `dlq redrive` and `dlq discard`.
+
+A plan names the entries, by their offsets among the dead letters of each stream: what dies later is
+none of them. Applying it commits them as rows, like moves of cursors; the leader tells each lane as
+soon as nobody holds it. What comes back is brought by whoever holds the lane then, so many a
+second, and the operation is done when all is back. Invariant: a lane of which nothing is chosen is
+not touched. Neither can be taken back.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from shlex import quote
+
+from dss_core.answers import StreamPlan
+from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
+from dss_core.counted import counted
+from dss_core.errors import IllegalArgument, OperationInProgress, StreamNotRead
+from dss_core.ids import StreamName
+from dss_core.lane import DEAD
+from dss_core.progress import Ranges, clipped, normalised, total
+from dssd.leaders.groups import Groups
+from dssd.leaders.lag import StreamSurvey
+from dssd.leaders.progress_columns import packed_ranges
+from dssd.leaders.registry import Registry
+from dssd.log.port import Log
+from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
+from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.operations.kinds.clients_named import they
+from dssd.operations.kinds.final import Final
+from dssd.operations.plans import Begun, Made, Plan, subject_of
+from dssd.queues.looking import Choice, EntryLook, Lane
+from dssd.store.paging import scan_all
+from dssd.store.port import Put, Store
+from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+
+Change = RedriveDeadLetters | DiscardDeadLetters
+
+REDRIVE, DISCARD = "dlq.redrive", "dlq.discard"
+
+CHOICE_RANGES_MAX = 10_000
+"""Ranges of dead letters that one operation names: 160 KB in rows, and some hundred in a plan."""
+
+CHOICE_BYTES_MAX = 256 << 20
+"""What a plan reads to choose dead letters by error or key: a second or two. The same command does
+the rest afterwards."""
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What one plan may read."""
+
+    bytes: int = CHOICE_BYTES_MAX
+
+    @property
+    def spent(self) -> bool:
+        return self.bytes <= 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Dead letters of one stream."""
+
+    stream: StreamSurvey
+    ranges: Ranges
+
+    @property
+    def count(self) -> int:
+        return total(self.ranges)
+
+
+class DeadLetters(Final):
+    """Plans and begins them."""
+
+    def __init__(self, store: Store, groups: Groups, registry: Registry, log: Log) -> None:
+        self._store = store
+        self._groups = groups
+        self._registry = registry
+        self._log = log
+
+    async def plan(self, change: Change) -> Plan:
+        """Which dead letters it would be.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead: it cannot
+                be done.
+            OperationInProgress: some of them come back already.
+            LogUnreadable, FrameCorrupt: a queue cannot be read.
+        """
+        group = self._groups.find(change.group)
+        _check_has_queues(group)
+        survey = await self._registry.survey(group)
+        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        look = EntryLook(self._log, _Budget())
+        if change.lanes:
+            chosen = _still_dead(look, group, streams, change.lanes)
+        else:
+            chosen = await _chosen(look, streams, change)
+        _check_none_comes_back(group, chosen)
+        is_cut, has_members = _is_cut(look, chosen), bool(survey.members)
+        return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """What each lane is to do, and the instruction to tell it."""
+        assert plan.group is not None
+        moves = tuple(_move(plan.kind, each, number) for each in plan.found)
+        rows = (_row(plan.group, move) for move in moves)
+        return Begun(
+            writes=[Put(row) for row in rows],
+            group=replace(plan.group, cursor_generation=number) if moves else None,
+            instruction=MoveCursorsNow(number, moves) if moves else None,
+            after={"moves": len(moves), "records": sum(each.count for each in plan.found)},
+        )
+
+    async def resumed(self, row: OperationRow) -> Begun:
+        """The leader knows what is pending, and what is not back, when it takes over."""
+        return Begun(instruction=MoveCursorsNow(row.number, ()))
+
+    def cancellation(self, row: OperationRow) -> Instruction:
+        """Lanes that were not told are not; those that were go on."""
+        return CancelMoves(row.number)
+
+    async def made(self, row: OperationRow) -> Made:
+        """The lanes that were told."""
+        told = await scan_all(self._store, MadeMoveRow, (row.number,))
+        return Made(len(told), json.loads(row.after)["moves"], "streams were told")
+
+
+def _check_has_queues(group: GroupRow) -> None:
+    if not group.max_deliver:
+        command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
+        rule = f"it has a limit of attempts, or it has no dead letters: {command}"
+        raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
+
+
+def _check_none_comes_back(group: GroupRow, chosen: Sequence[_Chosen]) -> None:
+    for each in chosen:
+        number = each.stream.view.queues[DEAD - 1].redriving
+        if number:
+            raise OperationInProgress(subject=subject_of(group), number=number, kind=REDRIVE)
+
+
+def _is_cut(look: EntryLook, chosen: Sequence[_Chosen]) -> bool:
+    return look.budget.spent or sum(len(each.ranges) for each in chosen) >= CHOICE_RANGES_MAX
+
+
+async def _chosen(
+    look: EntryLook, streams: dict[str, StreamSurvey], change: Change
+) -> list[_Chosen]:
+    """What the change says, the oldest of each stream, as far as the bounds go."""
+    stream = StreamName.parse(change.stream) if change.stream else None
+    if change.offset is not None and stream is None:
+        raise IllegalArgument(argument="offset", rule="it needs a stream")
+    choice = Choice(change.error, change.key, stream, change.offset)
+    chosen: list[_Chosen] = []
+    room = CHOICE_RANGES_MAX
+    for each in streams.values():
+        if stream in (None, each.name) and room > 0 and not look.budget.spent:
+            ranges = (await _ranges(look, each, choice))[:room]
+            room -= len(ranges)
+            chosen += [_Chosen(each, ranges)] if ranges else []
+    return chosen
+
+
+async def _ranges(look: EntryLook, stream: StreamSurvey, choice: Choice) -> Ranges:
+    queue = stream.view.queues[DEAD - 1]
+    if choice in (Choice(), Choice(stream=stream.name)):
+        return look.waiting(queue)
+    offsets: list[int] = []
+    lane = Lane(stream.name.topic, DEAD, queue)
+    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+        async for _, found in pieces:
+            offsets += [each.queue_offset for each in found if choice.takes(each)]
+            if len(offsets) >= CHOICE_RANGES_MAX and len(_runs(offsets)) >= CHOICE_RANGES_MAX:
+                break
+    return _runs(offsets)
+
+
+def _runs(offsets: Sequence[int]) -> Ranges:
+    return normalised((offset, offset + 1) for offset in offsets)
+
+
+def _still_dead(
+    look: EntryLook,
+    group: GroupRow,
+    streams: dict[str, StreamSurvey],
+    lanes: Sequence[LaneRanges],
+) -> list[_Chosen]:
+    """Of what a plan named, that which is dead now."""
+    chosen: list[_Chosen] = []
+    if sum(len(lane.ranges) for lane in lanes) > CHOICE_RANGES_MAX:
+        rule = f"at most {CHOICE_RANGES_MAX:,} ranges at a time"
+        raise IllegalArgument(argument="the change", rule=rule)
+    for lane in lanes:
+        stream = streams.get(lane.stream)
+        if stream is None or stream.view.stream.storage_topic_id != lane.storage_topic_id:
+            raise StreamNotRead(group=subject_of(group), stream=lane.stream)
+        waiting = look.waiting(stream.view.queues[DEAD - 1])
+        named = normalised(lane.ranges)
+        ranges = normalised(each for span in named for each in clipped(waiting, *span))
+        chosen += [_Chosen(stream, ranges)] if ranges else []
+    return chosen
+
+
+def _planned(
+    change: Change, group: GroupRow, chosen: list[_Chosen], *, has_members: bool, is_cut: bool
+) -> Plan:
+    kind = REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
+    count = sum(each.count for each in chosen)
+    lanes = tuple(
+        LaneRanges(str(each.stream.name), each.stream.view.stream.storage_topic_id, each.ranges)
+        for each in chosen
+    )
+    members = sorted({each.stream.view.client_id for each in chosen} - {""})
+    effects = _effects(kind, count, members, has_members=has_members, is_cut=is_cut)
+    verb = kind.partition(".")[2]
+    told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
+    return Plan(
+        change=replace(change, lanes=lanes),
+        kind=kind,
+        subject=subject_of(group),
+        revision=group.revision,
+        summary=f"{verb} {told if chosen else 'nothing'} of {subject_of(group)}",
+        group=group,
+        streams=tuple(_stream_plan(kind, each) for each in chosen),
+        effects=tuple(effects) if chosen else (),
+        members=tuple(members),
+        not_undoable_because=_FINAL[kind],
+        nothing_to_do=not chosen,
+        found=chosen,
+    )
+
+
+_FINAL = {
+    REDRIVE: "who gets the records again may have done what they ask for",
+    DISCARD: "what is discarded may leave the disk at once",
+}
+
+
+def _stream_plan(kind: str, each: _Chosen) -> StreamPlan:
+    view = each.stream.view
+    floor = view.progress.floor
+    again, passed = (each.count, 0) if kind == REDRIVE else (0, each.count)
+    return StreamPlan(
+        str(each.stream.name), floor, floor, again, passed, True, False, view.client_id
+    )
+
+
+def _effects(
+    kind: str, count: int, members: Sequence[str], *, has_members: bool, is_cut: bool
+) -> list[str]:
+    told = [f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."]
+    if kind == REDRIVE:
+        come = counted(count, "record comes", "records come")
+        told = [f"{come} again at the first attempt, due at once, so many a second."]
+    if kind == REDRIVE and not has_members:
+        told.append("Nobody is a member: they come back once somebody is.")
+    if members:
+        told.append(
+            f"{they(members, 'gives', 'give')} these streams back and "
+            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected."
+        )
+    if is_cut:
+        told.append("Not all could be chosen at once: the same command does the rest afterwards.")
+    return told
+
+
+def _move(kind: str, chosen: _Chosen, number: int) -> CursorMove:
+    stream = chosen.stream.view.stream
+    if kind == REDRIVE:
+        return CursorMove(stream, number, (), (), redriven=chosen.ranges)
+    return CursorMove(stream, number, (), (), discarded=chosen.ranges)
+
+
+def _row(group: GroupRow, move: CursorMove) -> PendingMoveRow:
+    return PendingMoveRow(
+        group.group_id,
+        *move.stream,
+        number=move.number,
+        dropped=b"",
+        added=b"",
+        redriven=packed_ranges(move.redriven),
+        discarded=packed_ranges(move.discarded),
+    )

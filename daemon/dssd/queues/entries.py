@@ -1,0 +1,194 @@
+"""Entries of queues: made of records, built into frames, and read again.
+
+An entry is the record as it was, with two headers more; those of an earlier entry are replaced.
+Invariant: origin, first failure and what nobody says anew stay as the entry before had them. The
+limits of records do not hold for entries: they were kept by the record. This module must not know
+where entries are stored.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from xxhash import xxh64_intdigest
+
+from dss_api.lane_entries import entry_bytes, entry_from
+from dss_core.build import build_frame, split_columns
+from dss_core.columns import Columns
+from dss_core.decode import Row
+from dss_core.errors import FrameCorrupt
+from dss_core.lane import (
+    DEAD,
+    ENTRIES,
+    ERROR_HEADER,
+    ERROR_TEXT_BYTES_MAX,
+    LANE_HEADER,
+    MAIN,
+    LaneEntry,
+    cut_text,
+)
+from dss_core.producer_ids import NO_PRODUCER
+from dss_core.rows_layout import Headers
+from dssd.machines.delivery.events import Entry, MovePiece
+from dssd.machines.delivery.lane import DIED, REDRIVEN
+from dssd.queues.lane import Lane
+from dssd.queues.limits import FINGERPRINTS_KEPT_MAX, FRAME_ENTRIES_MAX
+
+_CHANGES = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:0x)?(?=[0-9a-f]*[0-9])[0-9a-f]+\b|[0-9]+",
+    re.IGNORECASE,
+)
+"""What differs between two errors of one cause: ids and numbers."""
+
+
+_SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
+"""Characters that are never too many bytes."""
+
+
+class NewEntry(NamedTuple):
+    """A record on its way to a queue."""
+
+    piece: MovePiece
+    lane: LaneEntry
+    payload: bytes
+    key: bytes | None
+    subject: str
+    headers: Headers
+    timestamp_us: int
+
+    @property
+    def size(self) -> int:
+        """Of what is appended, in bytes, roughly."""
+        values = sum([len(name) + len(value) for name, value in self.headers])
+        return len(self.payload) + len(self.key or b"") + values
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes entries for the holder of a lane."""
+
+    lane: Lane
+    now_ms: int
+    """By the wall clock."""
+
+    def made(self, row: Row, append_time_us: int, piece: MovePiece) -> NewEntry:
+        """The entry that a record of the piece becomes, whose texts were `cut`.
+
+        Raises:
+            FrameCorrupt: the record is an entry that cannot be read.
+        """
+        offset, subject, key, payload, headers, timestamp_us = row
+        before = None if piece.level == MAIN else lane_of(headers)
+        if before is None:
+            new = self._of_record(offset, append_time_us)
+        else:
+            new = before._replace(source_level=piece.level, source_offset=offset)
+        if before is None or not piece.is_copied:
+            new = self._failed(new, piece)
+        says_why = piece.error or piece.error_type or before is None
+        error = piece.error if says_why else error_of(headers)
+        named = _with_lane(headers, new, error)
+        return NewEntry(piece, new, payload, key, subject, named, timestamp_us)
+
+    def _of_record(self, offset: int, append_time_us: int) -> LaneEntry:
+        partition = self.lane.levels[MAIN].partition
+        return LaneEntry(MAIN, offset, self.lane.ordinal, partition, offset, append_time_us)
+
+    def _failed(self, entry: LaneEntry, piece: MovePiece) -> LaneEntry:
+        """What the piece says anew of it."""
+        # What its consumers died of is moved by a later holder, which never had it.
+        is_anothers = piece.cause in (DIED, REDRIVEN)
+        new = entry._replace(
+            attempt=piece.attempt,
+            redrives=entry.redrives + (piece.level == DEAD),
+            operation=piece.operation or entry.operation,
+            due_ms=piece.due_ms,
+            first_failure_ms=entry.first_failure_ms or self.now_ms,
+            cause=piece.cause,
+            client_id=entry.client_id if is_anothers else self.lane.client_id,
+            grant_epoch=self.lane.grant_epoch,
+            cursor_generation=self.lane.cursor_generation,
+        )
+        if piece.error or piece.error_type:
+            same = fingerprint(piece.error_type, piece.error)
+            new = new._replace(error_type=piece.error_type, fingerprint=same)
+        return new
+
+
+def cut(piece: MovePiece) -> MovePiece:
+    """The piece, its texts no longer than an entry may have them."""
+    if max(len(piece.error), len(piece.error_type)) <= _SHORT_TEXT:
+        return piece
+    return piece._replace(error=cut_text(piece.error), error_type=cut_text(piece.error_type))
+
+
+@lru_cache(maxsize=FINGERPRINTS_KEPT_MAX)
+def fingerprint(error_type: str, error: str) -> int:
+    """The same for errors that differ in numbers and ids only."""
+    return xxh64_intdigest(f"{error_type}\0{_CHANGES.sub('#', error)}".encode())
+
+
+def lane_of(headers: Headers) -> LaneEntry:
+    """What the headers say of an entry.
+
+    Raises:
+        FrameCorrupt: they are not those of an entry.
+    """
+    for name, value in headers:
+        if name == LANE_HEADER:
+            return entry_from(value)
+    raise FrameCorrupt(reason="an entry of a queue has no header that says which")
+
+
+def error_of(headers: Headers) -> str:
+    """The text of the last error that an entry tells."""
+    texts = (value for name, value in headers if name == ERROR_HEADER)
+    return next(texts, b"").decode("utf-8", "replace")
+
+
+def frames_of(
+    entries: Sequence[NewEntry], partition: int
+) -> Iterator[tuple[bytes, Sequence[NewEntry]]]:
+    """Frames of the usual size, and which entries each has."""
+    for start in range(0, len(entries), FRAME_ENTRIES_MAX):
+        yield from _frames_of(entries[start : start + FRAME_ENTRIES_MAX], partition)
+
+
+def _frames_of(
+    entries: Sequence[NewEntry], partition: int
+) -> Iterator[tuple[bytes, Sequence[NewEntry]]]:
+    columns = Columns(
+        payloads=[each.payload for each in entries],
+        keys=[each.key for each in entries],
+        subjects=[each.subject for each in entries],
+        headers=[each.headers for each in entries],
+        timestamps_us=[each.timestamp_us for each in entries],
+    )
+    at = 0
+    for part in split_columns(columns):
+        frame = build_frame(
+            part, partition=partition, producer_id=NO_PRODUCER, sequence=0, limits=ENTRIES
+        )
+        yield frame, entries[at : at + part.records]
+        at += part.records
+
+
+def stored(said: LaneEntry, lane: Lane, offset: int, size: int) -> Entry:
+    """An entry of a queue, as its holder needs it."""
+    return Entry(
+        offset,
+        said.due_ms,
+        said.attempt,
+        said.source_level,
+        said.source_offset,
+        size,
+        said.origin_offset if said.origin_ordinal == lane.ordinal else None,
+    )
+
+
+def _with_lane(headers: Headers, lane: LaneEntry, error: str) -> Headers:
+    own = tuple(each for each in headers if each[0] not in (LANE_HEADER, ERROR_HEADER))
+    named = (*own, (LANE_HEADER, entry_bytes(lane)))
+    return (*named, (ERROR_HEADER, error.encode())) if error else named

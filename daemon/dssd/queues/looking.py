@@ -1,0 +1,185 @@
+"""Reading the entries of a queue for operators: what they ask of it, and what they choose.
+
+Invariant: a look is bounded in bytes by its budget, and holds the loop no longer than a read does:
+records are decoded in a thread. What the queue's progress is done with is passed over. Nothing here
+knows groups.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from dss_core.decode import decode
+from dss_core.ids import StreamId, StreamName
+from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
+from dss_core.progress import Ranges, complement
+from dss_core.rows_layout import Headers
+from dssd.log.port import Log
+from dssd.machines.queues import QueueState
+from dssd.queues.entries import error_of, lane_of
+from dssd.queues.limits import LOOKED_AT_BYTES
+
+
+class Budget(Protocol):
+    """What may still be read."""
+
+    bytes: int
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing more may be read."""
+
+
+class Lane(NamedTuple):
+    """A queue of a stream, to be looked at."""
+
+    topic: str
+    """Whose records it holds."""
+    level: int
+    queue: QueueState
+
+
+class QueueEntry(NamedTuple):
+    """A record in a queue."""
+
+    stream: StreamName
+    """Of the record that failed."""
+    level: int
+    queue: StreamId
+    queue_offset: int
+    subject: str
+    key: bytes | None
+    payload: bytes
+    headers: Headers
+    """Without those that make it an entry."""
+    entered_at_us: int
+    error: str
+    entry: LaneEntry
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the error, for people; empty: there is none."""
+        return f"{self.entry.fingerprint:016x}" if self.entry.fingerprint else ""
+
+    @property
+    def error_words(self) -> str:
+        """What went wrong, in one line."""
+        told = ": ".join(filter(None, (self.entry.error_type, self.error)))
+        return told or self.entry.cause
+
+    def is_of(self, stream: StreamName, offset: int) -> bool:
+        """Whether it is of the record there."""
+        return self.stream == stream and self.entry.origin_offset == offset
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which entries somebody means; what is empty or None leaves out nothing."""
+
+    error: str = ""
+    """Of this fingerprint, or one that begins so; of those without one, of this cause."""
+    key: bytes | None = None
+    stream: StreamName | None = None
+    offset: int | None = None
+
+    def takes(self, found: QueueEntry) -> bool:
+        """Whether the entry is one of them."""
+        return (
+            (not self.error or _is_of_error(found, self.error))
+            and (self.key is None or found.key == self.key)
+            and (self.stream is None or found.stream == self.stream)
+            and (self.offset is None or found.entry.origin_offset == self.offset)
+        )
+
+
+ALL = Choice()
+
+
+def _is_of_error(found: QueueEntry, error: str) -> bool:
+    if found.fingerprint:
+        return found.fingerprint.startswith(error)
+    return found.entry.cause == error
+
+
+class EntryLook:
+    """Looks of one question, which share its budget."""
+
+    def __init__(self, log: Log, budget: Budget, chunk_bytes: int | None = None) -> None:
+        self._chunk_bytes = chunk_bytes or LOOKED_AT_BYTES
+        self._log = log
+        self.budget = budget
+
+    async def entries(
+        self, lane: Lane, start: int = 0, key: bytes | None = None
+    ) -> AsyncGenerator[tuple[int, list[QueueEntry]], None]:
+        """The entries of a queue from an offset on: how far was looked, and what is there.
+
+        It ends early where the budget is spent. Where a key is given, others may be left out.
+
+        Raises:
+            LogUnreadable, FrameCorrupt: a read failed.
+            StreamNotFound: the topic was removed.
+        """
+        queue = lane.queue
+        at = self.first(queue, start)
+        while at is not None and not self.budget.spent:
+            chunk = await self._log.read(queue.stream, at, bytes_max=self._chunk_bytes)
+            if chunk.next <= at:
+                return
+            self.budget.bytes -= max(len(chunk.frames), 1)
+            found: list[QueueEntry] = []
+            if chunk.frames and (key is None or key in chunk.frames):
+                found = await asyncio.to_thread(self._decoded, lane, chunk.frames, chunk.mask)
+            yield chunk.next, found
+            at = self.first(queue, chunk.next)
+
+    def first(self, queue: QueueState, start: int) -> int | None:
+        """The first offset from there on that the queue is not done with."""
+        waiting = self.waiting(queue, start)
+        return waiting[0][0] if waiting else None
+
+    def waiting(self, queue: QueueState, start: int = 0) -> Ranges:
+        """What the queue is not done with."""
+        kept_from, end = self._log.span(queue.stream)
+        floor = max(queue.progress.floor, kept_from, start)
+        return complement(queue.progress.ranges, floor, end)
+
+    def _decoded(self, lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:
+        batch = decode(frames, mask, checksums=False)
+        columns = zip(
+            batch.offsets,
+            batch.subjects,
+            batch.keys,
+            batch.payloads,
+            batch.headers,
+            batch.append_times_us,
+            strict=True,
+        )
+        is_done = lane.queue.progress.is_acked
+        return [_entry(lane, *row) for row in columns if not is_done(row[0])]
+
+
+def _entry(
+    lane: Lane,
+    offset: int,
+    subject: str,
+    key: bytes | None,
+    payload: bytes,
+    headers: Headers,
+    entered_at_us: int,
+) -> QueueEntry:
+    entry = lane_of(headers)
+    return QueueEntry(
+        StreamName(lane.topic, entry.origin_ordinal, entry.origin_partition),
+        lane.level,
+        lane.queue.stream,
+        offset,
+        subject,
+        key,
+        payload,
+        tuple(each for each in headers if each[0] not in (LANE_HEADER, ERROR_HEADER)),
+        entered_at_us,
+        error_of(headers),
+        entry,
+    )

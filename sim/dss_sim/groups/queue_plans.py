@@ -1,0 +1,91 @@
+"""Which groups of a run have queues, and what goes wrong with these: drawn apart, so that no other
+plan changes.
+
+Invariant: where a plan is strict, nothing here disturbs it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from dssd.machines.queues import RetryPolicy
+
+if TYPE_CHECKING:
+    from dss_sim.groups.plan import GroupPlan, Plan, Timed
+
+QUEUES_SHARE = 1 / 4
+"""The share of runs in which groups have queues."""
+BACKOFFS_MS = ((100,), (300, 1_500), (1_000, 2_500))
+BACKOFF_MS_MAX = 2_500
+SLOW_READ_US = (50_000, 2_000_000)
+"""How long a read for a move takes: longer than short deadlines of revokes."""
+ACK_WAIT_MS = 200
+"""Shorter than what users who acknowledge later take, in some runs."""
+HELD_BACK_US = (50_000, 4_000_000)
+"""How long an append is held back: longer than a short lease and all that follows its end."""
+RATES: Mapping[str, tuple[float, ...]] = {
+    "hold_back_entries": (0.05, 0.3),
+    "refuse_entries": (0.05, 0.3),
+    "slow_queue_reads": (0.05, 0.3),
+}
+RECORDS_A_RUN = 1_000
+"""More than any run has."""
+REFUSE = (0.1, 0.3, 0.6)
+REJECT = (0.0, 0.1, 0.5)
+REDRIVE = "redrive"
+REDRIVES_MAX = 2
+
+
+def has_queues(plan: "Plan") -> bool:
+    """Whether any group of the plan has queues."""
+    return any(group.queues is not None for group in plan.groups)
+
+
+def without_queues(plan: "Plan") -> "Plan":
+    """The same where all groups are plain."""
+    return replace(plan, groups=tuple(replace(group, queues=None) for group in plan.groups))
+
+
+def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -> "Plan":
+    """The plan, in some runs with queues for its shared groups, and with users that refuse more."""
+    chance = Random(f"{plan.seed}/queues")
+    if chance.random() >= QUEUES_SHARE:
+        return plan
+    groups = tuple(group if group.private else _queued(group, chance) for group in plan.groups)
+    if all(group.private for group in groups):
+        return plan
+    # Where nothing may come twice, no ack wait runs out.
+    if not strict and chance.random() < 0.3:
+        groups = tuple(replace(each, ack_wait_ms=ACK_WAIT_MS) for each in groups)
+    refuse, reject = chance.choice(REFUSE), chance.choice(REJECT)
+    habits = tuple(
+        replace(each, refuse=max(each.refuse, refuse), reject=reject) for each in plan.habits
+    )
+    rates = {kind: chance.choice(odds) for kind, odds in RATES.items() if chance.random() < 0.4}
+    times = 0 if strict else chance.choice((0, 0, 1, REDRIVES_MAX))
+    redrives = [
+        redrive(chance.randrange(plan.heal_us // 4, plan.heal_us), REDRIVE, chance.randrange(99), 0)
+        for _ in range(times)
+    ]
+    timed = sorted([*plan.timed, *redrives], key=lambda each: each.at_us)
+    return replace(
+        plan,
+        groups=groups,
+        habits=habits,
+        rates=plan.rates if strict else {**plan.rates, **rates},
+        timed=tuple(timed),
+    )
+
+
+def _queued(group: "GroupPlan", chance: Random) -> "GroupPlan":
+    return replace(group, queues=_policy(chance))
+
+
+def _policy(chance: Random) -> RetryPolicy:
+    return RetryPolicy(
+        chance.choice((1, 2, 3, 5)),
+        chance.choice(BACKOFFS_MS),
+        chance.choice((2, RECORDS_A_RUN, RECORDS_A_RUN)),
+        1 << 30,
+    )

@@ -1,0 +1,247 @@
+"""What becomes of records that fail, in groups that have queues: docs/delivery.md.
+
+A record that fails is in one place at a time: in its stream, or as one entry of a queue, which says
+where it was until then, its *source*. So each record has one way through the levels, link by link:
+
+    Q1  a source has one entry, so no record is in two places
+    Q2  once a lane was taken over, nothing of its holders before becomes durable
+    Q3  where a record has left, it is not handed out any more; nor is an entry of what was durably
+        acknowledged before it
+    Q4  an entry is not handed out before its time
+    Q5  a dead letter has the error that was given, and as many attempts as a record may have: at
+        least all of them, unless it was rejected; each grant that ended in doubt may add one, and
+        queues that were full any number
+    Q6  what a commit calls applied has its sources acknowledged in that commit
+    Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
+
+Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
+"""
+
+from collections import defaultdict
+
+from dss_core.progress import Progress
+from dss_sim.groups.history import (
+    AckDurable,
+    Acked,
+    Committed,
+    HandedOut,
+    LaneTaken,
+    Nakked,
+    Queued,
+    QueuesBorn,
+    Redriven,
+)
+from dss_sim.groups.violation import Violation
+
+GroupStream = tuple[str, str]
+REFUSALS = ("refused", "rejected")
+
+
+class _Lane:
+    """A stream and its queues."""
+
+    __slots__ = ("are_small", "epoch", "max_deliver", "names")
+
+    def __init__(self, born: QueuesBorn) -> None:
+        self.names = born.stream, born.retry, born.dead
+        self.max_deliver = born.max_deliver
+        self.are_small = born.are_small
+        self.epoch = 0
+        """Of who took it over last."""
+
+
+class _Level:
+    """One of its levels."""
+
+    __slots__ = (
+        "acked", "applied", "discarded", "durable", "entries", "left", "naks", "redriven", "stored",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries: list[Queued] = []
+        """By offset."""
+        self.left: dict[int, Queued] = {}
+        """The entries that its records became."""
+        self.acked: set[int] = set()
+        """By users."""
+        self.durable: set[int] = set()
+        self.naks: dict[int, Nakked] = {}
+        self.stored = Progress(0)
+        self.applied = 0
+        self.redriven: set[int] = set()
+        self.discarded: set[int] = set()
+
+
+class QueueRules:
+    """Takes what is told of groups that have queues, and nothing of others."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[GroupStream, _Lane] = {}
+        """By each of their levels."""
+        self._levels: defaultdict[GroupStream, _Level] = defaultdict(_Level)
+        self._applied: list[tuple[GroupStream, Committed]] = []
+        """Of the commit that is being told."""
+
+    def level(self, group: str, stream: str) -> int:
+        """Of which level a stream is; 0 also where the group has no queues."""
+        lane = self._lanes.get((group, stream))
+        return 0 if lane is None else lane.names.index(stream)
+
+    def has_left(self, group: str, stream: str, offset: int) -> bool:
+        """Whether the record is an entry of a queue now."""
+        return (group, stream) in self._lanes and offset in self._levels[group, stream].left
+
+    def is_done(self, group: str, stream: str, offset: int) -> bool:
+        """Whether an entry may be acknowledged: it has left, or its source was acknowledged."""
+        level = self._levels[group, stream]
+        if offset in level.left or offset in level.acked or offset in level.discarded:
+            return True
+        if (group, stream) not in self._lanes or offset >= len(level.entries):
+            return False
+        entry = level.entries[offset]
+        return self._is_acked(group, entry.source, entry.source_offset)
+
+    def _is_acked(self, group: str, stream: str, offset: int) -> bool:
+        """Whether a user acknowledged the record, here or where it was before."""
+        level = self._levels[group, stream]
+        if offset in level.acked:
+            return True
+        if not self.level(group, stream):
+            return False
+        entry = level.entries[offset]
+        return self._is_acked(group, entry.source, entry.source_offset)
+
+    def owed(self) -> list[tuple[str, str, int, int]]:
+        """Group, stream, offset and end of dead letters that are to come back, and have not."""
+        return [
+            (*place, offset, len(level.entries))
+            for place, level in self._levels.items()
+            for offset in sorted(level.redriven)
+            if offset not in level.left and not level.stored.is_acked(offset)
+        ]
+
+    def forget(self, group: str, stream: str) -> tuple[str, ...]:
+        """The stream is gone, and its queues with it; returns their names."""
+        lane = self._lanes.get((group, stream))
+        names = () if lane is None else lane.names[1:]
+        for level in names:
+            self._levels[group, level].redriven.clear()
+        return names
+
+    # Events
+
+    def born(self, event: QueuesBorn) -> None:
+        """A lane begins."""
+        lane = _Lane(event)
+        self._lanes |= dict.fromkeys(((event.group, name) for name in lane.names), lane)
+
+    def taken(self, event: LaneTaken) -> None:
+        """A lane is taken over."""
+        lane = self._lanes.get((event.group, event.stream))
+        if lane is not None:
+            lane.epoch = max(lane.epoch, event.grant_epoch)
+
+    def queued(self, event: Queued, *, is_disturbed: bool) -> None:
+        """An entry is durable.
+
+        Raises:
+            Violation: Q1, Q2, Q5, Q7: it should not be there, or says what is not so.
+        """
+        lane = self._lanes[event.group, event.stream]
+        level, source = self._places(event)
+        if event.offset != len(level.entries):
+            raise Violation("S8", f"the queue ended at {len(level.entries)}: {event}")
+        if event.source_offset in source.left:
+            other = source.left[event.source_offset]
+            raise Violation("Q1", f"its source has an entry, {other}: {event}")
+        if event.grant_epoch < lane.epoch:
+            raise Violation("Q2", f"the lane was taken over by {lane.epoch}: {event}")
+        if event.stream == lane.names[2]:
+            self._check_dead(event, lane, source, is_disturbed=is_disturbed)
+        if event.source == lane.names[2] and event.source_offset not in source.redriven:
+            raise Violation("Q7", f"nobody redrives it: {event}")
+        level.entries.append(event)
+        source.left[event.source_offset] = event
+
+    def _places(self, event: Queued) -> tuple[_Level, _Level]:
+        return self._levels[event.group, event.stream], self._levels[event.group, event.source]
+
+    def _check_dead(
+        self, event: Queued, lane: _Lane, source: _Level, *, is_disturbed: bool
+    ) -> None:
+        nak = source.naks.get(event.source_offset)
+        if event.cause in REFUSALS:
+            if nak is None or nak.error != event.error:
+                raise Violation("Q5", f"the error that was given is {nak}: {event}")
+            if nak.rejected != (event.cause == "rejected"):
+                raise Violation("Q5", f"refused as {nak}: {event}")
+        least = 1 if event.cause == "rejected" else lane.max_deliver
+        most = lane.max_deliver + (event.grant_epoch if is_disturbed else 0)
+        if event.attempt < least or (event.attempt > most and not lane.are_small):
+            raise Violation("Q5", f"dead after other attempts than {least} to {most}: {event}")
+
+    def nakked(self, event: Nakked) -> None:
+        """User code refused a record."""
+        if (event.group, event.stream) in self._lanes:
+            self._levels[event.group, event.stream].naks[event.offset] = event
+
+    def acked(self, event: Acked) -> None:
+        """User code acknowledged a record."""
+        if (event.group, event.stream) in self._lanes:
+            self._levels[event.group, event.stream].acked.add(event.offset)
+
+    def durably_acked(self, event: AckDurable) -> None:
+        """User code was told that its acks survive anything."""
+        if (event.group, event.stream) in self._lanes:
+            level = self._levels[event.group, event.stream]
+            offsets = (offset for part in event.acked for offset in range(*part))
+            level.durable.update(offset for offset in offsets if offset not in level.left)
+
+    def handed_out(self, event: HandedOut, early_us: int) -> None:
+        """User code got a record; clocks may differ by so much.
+
+        Raises:
+            Violation: Q3, Q4: it is elsewhere, done with, or not due.
+        """
+        if (event.group, event.stream) not in self._lanes:
+            return
+        level = self._levels[event.group, event.stream]
+        if event.offset in level.left:
+            raise Violation("Q3", f"it is elsewhere, as {level.left[event.offset]}: {event}")
+        if not self.level(event.group, event.stream):
+            return
+        entry = level.entries[event.offset]
+        if entry.source_offset in self._levels[event.group, entry.source].durable:
+            raise Violation("Q3", f"what {entry} was made of was acknowledged: {event}")
+        if event.at_us + early_us < entry.due_us:
+            raise Violation("Q4", f"it is due at {entry.due_us} us: {event}")
+
+    def committed(self, event: Committed) -> None:
+        """The store has this of a level; what goes with it is told next."""
+        place = event.group, event.stream
+        if place in self._lanes:
+            self._levels[place].stored = Progress(event.floor, event.ranges)
+            if event.applied_end:
+                self._applied.append((place, event))
+
+    def commit_told(self) -> None:
+        """All that a commit says was told.
+
+        Raises:
+            Violation: Q6: it calls applied what is not.
+        """
+        applied, self._applied = self._applied, []
+        for (group, stream), event in applied:
+            level = self._levels[group, stream]
+            if event.applied_end > len(level.entries):
+                raise Violation("Q6", f"there are {len(level.entries)} entries: {event}")
+            for entry in level.entries[level.applied : event.applied_end]:
+                if not self._levels[group, entry.source].stored.is_acked(entry.source_offset):
+                    raise Violation("Q6", f"{entry} is not applied: {event}")
+            level.applied = max(level.applied, event.applied_end)
+
+    def redriven(self, event: Redriven) -> None:
+        """An operator brings dead letters back, and gives up others."""
+        level = self._levels[event.group, event.stream]
+        level.redriven |= {at for part in event.ranges for at in range(*part)}
+        level.discarded |= {at for part in event.discarded for at in range(*part)}

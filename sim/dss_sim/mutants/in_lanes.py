@@ -1,0 +1,76 @@
+"""Mistakes about records that fail: `delivery/lane`, the writer of queues, the end of a lane."""
+
+from dss_sim.mutants.planting import Mutant
+
+IN_LANES = (
+    Mutant(
+        "lane opened over appends under way",
+        "what a fenced holder had begun becomes durable after its successor looked",
+        "QueueWriters.take_over",
+        "await writer.idle()",
+        "",
+    ),
+    Mutant(
+        "entries of before not applied",
+        "a move whose answer was lost is made again by the next holder",
+        "Lane.take_entries",
+        "self._apply(given.level, [each for each in given.entries if each.offset >= known])",
+        "",
+    ),
+    Mutant(
+        "applied one too high",
+        "the next entry counts as applied before it is there",
+        "Lane.take_moved",
+        "self._note_applied(level, arrived[-1].offset + 1)",
+        "self._note_applied(level, arrived[-1].offset + 2)",
+    ),
+    Mutant(
+        "acknowledged on a failed append",
+        "what could not be appended is done with where it was",
+        "Lane.take_moved",
+        "self._pending[:0] = given.failed",
+        """
+        for piece in given.failed:
+            self._settle(piece.level, ((piece.start, piece.end),))
+        """,
+    ),
+    Mutant(
+        "acknowledged before it is durable",
+        "a record is done with where it was as soon as its move begins",
+        "Lane.next_move",
+        "self._pending, self._under_way = left, pieces",
+        """
+        self._pending, self._under_way = left, pieces
+        for piece in pieces:
+            self._settle(piece.level, ((piece.start, piece.end),))
+        """,
+    ),
+    Mutant(
+        "late ack ignored",
+        "what was acknowledged after its ack wait comes again all the same",
+        "Lane.acks_of",
+        "self._late",
+        "False",
+    ),
+    Mutant(
+        "given back before it is moved",
+        "what a client refused as it gave a lane back comes again, without its error",
+        "DeliveryWindow._revoke_finished",
+        "lane is not None and lane.is_moving",
+        "False",
+    ),
+    Mutant(
+        "finished with a retry queue",
+        "a sealed stream is over although some of its records wait for their next attempt",
+        "LentStream.is_at_end",
+        "self.queues[RETRY - 1].is_empty",
+        "True",
+    ),
+    Mutant(
+        "entry sent before its time",
+        "a back-off, or the delay of a user, is forgotten once the record is in a queue",
+        "WaitingEntries.add",
+        "max(due_ms - self.wall_ahead_ms, 0)",
+        "0",
+    ),
+)

@@ -1,0 +1,71 @@
+from typing import Any, cast
+
+import pytest
+
+from dss_api.v1 import groups_pb2
+from dss_client._connection import Connection
+from dss_client.group_values import Group
+from dss_client.groups import Groups
+from dss_core.errors import IllegalArgument
+
+
+class Asked:
+    """A connection that keeps what it is asked, and answers with a group of that."""
+
+    def __init__(self) -> None:
+        self.requests: list[groups_pb2.CreateGroupRequest] = []
+        self.groups: Any = type("Groups", (), {"Create": None})
+
+    async def change(
+        self, call: object, request: groups_pb2.CreateGroupRequest
+    ) -> groups_pb2.Group:
+        self.requests.append(request)
+        return groups_pb2.Group(
+            kind=groups_pb2.GROUP_KIND_SHARED,
+            protocol=groups_pb2.GROUP_PROTOCOL_BORROW,
+            on_damage=groups_pb2.ON_DAMAGE_PASS,
+            max_deliver=request.max_deliver,
+            backoff_ms=request.backoff_ms,
+            queue_records=request.queue_records,
+            queue_bytes=request.queue_bytes,
+            retrying=3,
+            dead=2,
+        )
+
+
+async def created(asked: Asked, **given: Any) -> Group:  # noqa: ANN401 - as of `create`
+    return await Groups(cast("Connection", asked)).create("$share/g/t/#", **given)
+
+
+async def test_a_group_is_made_with_queues() -> None:
+    asked = Asked()
+    group = await created(
+        asked, max_deliver=5, backoff=[1, 0.25], queue_records=100, queue_bytes=1 << 20
+    )
+    (request,) = asked.requests
+    assert (request.max_deliver, [*request.backoff_ms]) == (5, [1_000, 250])
+    assert (group.max_deliver, group.backoff_ms) == (5, (1_000, 250))
+    assert (group.queue_records, group.queue_bytes) == (100, 1 << 20)
+    assert (group.retrying, group.dead) == (3, 2)
+
+
+async def test_a_group_is_plain_where_nothing_is_said_of_queues() -> None:
+    asked = Asked()
+    group = await created(asked)
+    assert not asked.requests[0].HasField("max_deliver")
+    assert (group.max_deliver, group.backoff_ms) == (0, ())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"backoff": [-1]},
+        {"backoff": [float("inf")]},
+        {"max_deliver": -1},
+        {"queue_bytes": 1 << 64},
+        {"ack_wait": -1},
+    ],
+)
+async def test_a_number_that_does_not_fit_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(IllegalArgument, match="this group"):
+        await created(Asked(), **given)

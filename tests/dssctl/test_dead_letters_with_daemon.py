@@ -1,0 +1,118 @@
+"""``dssctl dlq`` and ``rq`` against a daemon process: records that fail, and come back."""
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from dss_client import connect
+from support.dssctl_call import Completed
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+PATIENCE_S = 30.0
+GROUP = "$share/billing/orders/#"
+
+
+class Daemon(Protocol):
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+
+
+def ok(done: Completed) -> bytes:
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def items(daemon: Daemon, *arguments: str) -> list[dict[str, Any]]:
+    return list(json.loads(ok(daemon.dssctl(*arguments, "-o", "json")))["items"])
+
+
+def one(daemon: Daemon, *arguments: str) -> dict[str, Any]:
+    return dict(json.loads(ok(daemon.dssctl(*arguments, "-o", "json")))["item"])
+
+
+async def consumed(daemon: Daemon, count: int, *, fails: bool) -> list[tuple[int, str | None]]:
+    """Offsets and last errors of so many records; the first is refused, the others rejected."""
+    given: list[tuple[int, str | None]] = []
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(GROUP) as subscription,
+    ):
+        async for record in subscription:
+            given.append((record.offset, record.last_error))
+            if not fails:
+                await record.ack()
+            elif record.offset:
+                await record.reject(error=f"no customer {record.offset}")
+            else:
+                await record.nak(error="busy")
+            if len(given) == count:
+                break
+    return given
+
+
+@pytest.fixture(scope="module")
+def failed(daemon: Daemon) -> Daemon:
+    """A group with three dead letters, of two errors, and one record that waits for an hour."""
+    ok(daemon.dssctl("topics", "create", "orders", "--partitions", "1"))
+    ok(daemon.dssctl("groups", "create", GROUP, "--max-deliver", "2", "--backoff", "1h"))
+    lines = "".join(f'{{"id": {number}}}\n' for number in range(4))
+    ok(daemon.dssctl("produce", "orders", "--key", "ann", stdin=lines.encode()))
+    asyncio.run(consumed(daemon, 4, fails=True))
+    return daemon
+
+
+def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon) -> None:
+    [waiting] = items(failed, "rq", "ls", "billing")
+    assert (waiting["stream"], waiting["offset"], waiting["attempt"]) == ("orders/0/0", 0, 1)
+    assert waiting["error"] == "busy"
+    done = failed.dssctl("dlq", "ls", "billing")
+    assert b"billing has 3 dead letters" in done.stderr
+    assert b"3 x no customer 3" in done.stderr
+    assert b"orders/0/0@3" in done.stdout
+    dead = items(failed, "dlq", "ls", "billing")
+    assert [(each["offset"], each["key"], each["cause"]) for each in dead] == [
+        (offset, "ann", "rejected") for offset in (1, 2, 3)
+    ]
+    [error] = items(failed, "dlq", "errors", "billing")
+    assert (error["count"], error["error"]) == (3, "no customer 3")
+    whole = one(failed, "dlq", "peek", "billing", "orders/0/0@2")
+    assert (whole["payload"], whole["headers"]) == ('{"id": 2}', [])
+    [group] = items(failed, "groups", "ls", "--filter", "dead>2")
+    assert (group["dead"], group["retrying"], group["health"]) == (3, 1, "problem")
+
+    ok(failed.dssctl("dlq", "discard", "billing", "orders/0/0@1", "--yes"))
+    redrive = ("dlq", "redrive", "billing", "--error", error["fingerprint"][:6], "--yes")
+    done = failed.dssctl(*redrive, "-o", "json")
+    number = json.loads(ok(done))["item"]["number"]
+    assert b"nobody is a member of billing@orders/#: it goes on once somebody is" in done.stderr
+    assert f"wait for it: dssctl ops wait {number}".encode() in done.stderr
+    again = asyncio.run(consumed(failed, 2, fails=False))
+    assert sorted(again) == [(2, "no customer 2"), (3, "no customer 3")]
+    ok(failed.dssctl("ops", "wait", str(number)))
+    assert not items(failed, "dlq", "ls", "billing")
+
+
+def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) -> None:
+    ok(daemon.dssctl("groups", "create", "$share/plain/orders/#"))
+    for command in ("dlq ls", "dlq ls --key ann", "rq ls", "dlq errors"):
+        said = daemon.dssctl(*command.split(), "plain")
+        assert said.returncode == 0
+        assert b"plain has no queues: a record that fails comes again for ever" in said.stderr
+        assert b"dssctl groups create '$share/NAME/orders/#' --max-deliver 5" in said.stderr
+
+
+def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:
+    section = README.read_text().partition("### A record fails for good")[2].partition("\n#")[0]
+    typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    ok(daemon.dssctl("topics", "create", "bills"))
+    named = (each.replace("orders", "bills").replace("billing", "team") for each in typed)
+    for command in named:
+        words = shlex.split(command, comments=True)[1:]
+        ok(daemon.dssctl(*words, *(["--dry-run"] if "redrive" in words else [])))
+    assert len(typed) == 5

@@ -1,0 +1,150 @@
+"""Operations on dead letters: which they choose, what they commit, and what they refuse."""
+
+from dataclasses import replace
+
+import pytest
+
+from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters, Undo
+from dss_core.errors import (
+    IllegalArgument,
+    NotUndoable,
+    OperationInProgress,
+    StreamNotRead,
+)
+from dss_core.filters import SubscriptionFilter
+from dss_core.ids import StreamId
+from dss_core.lane import DEAD
+from dss_core.progress import Progress
+from dss_sim.played_groups import Member
+from dssd.leaders.declarations import AskedRetries
+from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
+from dssd.operations.kinds import dead_letters
+from dssd.store.rows import GroupRow
+from support.operated_groups import ANA, Works
+from support.queued_entries import Failed, append_entries
+
+OTHER = 0x1230000000000001
+
+
+async def laned(works: Works, *failed: Failed) -> tuple[GroupRow, StreamId]:
+    """A group whose one stream has these dead letters."""
+    plant = works.plant
+    [stream] = await plant.topic("orders", 1)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    group = await plant.groups.declare(parsed, retries=AskedRetries(5))
+    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+    queues = plant.catalogue.queues_of(group.group_id, stream)
+    assert queues is not None
+    if failed:
+        await append_entries(plant, queues[DEAD - 1], failed)
+    return group, queues[DEAD - 1]
+
+
+async def dead_of(works: Works) -> Progress:
+    [stream] = (await works.plant.registry.survey(works.plant.groups.find("g"))).streams
+    return stream.view.queues[DEAD - 1].progress
+
+
+FIVE = tuple(Failed(offset, fingerprint=OTHER if offset % 2 else 1) for offset in range(5))
+
+
+async def test_a_plan_names_the_dead_letters_of_the_error_and_the_key_that_is_meant(
+    works: Works,
+) -> None:
+    odd = replace(FIVE[3], key=b"odd")
+    await laned(works, *FIVE[:3], odd, FIVE[4])
+    plan = await works.operations.plan(RedriveDeadLetters("g", error="123"))
+    assert isinstance(plan.change, RedriveDeadLetters)
+    [lane] = plan.change.lanes
+    assert (lane.stream, lane.ranges) == ("orders/0/0", ((1, 2), (3, 4)))
+    assert plan.summary == "redrive 2 dead letters in 1 stream of g@orders/#"
+    assert plan.streams[0].again == 2
+    plan = await works.operations.plan(RedriveDeadLetters("g", key=b"odd"))
+    assert isinstance(plan.change, RedriveDeadLetters)
+    assert plan.change.lanes[0].ranges == ((3, 4),)
+    plan = await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/0", offset=2))
+    assert isinstance(plan.change, RedriveDeadLetters)
+    assert plan.change.lanes[0].ranges == ((2, 3),)
+    assert (await works.operations.plan(RedriveDeadLetters("g", error="fff"))).nothing_to_do
+
+
+async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_stay(
+    works: Works,
+) -> None:
+    group, dead = await laned(works, *FIVE)
+    asked = RedriveDeadLetters("g")
+    row = await works.operations.apply(asked, caller=ANA)
+    await append_entries(works.plant, dead, [Failed(9)])
+    member = works.plant.member(group, "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    assert granted.queues[DEAD - 1].redrive == (row.number, ((0, 5),))
+    with pytest.raises(OperationInProgress):
+        await works.operations.apply(asked, caller=ANA)
+    came_back(member, granted, Progress(5))
+    assert (await works.ended(row.number)).state == "done"
+    assert (await dead_of(works)).floor == 5
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+def came_back(member: Member, granted: GrantedStream, done: Progress) -> None:
+    """The holder reports that dead letters came back."""
+    retry, dead = granted.queues
+    floor = granted.progress.floor
+    report = StreamReport(
+        granted.stream,
+        granted.grant_epoch,
+        granted.progress,
+        floor,
+        sent=floor,
+        queues=(retry, replace(dead, progress=done)),
+    )
+    message = UpdateProgress(member.borrower_id, member.epoch, (report,))
+    member.plant.registry.to_leader(member.group.group_id, message)
+
+
+async def test_discarded_dead_letters_are_done_also_over_a_restart(works: Works) -> None:
+    await laned(works, *FIVE)
+    row = await works.apply(DiscardDeadLetters("g", error="123"))
+    assert (row.state, row.not_undoable_because != "") == ("done", True)
+    assert await dead_of(works) == Progress(0).with_acked([(1, 2), (3, 4)])
+    await works.restart()
+    assert await dead_of(works) == Progress(0).with_acked([(1, 2), (3, 4)])
+
+
+async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works: Works) -> None:
+    await laned(works, *FIVE)
+    plan = await works.operations.plan(DiscardDeadLetters("g"))
+    await works.apply(DiscardDeadLetters("g", error="123"))
+    assert isinstance(plan.change, DiscardDeadLetters)
+    again = await works.operations.plan(plan.change)
+    assert isinstance(again.change, DiscardDeadLetters)
+    assert again.change.lanes[0].ranges == ((0, 1), (2, 3), (4, 5))
+
+
+async def test_what_one_operation_names_is_bounded_and_the_same_command_does_the_rest(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "CHOICE_RANGES_MAX", 1)
+    await laned(works, *FIVE)
+    plan = await works.operations.plan(DiscardDeadLetters("g", error="123"))
+    assert isinstance(plan.change, DiscardDeadLetters)
+    assert plan.change.lanes[0].ranges == ((1, 2),)
+    assert any("the same command does the rest" in each for each in plan.effects)
+    many = LaneRanges("orders/0/0", plan.change.lanes[0].storage_topic_id, ((0, 1), (2, 3)))
+    with pytest.raises(IllegalArgument):
+        await works.operations.plan(DiscardDeadLetters("g", lanes=(many,)))
+
+
+async def test_what_cannot_be_is_refused_with_what_would_work(works: Works) -> None:
+    await laned(works)
+    await works.plant.group("$share/plain/orders/#")
+    with pytest.raises(IllegalArgument, match="--max-deliver"):
+        await works.operations.plan(RedriveDeadLetters("plain"))
+    with pytest.raises(IllegalArgument):
+        await works.operations.plan(RedriveDeadLetters("g", offset=1))
+    lane = LaneRanges("orders/0/7", 1, ((0, 1),))
+    with pytest.raises(StreamNotRead):
+        await works.operations.plan(RedriveDeadLetters("g", lanes=(lane,)))
+    assert (await works.operations.plan(RedriveDeadLetters("g"))).nothing_to_do

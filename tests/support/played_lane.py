@@ -1,0 +1,253 @@
+"""A lane between made-up streams and a client that tests play; its holder may die at any point."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dss_core.ids import StreamId
+from dss_core.lane import DEAD, MAIN, RETRY
+from dss_core.progress import Progress, Ranges, normalised
+from dssd.machines.delivery.events import (
+    Closing,
+    Deliver,
+    DeliveryEffect,
+    DeliveryInput,
+    EntriesRead,
+    Entry,
+    Installed,
+    LaneOpened,
+    Move,
+    Moved,
+    MovePiece,
+    Nak,
+    OpenLane,
+    Read,
+    Report,
+    Settle,
+    Ticked,
+)
+from dssd.machines.delivery.window import DeliveryWindow
+from dssd.machines.fate import NO_FATE
+from dssd.machines.messages import GrantedStream, StreamReport
+from dssd.machines.queues import QueueState, RetryPolicy, merged_queues
+from support.played_window import Stream, cut, offsets
+
+GRANT = 4
+STREAMS = StreamId(1, 0), StreamId(2, 0), StreamId(3, 0)
+"""By level."""
+POLICY = RetryPolicy(3, (1_000, 5_000), 1_000, 1 << 30)
+ACK_WAIT_MS = 30_000
+
+
+class Kept(NamedTuple):
+    """An entry, and the record of the stream that it is."""
+
+    entry: Entry
+    origin: int
+    cause: str
+    error: str
+
+
+class PlayedLane:
+    """A stream of some records, its queues, and whoever holds it.
+
+    Queues outlive the holder, and so does what was `saved` of its reports. Moves are answered at
+    once, unless they are held: then the queues have them, and the holder does not know.
+    """
+
+    def __init__(self, records: int, policy: RetryPolicy = POLICY) -> None:
+        self.main = Stream([1] * records)
+        self.records = records
+        self.policy = policy
+        self.queues: dict[int, list[Kept]] = {RETRY: [], DEAD: []}
+        self.now_ms = 0
+        self.epoch = 0
+        self.saved = StreamReport(
+            STREAMS[MAIN],
+            0,
+            Progress(0),
+            0,
+            queues=(QueueState(STREAMS[RETRY]), QueueState(STREAMS[DEAD])),
+        )
+        self.reports: list[StreamReport] = []
+        """Made, and not saved."""
+        self.refuses = False
+        """Nothing can be appended."""
+        self.holds = False
+        """Moves are appended, and not answered."""
+        self.answers: list[Moved] = []
+        self.moves: list[Move] = []
+        self.others: list[DeliveryEffect] = []
+        self.out: dict[tuple[int, int], int] = {}
+        """With the client, by level and offset: as which attempt."""
+        self.window: DeliveryWindow
+        self.lend()
+
+    def lend(self) -> None:
+        """To a new holder: what the last one had not saved is forgotten."""
+        self.epoch += 1
+        self.reports.clear()
+        self.answers.clear()
+        self.out.clear()
+        saved = self.saved
+        granted = GrantedStream(
+            saved.stream,
+            self.epoch,
+            saved.progress,
+            saved.frontier,
+            saved.attempts,
+            self.records,
+            saved.fate or NO_FATE,
+            queues=saved.queues,
+        )
+        self.window = DeliveryWindow(cut, credit_records=1_000, credit_bytes=1 << 20)
+        self.feed(Installed(GRANT, 1, granted, ACK_WAIT_MS, policy=self.policy))
+
+    def save(self) -> None:
+        """What was reported is durable."""
+        for report in self.reports:
+            progress = self.saved.progress.merged(report.progress)
+            self.saved = replace(
+                report,
+                progress=progress,
+                fate=self.saved.fate.merged(report.fate, progress),
+                queues=merged_queues(self.saved.queues, report.queues),
+            )
+        self.reports.clear()
+
+    def die(self) -> None:
+        """The client is gone without a word; its session reports what it knows."""
+        self.feed(Closing())
+        self.save()
+        self.lend()
+
+    def feed(self, *inputs: DeliveryInput) -> None:
+        """Give inputs, and carry out what the window asks."""
+        todo = list(inputs)
+        while todo:
+            for effect in self.window.step(todo.pop(0), self.now_ms):
+                match effect:
+                    case Read():
+                        todo.append(self._level(effect.grant - GRANT).read(effect))
+                    case Deliver():
+                        self._take(effect)
+                    case Report(reports):
+                        self.reports += [report for _, report in reports]
+                    case OpenLane():
+                        todo += self._opened(effect)
+                    case Move():
+                        self.moves.append(effect)
+                        self.answers.append(self._moved(effect))
+                        todo += [] if self.holds else self._answered()
+                    case _:
+                        self.others.append(effect)
+
+    def answer(self) -> None:
+        """Moves that were held are answered."""
+        self.feed(*self._answered())
+
+    def _answered(self) -> list[Moved]:
+        answers, self.answers = self.answers, []
+        return answers
+
+    def _level(self, level: int) -> Stream:
+        return self.main if level == MAIN else Stream([1] * len(self.queues[level]))
+
+    def _take(self, delivery: Deliver) -> None:
+        for start, end in offsets(delivery):
+            for at in range(start, end):
+                assert (delivery.grant - GRANT, at) not in self.out
+                self.out[delivery.grant - GRANT, at] = delivery.attempt
+
+    def _opened(self, asked: OpenLane) -> list[DeliveryInput]:
+        answers: list[DeliveryInput] = []
+        for level, start in ((RETRY, asked.retry_from), (DEAD, asked.dead_from)):
+            entries = [kept.entry for kept in self.queues[level][start:]]
+            pieces = [entries[at : at + 2] for at in range(0, len(entries), 2)]
+            for piece in pieces:
+                end = piece[-1].offset + 1
+                answers.append(EntriesRead(asked.grant, level, tuple(piece), end))
+        return [*answers, LaneOpened(asked.grant)]
+
+    def _moved(self, asked: Move) -> Moved:
+        if self.refuses:
+            return Moved(asked.grant, failed=asked.pieces)
+        made = [
+            (piece.to, self._append(piece, at))
+            for piece in asked.pieces
+            for at in range(piece.start, piece.end)
+        ]
+        return Moved(asked.grant, tuple(sorted(made, key=lambda each: (each[0], each[1].offset))))
+
+    def _append(self, piece: MovePiece, at: int) -> Entry:
+        source = None if piece.level == MAIN else self.queues[piece.level][at]
+        origin = at if source is None else source.origin
+        due_ms, attempt = piece.due_ms, piece.attempt
+        if piece.is_copied:
+            assert source is not None
+            due_ms, attempt = source.entry.due_ms, source.entry.attempt
+        queue = self.queues[piece.to]
+        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10, origin)
+        queue.append(Kept(entry, origin, piece.cause, piece.error))
+        return entry
+
+    # The client
+
+    def settle(
+        self,
+        level: int,
+        *,
+        acked: Sequence[int] = (),
+        naks: Sequence[Nak] = (),
+        handed_out: Sequence[int] = (),
+    ) -> None:
+        """The client says so of a level; of the retry queue it names what it handed out."""
+        for at in acked:
+            self.out.pop((level, at), None)
+        for nak in naks:
+            for at in range(nak.start, nak.end):
+                self.out.pop((level, at), None)
+        told = [*handed_out, *acked, *(at for nak in naks for at in range(nak.start, nak.end))]
+        frontier = self.records if level == MAIN else 0
+        named = _ranges(told) if level == RETRY else ()
+        self.feed(
+            Settle(GRANT + level, _ranges(acked), tuple(naks), frontier, handed_out=named),
+        )
+
+    def ack(self, level: int, *at: int) -> None:
+        """Done with these."""
+        self.settle(level, acked=at)
+
+    def nak(self, level: int, at: int, **how: object) -> None:
+        """Refused."""
+        self.settle(level, naks=[Nak(at, at + 1, **how)])  # type: ignore[arg-type]
+
+    def tick(self, by_ms: int) -> None:
+        """Let time pass, with a tick wherever the window wants one."""
+        until_ms = self.now_ms + by_ms
+        while self.window.wake_at_ms is not None and self.window.wake_at_ms <= until_ms:
+            self.now_ms = max(self.now_ms, self.window.wake_at_ms)
+            self.feed(Ticked())
+        self.now_ms = until_ms
+
+    # What is where
+
+    def states(self) -> tuple[Progress, QueueState, QueueState]:
+        """How each level stands, as the holder has it."""
+        (stream, *_) = [each for each in self.window.streams() if each.level == MAIN]
+        report = stream.report()
+        return report.progress, *report.queues  # type: ignore[return-value]
+
+    def places(self) -> list[list[int]]:
+        """Of each record: on which levels it waits."""
+        main, *queues = self.states()
+        places = [[] if main.is_acked(at) else [MAIN] for at in range(self.records)]
+        for level, queue in zip((RETRY, DEAD), queues, strict=True):
+            for kept in self.queues[level]:
+                if not queue.progress.is_acked(kept.entry.offset):
+                    places[kept.origin].append(level)
+        return places
+
+
+def _ranges(at: Sequence[int]) -> Ranges:
+    return normalised((each, each + 1) for each in at)

@@ -1,0 +1,114 @@
+"""Entries of queues, as their holder appends them, and a leader that knows of those queues."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dss_api.lane_entries import entry_bytes
+from dss_core.build import build_frame
+from dss_core.columns import Columns
+from dss_core.ids import StreamId
+from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, RETRY, LaneEntry
+from dss_core.producer_ids import NO_PRODUCER
+from dss_core.progress import Progress
+from dss_sim.played_groups import Plant
+from dssd.log.port import Append, Appended
+from dssd.loop_yield import LoopTurn
+from dssd.machines.leader.events import LeaderView, StreamView
+from dssd.machines.queues import QueueState
+from dssd.store.rows import GroupRow
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A record of partition 0 that failed."""
+
+    offset: int
+    error: str = "no route to host"
+    error_type: str = "OSError"
+    fingerprint: int = 0xABC0000000000001
+    key: bytes | None = b"k"
+    payload: bytes = b"{}"
+    attempt: int = 5
+    cause: str = "refused"
+    due_ms: int = 0
+    partition: int = 0
+
+
+class LanesSeen:
+    """Stands for the registry: a group whose streams have queues, with nobody who leads it."""
+
+    def __init__(self, plant: Plant, group: GroupRow) -> None:
+        self._plant = plant
+        self._group = group
+        self._progress: dict[StreamId, Progress] = {}
+
+    def done(self, stream: StreamId, progress: Progress) -> None:
+        """What of a stream or a queue is done."""
+        self._progress[stream] = progress
+
+    def snapshot(self, group_id: int) -> None:
+        """It has no leader."""
+
+    async def view(self, group: GroupRow, turn: LoopTurn) -> LeaderView:
+        """As its leader has it."""
+        assert group == self._group
+        topics = self._plant.catalogue.topics()
+        views = [self._stream(stream) for topic in topics for stream in topic.streams()]
+        return LeaderView(1, rebalancing=False, members=(), streams=tuple(views))
+
+    async def stream(self, group: GroupRow, stream: StreamId) -> StreamView:
+        """One stream."""
+        return self._stream(stream)
+
+    def queue(self, stream: StreamId, level: int) -> StreamId:
+        """The queue of a stream."""
+        queues = self._plant.catalogue.queues_of(self._group.group_id, stream)
+        assert queues is not None
+        return queues[level - 1]
+
+    def _stream(self, stream: StreamId) -> StreamView:
+        queues = [self.queue(stream, level) for level in (RETRY, DEAD)]
+        states = (QueueState(each, self._progress.get(each, Progress(0))) for each in queues)
+        view = StreamView(stream, "free", "", 1, self._progress.get(stream, Progress(0)), 0)
+        return replace(view, queues=tuple(states))
+
+
+async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]) -> None:
+    """Append the entries of records that failed, in one frame."""
+    entries = [
+        LaneEntry(
+            0,
+            each.offset,
+            0,
+            each.partition,
+            each.offset,
+            1,
+            each.attempt,
+            due_ms=each.due_ms,
+            cause=each.cause,
+            error_type=each.error_type,
+            fingerprint=each.fingerprint,
+        )
+        for each in failed
+    ]
+    headers = [
+        (
+            ("trace", b"t"),
+            (LANE_HEADER, entry_bytes(entry)),
+            *(((ERROR_HEADER, each.error.encode()),) if each.error else ()),
+        )
+        for entry, each in zip(entries, failed, strict=True)
+    ]
+    columns = Columns(
+        [each.payload for each in failed], [each.key for each in failed], "orders", headers, 1
+    )
+    frame = build_frame(
+        columns,
+        partition=queue.partition,
+        producer_id=NO_PRODUCER,
+        sequence=0,
+        limits=ENTRIES,
+    )
+    epoch = plant.catalogue.topic_of(queue).topic_epoch
+    [appended] = await plant.log.append([Append(queue, frame, epoch)])
+    assert isinstance(appended, Appended), appended
