@@ -62,7 +62,7 @@ SEAMS = (
     "operations.history.History.trim",
     "schedules.book.Book.names",
     "questions.samples.Sampler.look",
-    "questions.watched.Looks.look",
+    "questions.watch_looks.Looks.look",
     "jobs.jobs.Jobs.tick",
     "rpc.slow_consumers.SlowConsumerWatch.look",
     "rpc.connection_bounds.Connections._look",
