@@ -103,8 +103,7 @@ async def _tell_if_plain(settings: Settings, client: "Client", named: str) -> No
     group = (await client.groups.describe(named)).group
     if not group.max_deliver:
         note(settings, f"{named} has no queues: a record that fails comes again for ever")
-        declared = quote(f"$share/NAME/{group.filter}")
-        note(settings, f"a new group gets them: dssctl groups create {declared} --max-deliver 5")
+        note(settings, f"it gets them by: dssctl groups edit {quote(named)} --max-deliver 5")
 
 
 async def _chosen(client: "Client", chosen: Chosen, at_most: int | None) -> "list[QueueEntry]":

@@ -104,7 +104,7 @@ def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) ->
         said = daemon.dssctl(*command.split(), "plain")
         assert said.returncode == 0
         assert b"plain has no queues: a record that fails comes again for ever" in said.stderr
-        assert b"dssctl groups create '$share/NAME/orders/#' --max-deliver 5" in said.stderr
+        assert b"dssctl groups edit plain --max-deliver 5" in said.stderr
 
 
 def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:
