@@ -15,6 +15,7 @@ from pathlib import Path
 
 import bulk
 import failover
+import lanes
 import questions
 import refusals
 import rewind
@@ -60,6 +61,7 @@ STAGED = "the same plan, staged and not committed"
 PARQUET = "Spark alone, Parquet to Parquet"
 ON_SPARK = "the same on Spark"
 BARE_SESSION = "bench/programs/bare_session.py"
+PLAIN = "the same without queues"
 RESTS = "the same records, but for their rests"
 
 
@@ -75,6 +77,11 @@ def rows() -> dict[str, Row]:
         "looped": Row("  the same", million, "", LOOP, ">= 0.50"),
         "small5": Row("consume, by record, 5 a frame", million, ">= 0.7", LOOP, ">= 0.40"),
         "small1": Row("consume, by record, 1 a frame", million, ">= 0.7", LOOP, ">= 0.40"),
+        "lane_batch": Row("with queues, none fails, by batch", million, "", PLAIN, ">= 0.95"),
+        "lane_record": Row("  by record", million, "", PLAIN, ">= 0.95"),
+        "failing_batch": Row("failures moved to a retry queue, by batch", thousand, ">= 5"),
+        "failing_record": Row("  by record", thousand, ">= 5"),
+        "opening": Row("  lent again with 200,000 that wait", "s", "<= 2"),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -215,6 +222,28 @@ async def small_frames_round(table: dict[str, Row]) -> None:
             loop = await throughput("loop", records, str(size))
             small = await throughput("consume", daemon.endpoint, "record", "small", records)
         table[f"small{size}"].add(small, loop)
+
+
+async def lanes_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.CONSUMED), "1000")
+        records = str(filled["records"])
+        await lanes.declare(daemon, "lane-batch", "lane-record", "failing-batch", "failing-record")
+        for mode in ("batch", "record"):
+            plain = await throughput("consume", daemon.endpoint, mode, f"plain-{mode}", records)
+            ours = await throughput("consume", daemon.endpoint, mode, f"lane-{mode}", records)
+            table[f"lane_{mode}"].add(ours, plain)
+        for mode in ("batch", "record"):
+            group, failing = f"failing-{mode}", str(lanes.FAILING)
+            moved = await throughput("fail", daemon.endpoint, mode, group, failing)
+            table[f"failing_{mode}"].add(moved * 1e3)
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.FAILING), "1000")
+        await lanes.declare(daemon, "opening")
+        await throughput("fail", daemon.endpoint, "batch", "opening", str(filled["records"]))
+        table["opening"].add(await lanes.seconds_to_open(daemon, "opening"))
 
 
 async def refusals_round(table: dict[str, Row]) -> None:
@@ -399,6 +428,7 @@ PARTS = {
     "produce": produce_round,
     "consume": consume_round,
     "small": small_frames_round,
+    "lanes": lanes_round,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,

@@ -1,0 +1,45 @@
+"""Every record fails once: refused by batch or one by one, until all wait in the retry queue."""
+
+import asyncio
+import json
+import sys
+import time
+
+from workload import TOPIC
+
+import dss_client
+
+
+async def refuse_all(subscription: dss_client.Subscription, mode: str, records: int) -> None:
+    seen = 0
+    if mode == "batch":
+        async for batch in subscription.batches():
+            await batch.nak(error="a failure of the bench")
+            seen += len(batch)
+            if seen >= records:
+                return
+    async for record in subscription:
+        await record.nak(error="a failure of the bench")
+        seen += 1
+        if seen >= records:
+            return
+
+
+async def until_moved(client: dss_client.Client, group: str, records: int) -> None:
+    while (await client.groups.describe(group)).group.retrying < records:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+
+
+async def main(endpoint: str, mode: str, group: str, records: int) -> None:
+    async with (
+        dss_client.connect(endpoint=endpoint) as client,
+        client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
+    ):
+        began = time.perf_counter()
+        await refuse_all(subscription, mode, records)
+        await until_moved(client, group, records)
+        seconds = time.perf_counter() - began
+    print(json.dumps({"records": records, "seconds": seconds}))
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
