@@ -14,6 +14,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
@@ -34,6 +35,7 @@ from dssd.log.port import (
     AskFloors,
     Bounds,
     Chunk,
+    Ends,
     Expiring,
     FileRuns,
     Frames,
@@ -432,8 +434,11 @@ class SegmentLog:
             await asyncio.shield(self._housekeeper.begin_roll(state))
         await self._writer.sync(storage_topic_id)
 
-    async def seal(self, storage_topic_id: int) -> list[int]:
-        """Refuse further appends; returns the end of each partition once all is durable.
+    @asynccontextmanager
+    async def sealing(self, storage_topic_id: int) -> AsyncGenerator[Ends]:
+        """Where a storage topic ends; it is sealed once the block is left without an error.
+
+        Meanwhile appends wait: for their refusal, or after an error to be stored.
 
         Raises:
             StreamNotFound: the storage topic was removed.
@@ -441,7 +446,27 @@ class SegmentLog:
         """
         state = self._state(StreamId(storage_topic_id, 0))
         async with state.adopting:
-            return await self._writer.seal(storage_topic_id)
+            self._appender.hold(state)
+            sealed = False
+            try:
+                ends = await self._writer.seal(storage_topic_id)
+                try:
+                    yield ends
+                    sealed = True
+                finally:
+                    if not sealed:
+                        self._writer.unseal(storage_topic_id)
+            finally:
+                self._appender.release(state, sealed=sealed)
+
+    async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
+        """Let a storage topic take over: no record there is older, and no producer began before.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        self._state(StreamId(storage_topic_id, 0))
+        await self._writer.begin_at(storage_topic_id, begins_us)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records.

@@ -65,6 +65,9 @@ class StorageTopicRow(Row):
     """Sealed: the end offset of each partition, comma-separated; else None."""
     starts: str
     """The first kept offset of each partition, comma-separated: the low watermarks."""
+    begins_us: int = 0
+    """When it took over: no record of it was appended before, by the daemon's clock, and every
+    producer of it began later. 0: it was there from the first, or has not taken over."""
 
 
 @dataclass(frozen=True, slots=True)
