@@ -17,15 +17,11 @@ class NotedLog:
         self.told.append(("open", storage_topic_id, partitions))
 
     @asynccontextmanager
-    async def sealing(self, storage_topic_id: int) -> AsyncGenerator[Ends]:
+    async def sealing(self, storage_topic_id: int, heir: int | None = None) -> AsyncGenerator[Ends]:
         """Note it: every stream ends at 5."""
         partitions = next(of for _, one, of in self.told if one == storage_topic_id)
         yield Ends((5,) * partitions, 7_000)
         self.told.append(("seal", storage_topic_id, 0))
-
-    async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
-        """Note it."""
-        self.told.append(("begin", storage_topic_id, begins_us))
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Note it."""

@@ -80,7 +80,7 @@ class Ends(NamedTuple):
     offsets: tuple[int, ...]
     """By partition."""
     last_us: int
-    """Append time of its last record, or earlier; 0 where it never had one."""
+    """When it was sealed, by the wall clock; no record of it was appended later."""
 
 
 @dataclass(frozen=True, slots=True)

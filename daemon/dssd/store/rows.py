@@ -66,8 +66,7 @@ class StorageTopicRow(Row):
     starts: str
     """The first kept offset of each partition, comma-separated: the low watermarks."""
     begins_us: int = 0
-    """When it took over: no record of it was appended before, by the daemon's clock, and every
-    producer of it began later. 0: it was there from the first, or has not taken over."""
+    """When it took over: its records and producers are younger. 0: it is the first, or has not."""
 
 
 @dataclass(frozen=True, slots=True)

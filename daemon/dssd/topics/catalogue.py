@@ -43,7 +43,7 @@ from dssd.store.port import (
 )
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
-from dssd.topics.growth import next_part, switched
+from dssd.topics.growth import next_part, switched, taking_over
 from dssd.topics.internal import (
     QUEUE_LEVELS,
     InternalTopics,
@@ -75,11 +75,14 @@ class StreamKeeper(Protocol):
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """Make the streams of a new storage topic appendable."""
 
-    def sealing(self, storage_topic_id: int) -> AbstractAsyncContextManager[Ends]:
-        """Where a storage topic ends; it is sealed once the block is left without an error."""
+    def sealing(
+        self, storage_topic_id: int, heir: int | None = None
+    ) -> AbstractAsyncContextManager[Ends]:
+        """Where a storage topic ends; it is sealed once the block is left without an error.
 
-    async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
-        """Let a storage topic take over: no record there is older, and no producer began before."""
+        Meanwhile appends wait: for their refusal, or after an error to be stored. The heir, which
+        takes over, has no record that is older, and no producer that began before.
+        """
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Delete its files and rows."""
@@ -342,15 +345,13 @@ class Catalogue:
     async def _switch(self, topic_id: int, ordinal: int) -> None:
         async with self._changing:
             while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
-                async with self._log.sealing(topic.producing.storage_topic_id) as ends:
-                    begins_us = max(self._wall_ms() * 1_000, ends.last_us)
-                    after = switched(topic, ends.offsets, begins_us)
-                    # Before the commit: no append may come to the new one with an older time.
-                    await self._log.begin_at(after.producing.storage_topic_id, begins_us)
-                    await self._commit_switch(topic, after)
-                    after = switched(self._by_id(topic_id), ends.offsets, begins_us)
+                old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
+                async with self._log.sealing(old, new) as ends:
+                    await self._commit_switch(topic, switched(topic, *ends))
+                    # An edit of the topic may have been committed meanwhile.
+                    after = switched(self._by_id(topic_id), *ends)
                     self._enter(after)
-                    # Producers are told before what they sent meanwhile is refused.
+                    # Who checks frames is told before what was held is refused.
                     self._tell(after, removed=False)
 
     async def _commit_switch(self, before: Topic, after: Topic) -> None:

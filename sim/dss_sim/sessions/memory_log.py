@@ -168,11 +168,9 @@ class MemoryLog:
 
     # What no part of these runs asks for
 
-    def sealing(self, storage_topic_id: int) -> AbstractAsyncContextManager[Ends]:
-        """No topic grows here."""
-        raise NotImplementedError
-
-    async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
+    def sealing(
+        self, storage_topic_id: int, heir: int | None = None
+    ) -> AbstractAsyncContextManager[Ends]:
         """No topic grows here."""
         raise NotImplementedError
 

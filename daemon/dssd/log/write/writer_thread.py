@@ -328,7 +328,7 @@ class WriterThread:
         if topic.file is not None:
             topic.file.sync()
         topic.sealed = True
-        return Ends(tuple(topic.ends), topic.last_us)
+        return Ends(tuple(topic.ends), max(topic.last_us, self._wall_us()))
 
     def _unseal(self, storage_topic_id: int) -> None:
         topic = self._topics.get(storage_topic_id)
