@@ -1,0 +1,42 @@
+"""A producer of flights: sends those of some aircraft that are not in the topic yet, in order.
+
+Usage: flight_producer.py ENDPOINT FLIGHTS COUNT PART OF
+
+Of all aircraft it has those of which the number, by their name, is PART of OF. What an earlier one
+has stored is looked up in the log first, so one that was killed is followed by another.
+"""
+
+import asyncio
+import json
+import sys
+import zlib
+from pathlib import Path
+
+import pyarrow.parquet
+
+import dss_client
+from dss_client import Client
+
+
+async def stored(client: Client) -> set[int]:
+    """The flights that are in the log."""
+    return {
+        json.loads(record.payload)["number"]
+        async for record in client.read("flights/#", follow=False)
+    }
+
+
+async def main(endpoint: str, flights: str, count: str, part: str, of: str) -> None:
+    """Send what is missing."""
+    rows = pyarrow.parquet.read_table(Path(flights)).slice(0, int(count)).to_pylist()
+    async with dss_client.connect(endpoint=endpoint) as client:
+        there = await stored(client)
+        async with client.producer("flights") as producer:
+            for number, row in enumerate(rows):
+                key = (row["tailnum"] or "").encode()
+                if zlib.crc32(key) % int(of) == int(part) and number not in there:
+                    payload = json.dumps({"number": number, "tailnum": row["tailnum"]}).encode()
+                    await producer.enqueue(payload, key=key)
+
+
+asyncio.run(main(*sys.argv[1:]))
