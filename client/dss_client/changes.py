@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from dss_core import changes as core
 
+AddStorageTopic = core.AddStorageTopic
 CancelJob = core.CancelJob
 CloseSession = core.CloseSession
 CreateJob = core.CreateJob
@@ -21,6 +22,7 @@ EditGroup = core.EditGroup
 EditSchedule = core.EditSchedule
 EditTopic = core.EditTopic
 Evict = core.Evict
+GrowTopic = core.GrowTopic
 ImportOffsets = core.ImportOffsets
 LaneRanges = core.LaneRanges
 PauseGroup = core.PauseGroup
@@ -41,6 +43,7 @@ RunTask = core.RunTask
 SkipRecords = core.SkipRecords
 StreamMove = core.StreamMove
 StreamTarget = core.StreamTarget
+SwitchTopic = core.SwitchTopic
 TransferGrant = core.TransferGrant
 Undo = core.Undo
 

@@ -233,6 +233,29 @@ class EditTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class AddStorageTopic:
+    """Gives a topic another storage topic; nothing is written there before a switch."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTopic:
+    """Lets what is produced go to the next storage topic; the one before is sealed for good."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrowTopic:
+    """Adds a storage topic of so many partitions and switches to it."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveTopic:
     """Removes a topic with its records."""
 
@@ -462,6 +485,9 @@ Change: TypeAlias = (
     | EditGroup
     | RemoveGroup
     | EditTopic
+    | AddStorageTopic
+    | SwitchTopic
+    | GrowTopic
     | RemoveTopic
     | CloseSession
     | Rebalance

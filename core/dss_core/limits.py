@@ -76,6 +76,9 @@ RECORDS = RecordLimits(RECORD_BYTES_MAX, HEADERS_MAX, HEADER_BYTES_MAX)
 """What a record of a producer may have; `dss_core.lane.ENTRIES` may have more."""
 
 PARTITIONS_MAX = 4_096
+STORAGE_TOPICS_MAX = 16
+"""Generations of a topic that are kept at a time: each costs its readers a stream a partition."""
+
 TOPIC_PATTERNS_MAX = 64
 
 UNIX_SOCKET_PATH_BYTES_MAX = 107

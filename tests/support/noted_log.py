@@ -1,5 +1,10 @@
 """A log that only notes what the catalogue tells it."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from dssd.log.port import Ends
+
 
 class NotedLog:
     """Keeps it in order."""
@@ -10,6 +15,13 @@ class NotedLog:
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """Note it."""
         self.told.append(("open", storage_topic_id, partitions))
+
+    @asynccontextmanager
+    async def sealing(self, storage_topic_id: int, heir: int | None = None) -> AsyncGenerator[Ends]:
+        """Note it: every stream ends at 5."""
+        partitions = next(of for _, one, of in self.told if one == storage_topic_id)
+        yield Ends((5,) * partitions, 7_000)
+        self.told.append(("seal", storage_topic_id, 0))
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Note it."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 app = noun("topics")
 
+Partitions = Annotated[int, typer.Option(min=1, help="How many streams the new one has.")]
+
 
 @app.command("ls", cls=listing(TOPIC_KIND, ListRules(remembered="topics", named=Named("[TOPIC]"))))
 def list_topics(context: typer.Context) -> None:
@@ -164,6 +166,30 @@ def edit(
     if (retention and no_retention) or (retention_size and no_retention_size):
         raise typer.BadParameter("a bound is set, or it is left out; not both.", ctx=context)
     carry_out(context, edited)
+
+
+@app.command(cls=Changing)
+def grow(context: typer.Context, name: TopicName, partitions: Partitions) -> None:
+    """Give a topic more partitions, or fewer, while it is used: add-storage and switch in one."""
+    from dss_client.changes import GrowTopic
+
+    carry_out(context, GrowTopic(name, partitions))
+
+
+@app.command("add-storage", cls=Changing)
+def add_storage(context: typer.Context, name: TopicName, partitions: Partitions) -> None:
+    """Add a storage topic, which takes records from the next switch on."""
+    from dss_client.changes import AddStorageTopic
+
+    carry_out(context, AddStorageTopic(name, partitions))
+
+
+@app.command(cls=Changing)
+def switch(context: typer.Context, name: TopicName) -> None:
+    """Let the next storage topic take what is produced. This cannot be undone."""
+    from dss_client.changes import SwitchTopic
+
+    carry_out(context, SwitchTopic(name))
 
 
 @app.command("rm", cls=Removing)

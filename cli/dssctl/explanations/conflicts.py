@@ -106,6 +106,25 @@ CONFLICTS = {
         the edit was under way, all streams are lent again as they were. Let members finish what
         waits to be tried again. Bring the dead letters back, or discard them; then edit the group
         again.""",
+    "DSS2131": """A storage topic with as many partitions as the last one has would send every key
+        to the same place. Nothing was changed. More partitions spread the topic over more members,
+        fewer make its groups smaller. dssctl topics describe shows what it has.""",
+    "DSS2132": """Each storage topic gives all groups of the topic its streams to keep, so there is
+        a bound on how many stand at a time. A sealed one goes a day after it was switched from,
+        once retention has taken all its records. Nothing was changed. Grow in larger steps:
+        twelve times the partitions cost one switch, as twice do.""",
+    "DSS2133": """A switch lets the next storage topic of a topic take what is produced, and there
+        is none behind the one that takes it now. Nothing was changed. dssctl topics grow adds one
+        and switches to it in one operation.""",
+    "DSS2134": """The topic has a storage topic that was added and has not taken over. To grow adds
+        one and switches to it, and a switch goes to the next one in the list, never past it.
+        Nothing was changed. Switch to the one that waits, or undo the operation that added it.""",
+    "DSS2135": """A bulk job publishes whole files into the storage topic that it found when it
+        began, and a switch seals that. Nothing was changed. Wait for the jobs that are named, or
+        cancel them, and switch then; what they published stays.""",
+    "DSS2136": """The switch stores where the old storage topic ends, and the disk had no room for
+        that for a minute. Nothing has changed: the topic takes records as before, and producers
+        only waited. Make room, and switch again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

@@ -104,6 +104,81 @@ class QueuesNotEmpty(DssError):
 
 
 @registered
+class GrowthOfNoUse(DssError):
+    """A storage topic would route as the last one does. Fields: topic, partitions."""
+
+    code = "DSS2131"
+    sentence = "The topic {topic} would route its keys as it does now: it has {partitions}."
+    hint = "Name another number of partitions: dssctl topics describe {topic}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicFullyGrown(DssError):
+    """Fields: topic, limit."""
+
+    code = "DSS2132"
+    sentence = "The topic {topic} has {limit} storage topics, and can have no more."
+    hint = (
+        "One that is sealed goes once retention has taken its records: "
+        "dssctl topics edit {topic} --retention SPAN"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NothingToSwitchTo(DssError):
+    """Fields: topic, ordinal."""
+
+    code = "DSS2133"
+    sentence = "The topic {topic} writes to its last storage topic, {topic}/{ordinal}."
+    hint = "Add one and switch to it: dssctl topics grow {topic} --partitions N"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class StorageTopicWaits(DssError):
+    """One was added already, and not switched to. Fields: topic, ordinal, partitions."""
+
+    code = "DSS2134"
+    sentence = (
+        "The topic {topic} has a storage topic of {partitions} partitions that waits to take over: "
+        "{topic}/{ordinal}."
+    )
+    hint = (
+        "Switch to it first: dssctl topics switch {topic}; or undo the operation that added it: "
+        "dssctl ops ls --topic {topic}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicWrittenByJobs(DssError):
+    """Fields: topic, jobs."""
+
+    code = "DSS2135"
+    sentence = "The topic {topic} cannot be switched while jobs write to it: {jobs}."
+    hint = "Wait until they have ended, or cancel them: dssctl jobs ls"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SwitchOverdue(DssError):
+    """The disk stayed full behind the seal. Fields: topic, waited_s."""
+
+    code = "DSS2136"
+    sentence = "The topic {topic} was not switched: the disk was full for {waited_s} s."
+    hint = "Nothing has changed. Make room, then switch again: dssctl topics switch {topic}"
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED
+
+
+@registered
 class VersionMoved(DssError):
     """An optimistic precondition failed. Fields: kind, key."""
 

@@ -195,6 +195,14 @@ class Jobs:
             and topic_id in (job.row.source_topic_id, job.row.target_topic_id)
         ]
 
+    def writing(self, topic_id: int) -> list[str]:
+        """Names of the jobs that have not ended and write a topic."""
+        return [
+            job.row.name
+            for job in self._jobs.values()
+            if job.state.phase not in ENDED and job.row.target_topic_id == topic_id
+        ]
+
     async def chunks(self, name: str, after: int, limit: int) -> list[ChunkRow]:
         """Chunks of a job with numbers above ``after``.
 

@@ -143,9 +143,11 @@ class Appender:
         """Let all calls for a topic wait from now on; those before are with the writer."""
         state.held = True
 
-    def release(self, state: StorageTopicState) -> None:
-        """Hand over the calls that were held, once there is a file for them."""
+    def release(self, state: StorageTopicState, *, sealed: bool = False) -> None:
+        """Hand over the calls that were held, once there is a file for them; or for a refusal."""
         state.held = False
+        if sealed:
+            self._empty_waiting(state, None)
         if not state.waiting:
             return
         try:

@@ -74,6 +74,15 @@ class Bounds:
     bytes: int
 
 
+class Ends(NamedTuple):
+    """Where a storage topic ends for good."""
+
+    offsets: tuple[int, ...]
+    """By partition."""
+    last_us: int
+    """When it was sealed, by the wall clock; no record of it was appended later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Consecutive frames of a stream."""
@@ -197,9 +206,6 @@ class Log(Protocol):
 
     def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
         """Call ``grown`` on the event loop after each growth; returns how to stop watching."""
-
-    async def seal(self, storage_topic_id: int) -> list[int]:
-        """Refuse further appends; returns the end of each partition once all is durable."""
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records."""

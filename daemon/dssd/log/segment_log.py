@@ -14,6 +14,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Self
 
@@ -34,6 +35,7 @@ from dssd.log.port import (
     AskFloors,
     Bounds,
     Chunk,
+    Ends,
     Expiring,
     FileRuns,
     Frames,
@@ -56,6 +58,7 @@ from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.upkeep.scrub import Pace, Scrubbed, scrubbed
 from dssd.log.upkeep.trimmer import Trimmer
+from dssd.log.write.sealing import sealing
 from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import WriterTopic
 from dssd.store.paging import scan_all
@@ -173,11 +176,9 @@ class SegmentLog:
     ) -> Self:
         """Recover what the directory holds and make it appendable.
 
-        ``ask_reached`` tells how far groups have read; no new record comes below that.
-
-        ``on_failure`` is called once, with `DiskFailed` when the disk failed, or with whatever else
-        ended a part of the log. It is called in the thread that noticed, because a busy loop must
-        not delay the end of the process. From then on no append returns.
+        ``ask_reached`` tells how far groups have read; no new record comes below that. The first
+        failure of the disk or of a part of the log is told ``on_failure``, in the thread that
+        noticed: a busy loop must not delay the end of the process. No append returns after it.
 
         Raises:
             OSError: the directory cannot be read or written.
@@ -432,16 +433,17 @@ class SegmentLog:
             await asyncio.shield(self._housekeeper.begin_roll(state))
         await self._writer.sync(storage_topic_id)
 
-    async def seal(self, storage_topic_id: int) -> list[int]:
-        """Refuse further appends; returns the end of each partition once all is durable.
+    def sealing(
+        self, storage_topic_id: int, heir: int | None = None
+    ) -> AbstractAsyncContextManager[Ends]:
+        """Where a storage topic ends; it is sealed once the block is left without an error.
 
         Raises:
             StreamNotFound: the storage topic was removed.
             DiskFull: not all of it can be made durable; appends are still taken.
         """
         state = self._state(StreamId(storage_topic_id, 0))
-        async with state.adopting:
-            return await self._writer.seal(storage_topic_id)
+        return sealing(self._writer, self._appender, state, heir)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records.

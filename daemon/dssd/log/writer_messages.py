@@ -100,6 +100,11 @@ class WriterTopic:
     ceilings: dict[int, int] = field(default_factory=dict)
     """By partition, for the streams that have one in the store."""
 
+    def begin_at(self, begins_us: int) -> None:
+        """No append time is below it, and producers that began no later are of another epoch."""
+        self.last_us = max(self.last_us, begins_us)
+        self.producers.forgotten_us = max(self.producers.forgotten_us, begins_us)
+
 
 @dataclass(frozen=True, slots=True)
 class Switched:

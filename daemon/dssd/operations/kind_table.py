@@ -6,6 +6,7 @@ Those of schedules come from `dssd.schedules`, and join it where the daemon is p
 from typing import Protocol
 
 from dss_core.changes import (
+    AddStorageTopic,
     CancelJob,
     Change,
     CloseSession,
@@ -14,6 +15,7 @@ from dss_core.changes import (
     EditGroup,
     EditTopic,
     Evict,
+    GrowTopic,
     ImportOffsets,
     MoveCursors,
     PauseGroup,
@@ -27,6 +29,7 @@ from dss_core.changes import (
     ResumeJob,
     RevokeGrant,
     SkipRecords,
+    SwitchTopic,
     TransferGrant,
 )
 from dssd.clock import Clock
@@ -38,6 +41,7 @@ from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.dead_letters import DeadLetters
 from dssd.operations.kinds.eviction import Evictions
 from dssd.operations.kinds.group_edits import GroupEdits
+from dssd.operations.kinds.growth import TopicGrowth
 from dssd.operations.kinds.hand_over import HandOvers
 from dssd.operations.kinds.jobs import JobCreations, JobEdits, JobRemovals
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
@@ -81,6 +85,11 @@ def operation_kinds(
             TopicEdits(store, groups, registry, catalogue, log, clock),
             (EditTopic,),
             ("topics.edit",),
+        ),
+        (
+            TopicGrowth(store, groups, catalogue, jobs, clock),
+            (AddStorageTopic, SwitchTopic, GrowTopic),
+            ("topics.add-storage", "topics.switch", "topics.grow"),
         ),
         (GroupRemovals(groups, registry), (RemoveGroup,), ("groups.rm",)),
         (TopicRemovals(groups, registry, catalogue, log, jobs), (RemoveTopic,), ("topics.rm",)),

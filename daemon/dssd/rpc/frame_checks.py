@@ -13,6 +13,7 @@ from dss_core import frame as frames
 from dss_core import frame_routing
 from dss_core.errors import (
     DssError,
+    ProducerForgotten,
     StaleTopicEpoch,
     StorageTopicSealed,
     StreamNotFound,
@@ -110,6 +111,10 @@ class Gate:
     def _repeat(self, header: Header, frame: bytes, topic_epoch: int) -> Append:
         """What asks the log whether a frame of another epoch was stored."""
         part = self.topic.produced_at(topic_epoch)
+        first = self.topic.storage_topics[0]
+        if part is None and first.ordinal and topic_epoch < first.storage_topic_id:
+            # It may have been stored in a storage topic that is gone.
+            raise ProducerForgotten(stream=f"{self.topic.name}/?/{header.partition}")
         if part is None or header.partition >= part.partitions:
             raise self._stale(topic_epoch)
         stream = StreamId(part.storage_topic_id, header.partition)

@@ -65,6 +65,8 @@ class StorageTopicRow(Row):
     """Sealed: the end offset of each partition, comma-separated; else None."""
     starts: str
     """The first kept offset of each partition, comma-separated: the low watermarks."""
+    begins_us: int = 0
+    """When it took over: its records and producers are younger. 0: it is the first, or has not."""
 
 
 @dataclass(frozen=True, slots=True)

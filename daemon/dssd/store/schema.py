@@ -143,6 +143,12 @@ def add_queues(db: "sqlite_utils.Database") -> None:
         fill(db.conn, table)
 
 
+def add_growth(db: "sqlite_utils.Database") -> None:
+    """Add when a storage topic took over from the one before it."""
+    db.execute("ALTER TABLE storage_topics ADD COLUMN begins_us INTEGER NOT NULL DEFAULT 0")
+    fill(db.conn, "storage_topics")
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -308,6 +314,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_jobs,
     add_asked_delays,
     add_queues,
+    add_growth,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

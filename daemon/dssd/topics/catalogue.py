@@ -11,7 +11,9 @@ they exist: they watch it.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
@@ -25,18 +27,23 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dssd.listeners import Listeners
+from dssd.log.port import Ends
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import (
     Absent,
+    Delete,
     Exists,
     Precondition,
     PreconditionFailed,
+    Put,
     Store,
+    VersionIs,
     Write,
 )
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
+from dssd.topics.growth import next_part, switched, taking_over
 from dssd.topics.internal import (
     QUEUE_LEVELS,
     InternalTopics,
@@ -58,11 +65,24 @@ STORAGE_TOPIC_ID_MAX = (1 << 32) - 1
 """Frames have 32 bits for it."""
 
 
+SWITCH_ATTEMPTS_MAX = 100
+"""A switch begins its commit again where retention or an edit wrote one of its rows meanwhile."""
+
+
 class StreamKeeper(Protocol):
     """What the catalogue asks of the log."""
 
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
         """Make the streams of a new storage topic appendable."""
+
+    def sealing(
+        self, storage_topic_id: int, heir: int | None = None
+    ) -> AbstractAsyncContextManager[Ends]:
+        """Where a storage topic ends; it is sealed once the block is left without an error.
+
+        Meanwhile appends wait: for their refusal, or after an error to be stored. The heir, which
+        takes over, has no record that is older, and no producer that began before.
+        """
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
         """Delete its files and rows."""
@@ -135,10 +155,8 @@ class Catalogue:
         """
         refuse_internal(name.topic)
         topic = self._by_name.get(name.topic)
-        if topic is None or not 0 <= name.ordinal < len(topic.storage_topics):
-            raise StreamNotFound(stream=name)
-        part = topic.storage_topics[name.ordinal]
-        if not 0 <= name.partition < part.partitions:
+        part = None if topic is None else topic.part(name.ordinal)
+        if part is None or not 0 <= name.partition < part.partitions:
             raise StreamNotFound(stream=name)
         return StreamId(part.storage_topic_id, name.partition)
 
@@ -158,6 +176,14 @@ class Catalogue:
             StreamNotFound: there is none.
         """
         return self._owner(stream)[0]
+
+    def name_of_topic(self, topic_id: int) -> str:
+        """The name of a topic.
+
+        Raises:
+            TopicNotFound: there is none.
+        """
+        return self._by_id(topic_id).name
 
     def has_storage_topic(self, storage_topic_id: int) -> bool:
         """Whether some topic has this storage topic; once it is removed, none ever has again."""
@@ -210,6 +236,37 @@ class Catalogue:
             TopicNotFound: there is none.
         """
         await finished(self._remove(name, topic_id), name=f"remove topic {name}")
+
+    async def add_storage_topic(self, topic_id: int, ordinal: int, partitions: int) -> None:
+        """Give a topic its next storage topic; nothing where it has one of that ordinal.
+
+        Raises:
+            TopicNotFound: it was removed.
+            DiskFull: nothing was added.
+            TopicFullyGrown, GrowthOfNoUse: it cannot be added.
+        """
+        work = self._add_storage_topic(topic_id, ordinal, partitions)
+        await finished(work, name=f"add storage topic {ordinal} of {topic_id}")
+
+    async def switch(self, topic_id: int, ordinal: int) -> None:
+        """Let the storage topic of an ordinal take over; nothing where it has.
+
+        Raises:
+            TopicNotFound: it was removed.
+            DiskFull: nothing has changed.
+        """
+        work = self._switch(topic_id, ordinal)
+        await finished(work, name=f"switch topic {topic_id} to {ordinal}")
+
+    async def drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
+        """Remove storage topics that neither take records nor wait before one that stays.
+
+        Raises:
+            TopicNotFound: the topic was removed.
+            DiskFull: nothing was removed.
+        """
+        work = self._drop_storage_topics(topic_id, ordinals)
+        await finished(work, name=f"drop storage topics of {topic_id}")
 
     async def make_queues(self, group_id: int, topic: Topic) -> None:
         """Make what is missing of the internal topics of a group and a topic.
@@ -265,6 +322,92 @@ class Catalogue:
             await self._store.commit(writes, [Absent(TopicNameRow, (topic.name,))])
         except PreconditionFailed as failed:
             raise TopicExists(topic=topic.name) from failed
+
+    def _by_id(self, topic_id: int) -> Topic:
+        found = [each for each in self._by_name.values() if each.topic_id == topic_id]
+        if not found:
+            raise TopicNotFound(topic=topic_id)
+        return found[0]
+
+    async def _add_storage_topic(self, topic_id: int, ordinal: int, partitions: int) -> None:
+        async with self._changing:
+            topic = self._by_id(topic_id)
+            if topic.storage_topics[-1].ordinal >= ordinal:
+                return
+            part = next_part(topic, partitions, await self._next_part_id())
+            await self._store.commit(
+                [Put(part.to_row(topic_id, [0] * partitions))], [Exists(TopicRow, (topic_id,))]
+            )
+            # An edit of the topic may have been committed meanwhile.
+            topic = self._by_id(topic_id)
+            self._open(replace(topic, storage_topics=(*topic.storage_topics, part)))
+
+    async def _switch(self, topic_id: int, ordinal: int) -> None:
+        async with self._changing:
+            while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
+                old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
+                async with self._log.sealing(old, new) as ends:
+                    await self._commit_switch(topic, switched(topic, *ends))
+                    # An edit of the topic may have been committed meanwhile.
+                    after = switched(self._by_id(topic_id), *ends)
+                    self._enter(after)
+                    # Who checks frames is told before what was held is refused.
+                    self._tell(after, removed=False)
+
+    async def _commit_switch(self, before: Topic, after: Topic) -> None:
+        """Seal, move the pointer, raise the epoch: in one commit.
+
+        Edits and retention change these rows too.
+        """
+        sealed = after.part(before.produce_ordinal)
+        assert sealed is not None
+        for _ in range(SWITCH_ATTEMPTS_MAX):
+            key = (before.topic_id,)
+            own = await self._store.read(TopicRow, key)
+            old = await self._store.read(StorageTopicRow, (*key, sealed.ordinal))
+            if own is None or old is None:
+                raise TopicNotFound(topic=before.name)
+            pointer = replace(
+                own.row, produce_ordinal=after.produce_ordinal, topic_epoch=after.topic_epoch
+            )
+            ends = sealed.to_row(before.topic_id, [0] * sealed.partitions).ends
+            new = after.producing
+            writes = [
+                Put(pointer),
+                Put(replace(old.row, ends=ends)),
+                Put(new.to_row(before.topic_id, [0] * new.partitions)),
+            ]
+            conditions = [
+                VersionIs(TopicRow, key, own.version),
+                VersionIs(StorageTopicRow, (*key, sealed.ordinal), old.version),
+            ]
+            try:
+                await self._store.commit(writes, conditions)
+            except PreconditionFailed:
+                continue
+            return
+        raise AssertionError("the rows of a topic never stand still")
+
+    async def _drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
+        async with self._changing:
+            topic = self._by_id(topic_id)
+            gone = [part for part in topic.storage_topics if part.ordinal in ordinals]
+            kept = tuple(part for part in topic.storage_topics if part not in gone)
+            assert topic.producing in kept, "it takes records"
+            assert kept[-1].ordinal - kept[0].ordinal == len(kept) - 1, "ordinals without a gap"
+            if not gone:
+                return
+            writes = [Delete(StorageTopicRow, (topic_id, part.ordinal)) for part in gone]
+            await self._store.commit(writes)
+            for part in gone:
+                del self._by_storage_topic[part.storage_topic_id]
+            topic = self._by_id(topic_id)
+            self._enter(replace(topic, storage_topics=kept))
+            # Their streams are gone, and the topic is there without them.
+            self._tell(replace(topic, storage_topics=tuple(gone)), removed=True)
+            self._tell(self._by_id(topic_id), removed=False)
+            for part in gone:
+                await self._log.remove_storage_topic(part.storage_topic_id)
 
     async def _make_queues(self, group_id: int, topic: Topic) -> None:
         async with self._changing:

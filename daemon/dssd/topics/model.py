@@ -27,12 +27,20 @@ class StorageTopic:
     factor: int
     ends: tuple[int, ...] | None
     """Sealed: the end offset of each partition."""
+    begins_us: int = 0
+    """When it took over from the one before; 0: it was the first, or has not taken over."""
+
+    @property
+    def base(self) -> int:
+        """How many blocks of partitions there are under the block router (B)."""
+        return self.partitions // self.factor
 
     @classmethod
     def from_row(cls, row: StorageTopicRow) -> "StorageTopic":
         """The storage topic that a row describes."""
         ends = None if row.ends is None else tuple(int(end) for end in row.ends.split(","))
-        return cls(row.storage_topic_id, row.ordinal, row.partitions, row.factor, ends)
+        number = row.storage_topic_id
+        return cls(number, row.ordinal, row.partitions, row.factor, ends, row.begins_us)
 
     def to_row(self, topic_id: int, starts: Sequence[int]) -> StorageTopicRow:
         """Its row, with the first kept offset of each partition.
@@ -49,6 +57,7 @@ class StorageTopic:
             factor=self.factor,
             ends=None if self.ends is None else ",".join(map(str, self.ends)),
             starts=",".join(map(str, starts)),
+            begins_us=self.begins_us,
         )
 
     def streams(self) -> tuple[StreamId, ...]:
@@ -88,21 +97,33 @@ class Topic:
     @property
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
-        return self.storage_topics[self.produce_ordinal]
+        return self.storage_topics[self.produce_ordinal - self.storage_topics[0].ordinal]
+
+    @property
+    def waiting(self) -> tuple[StorageTopic, ...]:
+        """The storage topics that have not taken over yet, the next one first."""
+        return self.storage_topics[self.produce_ordinal + 1 - self.storage_topics[0].ordinal :]
+
+    def part(self, ordinal: int) -> StorageTopic | None:
+        """The storage topic of an ordinal, if there is one: those behind it follow without gap."""
+        at = ordinal - self.storage_topics[0].ordinal
+        return self.storage_topics[at] if 0 <= at < len(self.storage_topics) else None
 
     def produced_at(self, topic_epoch: int) -> StorageTopic | None:
         """The storage topic that took new records at an epoch; None where that cannot be told.
 
         A switch takes the id of the storage topic that takes over as the new epoch.
         """
-        if len(self.storage_topics) == 1:
-            return self.storage_topics[0]
+        first = self.storage_topics[0]
+        if self.produce_ordinal == 0:
+            return first
         known = {part.storage_topic_id: part for part in self.storage_topics}
         if known.get(self.topic_epoch) is not self.producing:
             return None
-        first = self.storage_topics[0]
         # A topic of an older version of the daemon began at epoch 1, below every id.
-        return first if topic_epoch < first.storage_topic_id else known.get(topic_epoch)
+        if first.ordinal == 0 and topic_epoch < first.storage_topic_id:
+            return first
+        return known.get(topic_epoch)
 
     def streams(self) -> tuple[StreamId, ...]:
         """All its streams, oldest storage topic first."""
@@ -153,6 +174,8 @@ class Topic:
         return replace(
             self,
             durability=row.durability,
+            produce_ordinal=row.produce_ordinal,
+            topic_epoch=row.topic_epoch,
             retention_ms=row.retention_ms,
             retention_bytes=row.retention_bytes,
             revision=row.revision,

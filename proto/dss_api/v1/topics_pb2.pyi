@@ -137,11 +137,14 @@ class StorageTopic(_message.Message):
     FACTOR_FIELD_NUMBER: _builtins.int
     SEALED_FIELD_NUMBER: _builtins.int
     STREAMS_FIELD_NUMBER: _builtins.int
+    BEGINS_US_FIELD_NUMBER: _builtins.int
     storage_topic_id: _builtins.int
     ordinal: _builtins.int
     partitions: _builtins.int
     factor: _builtins.int
     sealed: _builtins.bool
+    begins_us: _builtins.int
+    """when it took over from the one before; 0: it has not, or is the first"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamBounds]:
         """Describe fills it"""
@@ -155,10 +158,11 @@ class StorageTopic(_message.Message):
         factor: _builtins.int = ...,
         sealed: _builtins.bool = ...,
         streams: _abc.Iterable[Global___StreamBounds] | None = ...,
+        begins_us: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["factor", b"factor", "ordinal", b"ordinal", "partitions", b"partitions", "sealed", b"sealed", "storage_topic_id", b"storage_topic_id", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins_us", b"begins_us", "factor", b"factor", "ordinal", b"ordinal", "partitions", b"partitions", "sealed", b"sealed", "storage_topic_id", b"storage_topic_id", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

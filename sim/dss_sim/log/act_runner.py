@@ -175,15 +175,20 @@ class ActRunner:
     async def _seal(self, topic: Topic) -> None:
         part = topic.producing
         self._cycle.tell(SealAsked(part.storage_topic_id))
-        ends = await self._log.seal(part.storage_topic_id)
-        for stream, end in zip(part.streams(), ends, strict=True):
-            self._cycle.tell(EndSeen(stream, end))
-        written = ",".join(map(str, ends))
-        while True:
-            found = await self._store.read(StorageTopicRow, (topic.topic_id, part.ordinal))
-            if found is None:
+        async with self._log.sealing(part.storage_topic_id) as ends:
+            for stream, end in zip(part.streams(), ends.offsets, strict=True):
+                self._cycle.tell(EndSeen(stream, end))
+            if not await self._sealed(topic, ",".join(map(str, ends.offsets))):
                 return
-            key = (topic.topic_id, part.ordinal)
+        self._cycle.tell(Sealed(part.storage_topic_id))
+
+    async def _sealed(self, topic: Topic, written: str) -> bool:
+        """Store where it ends; False where it was removed meanwhile."""
+        key = (topic.topic_id, topic.producing.ordinal)
+        while True:
+            found = await self._store.read(StorageTopicRow, key)
+            if found is None:
+                return False
             try:
                 await self._store.commit(
                     [Put(replace(found.row, ends=written))],
@@ -191,8 +196,7 @@ class ActRunner:
                 )
             except PreconditionFailed:
                 continue
-            self._cycle.tell(Sealed(part.storage_topic_id))
-            return
+            return True
 
     # Making it shorter
 

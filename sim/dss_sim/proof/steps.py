@@ -145,6 +145,7 @@ STEPS: Sequence[Step] = (
         "tests/dssd/machines",
         "tests/dssd/leaders/test_lanes.py",
         "tests/dssd/leaders/test_progress_columns.py",
+        "tests/dssd/topics/test_growth.py",
         "tests/dssd/schedules/test_cron.py",
         f"{LOG}/read/test_reader.py",
         f"{LOG}/read/test_tail_cache.py",

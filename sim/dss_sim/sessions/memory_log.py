@@ -7,6 +7,7 @@ Invariant: streams outlive every life of the daemon; watchers die with the life 
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -20,7 +21,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream
 from dss_sim.sessions.timeline import VirtualLoop
-from dssd.log.port import Answered, Append, Appended, Bounds, Chunk
+from dssd.log.port import Answered, Append, Appended, Bounds, Chunk, Ends
 
 FRAMES_A_READ = 3
 FILE_READ_SHARE = 0.5
@@ -167,6 +168,12 @@ class MemoryLog:
 
     # What no part of these runs asks for
 
+    def sealing(
+        self, storage_topic_id: int, heir: int | None = None
+    ) -> AbstractAsyncContextManager[Ends]:
+        """No topic grows here."""
+        raise NotImplementedError
+
     def producers_begin_us(self, storage_topic_id: int) -> int:
         """Producers are the world's own: `Records.append`."""
         raise NotImplementedError
@@ -181,10 +188,6 @@ class MemoryLog:
 
     async def locate(self, stream: StreamId, time_us: int) -> int:
         """No group here starts at a time."""
-        raise NotImplementedError
-
-    async def seal(self, storage_topic_id: int) -> list[int]:
-        """Topics do not grow here."""
         raise NotImplementedError
 
     async def trim(self, stream: StreamId, offset: int) -> None:

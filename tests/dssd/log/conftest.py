@@ -142,10 +142,11 @@ class Bench:
 
     async def seal(self) -> list[int]:
         """Seal the storage topic and its row; returns the ends of its streams."""
-        ends = await self.log.seal(TOPIC)
-        (found,) = await self.store.scan(StorageTopicRow)
-        await self.store.commit([Put(replace(found.row, ends=",".join(map(str, ends))))])
-        return ends
+        async with self.log.sealing(TOPIC) as ends:
+            (found,) = await self.store.scan(StorageTopicRow)
+            written = ",".join(map(str, ends.offsets))
+            await self.store.commit([Put(replace(found.row, ends=written))])
+        return list(ends.offsets)
 
     async def append(
         self, built: bytes, *, partition: int = 0, durability: str = "sync"

@@ -131,7 +131,8 @@ async def test_frames_acknowledged_without_a_sync_stay_in_their_file_when_a_roll
     disk = FaultyDisk(monkeypatch, "fdatasync", errno.ENOSPC)
     assert not await bench.log.roll(7)
     with pytest.raises(DiskFull):
-        await bench.log.seal(7)
+        async with bench.log.sealing(7):
+            pass
     assert bench.segments() == [path]
     assert [row.segment_id for row in await bench.rows()] == [1]
     disk.broken = False

@@ -10,6 +10,7 @@ from dssd.log.port import AboutToGo
 from dssd.store.memory import MemoryStore
 from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 from dssd.topics.retention import RetentionSchedule
+from support.noted_log import NotedLog
 
 NOW_US = 1_700_000_000_000_000
 
@@ -28,19 +29,14 @@ class Told:
         """Let it go."""
 
 
-class Asked:
+class Asked(NotedLog):
     """A log that writes down what it was asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[tuple[int | None, int | None, int]] = []
         self.removed: set[int] = set()
         self.refused: dict[int, DssError] = {}
-
-    def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
-        """Nothing to open."""
-
-    async def remove_storage_topic(self, storage_topic_id: int) -> None:
-        """Nothing to remove."""
 
     async def enforce_retention(
         self,

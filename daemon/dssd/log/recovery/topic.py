@@ -121,7 +121,9 @@ class TopicRecovery:
             producers.doubt()
         producers.forget_at_start(self._wall_us())
         await self._let_go(producers)
-        return self._state, self._finished(sealed=topic.ends is not None)
+        writer = self._finished(sealed=topic.ends is not None)
+        writer.begin_at(topic.begins_us)
+        return self._state, writer
 
     async def _let_go(self, producers: Producers) -> None:
         """Remove the segments without records, once their producers are stored elsewhere."""

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 
 from dss_core.errors import DiskFailed, DssError, StorageTopicSealed, StreamNotFound
 from dssd.log.disk_errors import refusal
+from dssd.log.port import Ends
 from dssd.log.producer_room import ProducerRoom
 from dssd.log.segment.file import SegmentWriter
 from dssd.log.sequences import SnapshotPosition
@@ -128,15 +129,23 @@ class WriterThread:
         assert isinstance(outcome, Switched)
         return outcome
 
-    async def seal(self, storage_topic_id: int) -> list[int]:
+    async def seal(self, storage_topic_id: int) -> Ends:
         """Refuse appends from now on; returns the ends after all frames before are durable.
 
         Raises:
             DiskFull: it cannot be made durable; appends are still taken.
         """
         outcome = await self._order(lambda: self._seal(storage_topic_id))
-        assert isinstance(outcome, list)
+        assert isinstance(outcome, Ends)
         return outcome
+
+    def unseal(self, storage_topic_id: int) -> None:
+        """Take back a seal: what is queued behind this is appended again."""
+        self._queue.put(Order(lambda: self._unseal(storage_topic_id), self._loop.create_future()))
+
+    async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
+        """Give a storage topic without records its first append time; producers begin later."""
+        await self._order(lambda: self._begin_at(storage_topic_id, begins_us))
 
     async def mark(self, storage_topic_id: int) -> Marked | None:
         """Sync the topic's file and return its state; None if it has no file.
@@ -314,12 +323,22 @@ class WriterThread:
                 states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
 
-    def _seal(self, storage_topic_id: int) -> list[int]:
+    def _seal(self, storage_topic_id: int) -> Ends:
         topic = self._topics[storage_topic_id]
         if topic.file is not None:
             topic.file.sync()
         topic.sealed = True
-        return list(topic.ends)
+        return Ends(tuple(topic.ends), max(topic.last_us, self._wall_us()))
+
+    def _unseal(self, storage_topic_id: int) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None:
+            topic.sealed = False
+
+    def _begin_at(self, storage_topic_id: int, begins_us: int) -> None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is not None:
+            topic.begin_at(begins_us)
 
     def _remove(self, storage_topic_id: int) -> None:
         topic = self._topics.pop(storage_topic_id, None)

@@ -1,0 +1,38 @@
+"""Seals a storage topic, for what takes over from it, or not at all.
+
+    hold appends ─▶ sync, ends ─▶ the caller's commit ─▶ refuse what was held
+                                         └─ it failed ─▶ unseal, store what was held
+
+Invariant: what was held is answered either way, and no append is answered between the ends and the
+commit. This module must not know what is committed.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from dssd.log.appender import Appender
+from dssd.log.port import Ends
+from dssd.log.topic_state import StorageTopicState
+from dssd.log.write.writer_thread import WriterThread
+
+
+@asynccontextmanager
+async def sealing(
+    writer: WriterThread, appender: Appender, state: StorageTopicState, heir: int | None
+) -> AsyncGenerator[Ends]:
+    """As the port's `sealing`, for a storage topic that exists."""
+    async with state.adopting:
+        appender.hold(state)
+        sealed = False
+        try:
+            ends = await writer.seal(state.storage_topic_id)
+            try:
+                if heir is not None:
+                    await writer.begin_at(heir, ends.last_us)
+                yield ends
+                sealed = True
+            finally:
+                if not sealed:
+                    writer.unseal(state.storage_topic_id)
+        finally:
+            appender.release(state, sealed=sealed)

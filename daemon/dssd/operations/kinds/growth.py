@@ -1,0 +1,271 @@
+"""Growth of topics: another storage topic, a switch to it, or both in one.
+
+    topics.add-storage   its row; undone as long as nothing was switched
+    topics.switch        seal, then one commit: ends, produce pointer, epoch
+    topics.grow          both
+
+What is done lies behind the commit of the operation's row, and names the ordinal that it reaches:
+done again, by the next daemon for one, it changes nothing more. A full disk is waited for; each
+attempt lets what was held meanwhile be appended. Invariant: a switch never leaves a topic that
+takes no records.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from dss_core.changes import AddStorageTopic, GrowTopic, SwitchTopic, Undo
+from dss_core.counted import counted
+from dss_core.errors import (
+    DiskFull,
+    NotUndoable,
+    Overloaded,
+    SwitchOverdue,
+    TopicNotFound,
+    TopicWrittenByJobs,
+)
+from dssd.clock import Clock
+from dssd.jobs.jobs import Jobs
+from dssd.leaders.groups import Groups
+from dssd.leaders.topic_readers import readers_of
+from dssd.limits import FULL_DISK_RETRY_S
+from dssd.operations.kinds.edited_fields import taken_back
+from dssd.operations.kinds.final import Unstoppable
+from dssd.operations.limits import GROUPS_NAMED_MAX
+from dssd.operations.plans import Begun, Plan, subject_of
+from dssd.store.port import Put, Store, VersionIs
+from dssd.store.rows import OperationRow, TopicRow
+from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
+from dssd.topics.growth import moved_share, next_part, refuse_waiting, taking_over
+
+SWITCH_WAIT_MS_MAX = 60_000
+"""How long a full disk is waited for: as long as the edit of a topic waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """What an operation is to reach; kept with it."""
+
+    topic_id: int
+    ordinal: int
+    """Of the last storage topic that it adds or switches to."""
+    partitions: int = 0
+    """Of the one that it adds; 0: it adds none."""
+    switches: bool = False
+
+
+class TopicGrowth(Unstoppable):
+    """Additions of storage topics, and switches to them."""
+
+    def __init__(
+        self, store: Store, groups: Groups, catalogue: Catalogue, jobs: Jobs, clock: Clock
+    ) -> None:
+        self._store = store
+        self._groups = groups
+        self._catalogue = catalogue
+        self._jobs = jobs
+        self._clock = clock
+
+    async def plan(self, change: AddStorageTopic | SwitchTopic | GrowTopic) -> Plan:
+        """What growing the topic would do.
+
+        Raises:
+            TopicNotFound, IllegalArgument, GrowthOfNoUse, TopicFullyGrown, StorageTopicWaits,
+                NothingToSwitchTo, TopicWrittenByJobs: it cannot be done.
+        """
+        topic = self._catalogue.get(change.topic)
+        match change:
+            case AddStorageTopic():
+                added = next_part(topic, change.partitions)
+                growth = _Growth(topic.topic_id, added.ordinal, added.partitions)
+                summary = f"add {_named(topic, added)} to {topic.name}"
+            case SwitchTopic():
+                added = taking_over(topic)
+                growth = _Growth(topic.topic_id, added.ordinal, switches=True)
+                summary = f"switch {topic.name} to {_named(topic, added)}"
+            case GrowTopic():
+                refuse_waiting(topic)
+                added = next_part(topic, change.partitions)
+                growth = _Growth(topic.topic_id, added.ordinal, added.partitions, switches=True)
+                summary = f"grow {topic.name} to {_named(topic, added)}"
+        effects = await self._effects(topic, added, growth)
+        why_not = "what was produced since lies where it was switched to"
+        return Plan(
+            change=change,
+            kind=_KINDS[type(change)],
+            subject=topic.name,
+            revision=topic.revision,
+            summary=summary,
+            effects=effects,
+            not_undoable_because=why_not if growth.switches else "",
+            found=growth,
+        )
+
+    async def begin(self, plan: Plan, number: int) -> Begun:
+        """The topic's next revision, and the growth behind it."""
+        growth = plan.found
+        assert isinstance(growth, _Growth)
+        topic = self._catalogue.get(plan.subject)
+        before = {"topic_id": topic.topic_id, "ordinal": topic.produce_ordinal}
+        after = {
+            "topic_id": topic.topic_id,
+            "ordinal": growth.ordinal,
+            "partitions": growth.partitions,
+            "switches": growth.switches,
+        }
+        begun = await self._begun(topic, partial(self._grow, growth))
+        return replace(begun, before=before, after=after)
+
+    async def plan_undo(self, undone: OperationRow) -> Plan:
+        """What taking back an addition would do.
+
+        Raises:
+            NotUndoable: it was switched to, another was added behind it, or the topic is gone.
+        """
+        topic, growth = self._still_there(undone)
+        refusal = ""
+        if growth.ordinal <= topic.produce_ordinal:
+            refusal = "the topic was switched to it"
+        elif growth.ordinal != topic.storage_topics[-1].ordinal:
+            refusal = "another storage topic was added behind it"
+        if refusal:
+            raise NotUndoable(number=undone.number, kind=undone.kind, why=refusal)
+        name = _named(topic, topic.storage_topics[-1])
+        plan = Plan(
+            change=Undo(undone.number),
+            kind=undone.kind,
+            subject=topic.name,
+            revision=topic.revision,
+            summary=f"remove {name}, which nothing was written to",
+            not_undoable_because="it can be added again",
+        )
+        return taken_back(plan, undone)
+
+    async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
+        """As `begin`."""
+        topic, growth = self._still_there(undone)
+        begun = await self._begun(topic, partial(self._drop, growth))
+        after = {"topic_id": topic.topic_id, "ordinal": growth.ordinal, "drops": True}
+        return replace(begun, after=after)
+
+    async def resumed(self, row: OperationRow) -> Begun:
+        """What it had done is not done again."""
+        kept = json.loads(row.after)
+        growth = _of(row)
+        work = self._drop if kept.get("drops") else self._grow
+        return Begun(work=partial(work, growth))
+
+    async def _begun(self, topic: Topic, work: Callable[[], Awaitable[None]]) -> Begun:
+        key = (topic.topic_id,)
+        found = await self._store.read(TopicRow, key)
+        if found is None:
+            raise TopicNotFound(topic=topic.name)
+        row = replace(found.row, revision=topic.revision + 1)
+        return Begun(
+            writes=[Put(row)],
+            preconditions=[VersionIs(TopicRow, key, found.version)],
+            committed=partial(self._catalogue.note_edited, row),
+            work=work,
+        )
+
+    async def _grow(self, growth: _Growth) -> None:
+        catalogue, topic_id, ordinal = self._catalogue, growth.topic_id, growth.ordinal
+        if growth.partitions:
+            await self._patiently(
+                partial(catalogue.add_storage_topic, topic_id, ordinal, growth.partitions), growth
+            )
+        if growth.switches:
+            await self._patiently(partial(catalogue.switch, topic_id, ordinal), growth)
+
+    async def _drop(self, growth: _Growth) -> None:
+        drop = partial(self._catalogue.drop_storage_topics, growth.topic_id, [growth.ordinal])
+        await self._patiently(drop, growth)
+
+    async def _patiently(self, step: Callable[[], Awaitable[None]], growth: _Growth) -> None:
+        """Take a step of a growth; a full disk is waited for.
+
+        Raises:
+            SwitchOverdue: it stayed full.
+            TopicNotFound: the topic was removed.
+        """
+        ends_ms = self._clock.now_ms() + SWITCH_WAIT_MS_MAX
+        while True:
+            try:
+                return await step()
+            except (DiskFull, Overloaded) as full:
+                if self._clock.now_ms() >= ends_ms:
+                    waited_s = SWITCH_WAIT_MS_MAX // 1_000
+                    name = self._catalogue.name_of_topic(growth.topic_id)
+                    raise SwitchOverdue(topic=name, waited_s=waited_s) from full
+            await asyncio.sleep(FULL_DISK_RETRY_S)
+
+    def _still_there(self, undone: OperationRow) -> tuple[Topic, _Growth]:
+        growth = _of(undone)
+        topic = self._catalogue.find(undone.subject)
+        if topic is None or topic.topic_id != growth.topic_id:
+            why = "its topic was removed"
+            raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+        return topic, growth
+
+    async def _effects(self, topic: Topic, added: StorageTopic, growth: _Growth) -> tuple[str, ...]:
+        old = topic.producing if growth.switches else topic.storage_topics[-1]
+        share = round(100 * moved_share(topic, old, added))
+        routing = f"{_routing(topic, added)} instead of {_routing(topic, old)}"
+        effects = [
+            f"Keys go to {routing}: about {share} in 100 have another partition number there."
+        ]
+        if growth.switches:
+            effects.append(
+                f"{topic.name}/{old.ordinal} takes no more records. Producers go on by themselves, "
+                "after a rest of some milliseconds; nothing is lost, doubled or reordered for them."
+            )
+            writing = self._jobs.writing(topic.topic_id)
+            if writing:
+                raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
+        else:
+            effects.append(
+                "Nothing is written there before a switch; until then this can be undone."
+            )
+        return (*effects, *await self._told_of_readers(topic, added, growth))
+
+    async def _told_of_readers(
+        self, topic: Topic, added: StorageTopic, growth: _Growth
+    ) -> list[str]:
+        groups = await readers_of(topic, self._groups.groups)
+        if not groups:
+            return ["No group reads it."]
+        more = counted(added.partitions, "stream") if growth.partitions else "no stream"
+        named = ", ".join(subject_of(group) for group in groups[:GROUPS_NAMED_MAX])
+        rest = len(groups) - GROUPS_NAMED_MAX
+        named += f" and {rest} more" if rest > 0 else ""
+        told = [f"Each group that reads it has {more} more: {named}."]
+        if growth.switches:
+            told.append(
+                "They read old and new streams side by side, so for them the order of a key is "
+                "kept within a storage topic, and not across the switch."
+            )
+        return told
+
+
+_KINDS = {
+    AddStorageTopic: "topics.add-storage",
+    SwitchTopic: "topics.switch",
+    GrowTopic: "topics.grow",
+}
+
+
+def _of(row: OperationRow) -> _Growth:
+    kept = json.loads(row.after)
+    partitions, switches = kept.get("partitions", 0), kept.get("switches", False)
+    return _Growth(kept["topic_id"], kept["ordinal"], partitions, switches)
+
+
+def _named(topic: Topic, part: StorageTopic) -> str:
+    return f"{topic.name}/{part.ordinal} of {counted(part.partitions, 'partition')}"
+
+
+def _routing(topic: Topic, part: StorageTopic) -> str:
+    factor = "" if topic.router == "range" else f", K {part.factor}"
+    return f"{counted(part.partitions, 'partition')}{factor}"

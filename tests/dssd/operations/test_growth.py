@@ -1,0 +1,159 @@
+"""Growth of topics by operations: what is told, what it leaves, and what a daemon left undone."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from dss_core.build import build_frame
+from dss_core.changes import AddStorageTopic, GrowTopic, RemoveTopic, SwitchTopic, Undo
+from dss_core.columns import Columns
+from dss_core.errors import (
+    DiskFull,
+    NothingToSwitchTo,
+    NotUndoable,
+    ProducerForgotten,
+    StorageTopicSealed,
+    StorageTopicWaits,
+)
+from dss_core.ids import StreamId
+from dss_core.producer_ids import new_producer_id
+from dssd.log.port import Append, Appended
+from dssd.machines.start_point import Earliest
+from dssd.store.port import Precondition, Put, Write
+from dssd.store.rows import StorageTopicRow
+from dssd.topics.catalogue import Topic
+from support.operated_groups import ANA, Works
+
+
+def orders(works: Works) -> Topic:
+    return works.plant.catalogue.get("orders")
+
+
+async def appended(works: Works, stream: StreamId, producer_id: bytes, sequence: int) -> object:
+    columns = Columns([b"x"], None, "orders", None, 1)
+    frame = build_frame(
+        columns, partition=stream.partition, producer_id=producer_id, sequence=sequence
+    )
+    (result,) = await works.plant.log.append([Append(stream, frame, orders(works).topic_epoch)])
+    return result
+
+
+async def test_a_topic_grows_and_its_groups_read_old_and_new_streams(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 3)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    await works.consumed("billing", 3)
+    before = orders(works)
+    plan = await works.operations.plan(GrowTopic("orders", 3))
+    assert (plan.kind, plan.summary) == (
+        "topics.grow",
+        "grow orders to orders/1 of 3 partitions",
+    )
+    assert plan.effects[-2] == "Each group that reads it has 3 streams more: billing@orders/#."
+    assert plan.effects[-1].endswith("within a storage topic, and not across the switch.")
+    row = await works.apply(plan.change, if_revision=plan.revision)
+    after = orders(works)
+    assert (row.state, after.produce_ordinal, after.revision) == ("done", 1, before.revision + 1)
+    assert [(part.partitions, part.factor, part.ends) for part in after.storage_topics] == [
+        (1, 1, (3,)),
+        (3, 3, None),
+    ]
+    assert after.topic_epoch == after.producing.storage_topic_id
+    live = works.plant.registry.snapshot(works.plant.groups.find("billing").group_id)
+    assert live is not None
+    assert {each.stream for each in live.streams} == set(after.streams())
+    with pytest.raises(NotUndoable):
+        await works.operations.plan(Undo(row.number))
+
+
+async def test_no_record_of_a_new_storage_topic_is_older_than_the_switch(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 1)
+    old = new_producer_id(works.plant.log.producers_begin_us(stream.storage_topic_id))
+    await works.apply(GrowTopic("orders", 2))
+    new = orders(works).producing
+    first = new.streams()[0]
+    assert isinstance(await appended(works, stream, old, 0), StorageTopicSealed)
+    assert isinstance(await appended(works, first, old, 0), ProducerForgotten)
+    begun = new_producer_id(works.plant.log.producers_begin_us(new.storage_topic_id))
+    stored = await appended(works, first, begun, 0)
+    assert isinstance(stored, Appended)
+    assert stored.append_time_us >= new.begins_us > 0
+    await works.restart()
+    assert isinstance(await appended(works, first, old, 1), ProducerForgotten)
+
+
+async def test_an_added_storage_topic_waits_and_can_be_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 2)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    added = await works.apply(AddStorageTopic("orders", 4))
+    grown = orders(works)
+    assert (grown.produce_ordinal, len(grown.storage_topics), added.state) == (0, 2, "done")
+    with pytest.raises(StorageTopicWaits):
+        await works.operations.plan(GrowTopic("orders", 8))
+    undone = await works.apply(Undo(added.number))
+    assert undone.state == "done"
+    assert len(orders(works).storage_topics) == 1
+    assert len(await works.plant.store.scan(StorageTopicRow)) == 1
+    with pytest.raises(NothingToSwitchTo):
+        await works.operations.plan(SwitchTopic("orders"))
+    assert await works.floors("billing") == [0, 0]
+
+
+async def test_what_was_switched_to_is_not_taken_back(works: Works) -> None:
+    await works.plant.topic("orders", 2)
+    added = await works.apply(AddStorageTopic("orders", 4))
+    later = await works.apply(AddStorageTopic("orders", 8))
+    with pytest.raises(NotUndoable, match="another storage topic was added behind it"):
+        await works.operations.plan(Undo(added.number))
+    await works.apply(SwitchTopic("orders"))
+    with pytest.raises(NotUndoable, match="the topic was switched to it"):
+        await works.operations.plan(Undo(added.number))
+    await works.apply(SwitchTopic("orders"))
+    assert orders(works).produce_ordinal == 2
+    await works.apply(RemoveTopic("orders"))
+    with pytest.raises(NotUndoable, match="its topic was removed"):
+        await works.operations.plan(Undo(later.number))
+
+
+async def test_a_growth_that_a_daemon_left_undone_is_done_by_the_next(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.topic("orders", 2)
+
+    async def wait(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(works.plant.catalogue, "switch", wait)
+    row = await works.operations.apply(GrowTopic("orders", 4), caller=ANA)
+    await works.until(lambda: len(orders(works).storage_topics) == 2)
+    await works.restart()
+    assert (await works.ended(row.number)).state == "done"
+    assert (orders(works).produce_ordinal, len(orders(works).storage_topics)) == (1, 2)
+
+
+async def test_what_comes_while_a_switch_meets_a_full_disk_is_stored_as_before(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.apply(AddStorageTopic("orders", 2))
+    commit, held = works.plant.store.commit, asyncio.Event()
+    refusals = [DiskFull()]
+
+    async def full(writes: Sequence[Write], conditions: Sequence[Precondition] = ()) -> list[int]:
+        of = [each.row for each in writes if isinstance(each, Put)]
+        if refusals and any(isinstance(row, StorageTopicRow) and row.ends for row in of):
+            await held.wait()
+            raise refusals.pop()
+        return await commit(writes, conditions)
+
+    monkeypatch.setattr(works.plant.store, "commit", full)
+    row = await works.operations.apply(SwitchTopic("orders"), caller=ANA)
+    producer = new_producer_id(works.plant.log.producers_begin_us(stream.storage_topic_id))
+    sending = asyncio.ensure_future(appended(works, stream, producer, 0))
+    await works.until(lambda: works.plant.log.bounds(stream).end == 0)
+    held.set()
+    assert isinstance(await sending, Appended)
+    assert (await works.ended(row.number)).state == "done"
+    assert orders(works).storage_topics[0].ends == (1,)
