@@ -285,9 +285,6 @@ class ProduceCall:
         if self._held_by is None and not is_moved and is_same:
             self._name_unused()
             return
-        known = {part.storage_topic_id for part in topic.storage_topics}
-        if is_same and before.producing.storage_topic_id not in known:
-            self._give_up_doubtful()
         self._route_anew(Routes(topic))
 
     def _hold(self, reason: DssError) -> None:
@@ -296,13 +293,6 @@ class ProduceCall:
             self._held_by = reason
             for queue in self._queues:
                 queue.hold()
-
-    def _give_up_doubtful(self) -> None:
-        """The storage topic that could tell what it stored is gone."""
-        for queue in self._queues:
-            for frame in queue.given_up():
-                stream = f"{self._topic.name}/?/{queue.partition}"
-                self._settle(frame, None, ProducerForgotten(stream=stream))
 
     def _name_unused(self) -> None:
         """Producers that have sent nothing begin now."""

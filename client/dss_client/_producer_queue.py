@@ -137,9 +137,6 @@ class FrameQueue:
         never_stored = isinstance(error, ProducerForgotten) and not frame.in_doubt
         if not (never_stored or isinstance(error, (SequenceGap, *TOPIC_MOVED))):
             return frame
-        if not isinstance(error, StaleTopicEpoch):
-            # That may come of a daemon which does not know the storage topic any more.
-            frame.in_doubt = False
         self._unstored.append(frame)
         return None
 
@@ -184,12 +181,6 @@ class FrameQueue:
         """Every frame that has no outcome yet, in order."""
         sent = [*self._unstored, *self.in_flight.values()]
         return [*sorted(sent, key=_sequence), *self.waiting]
-
-    def given_up(self) -> list[PendingFrame]:
-        """Frames that nobody can tell the outcome of any more; they are no longer in the queue."""
-        doubtful = [frame for frame in self._unstored if frame.in_doubt]
-        self._unstored = [frame for frame in self._unstored if not frame.in_doubt]
-        return doubtful
 
     def clear(self) -> None:
         """Forget every frame."""

@@ -201,7 +201,7 @@ class PlayedDaemon:
     ) -> None:
         part = self.parts[epoch - 1]
         if epoch <= self._collected:
-            raise StaleTopicEpoch(topic="t", current=self.parts[-1].number, given=epoch)
+            raise ProducerForgotten(stream="t/?/?")
         known = self._known(part, header)
         is_sealed = part is not self.parts[-1]
         if header.sequence not in known:
