@@ -6,6 +6,11 @@ later the daemon answers, the larger the frames are and the less each record cos
 an accepted frame stays here until it is settled. After a lost connection everything in flight is
 sent again with its sequences, so the daemon tells what it has stored already; only closing the
 producer leaves an outcome unknown.
+
+A topic that moved to other streams is followed. The queues are held: nothing new is sent, until
+everything in flight has its answer under the old description. Then the topic is described anew, and
+what is not stored is routed by that, the oldest first, as of a new producer. A key had one stream
+before and has one now, so its records stay in order.
 """
 
 import asyncio
@@ -20,13 +25,14 @@ from dss_client._backoff import Backoff
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
-from dss_client._producer_queue import Ack, FrameQueue, PendingFrame
+from dss_client._pending_frame import Ack, PendingFrame
+from dss_client._producer_queue import TOPIC_MOVED, FrameQueue
 from dss_client._routes import Routes
 from dss_client._task_spawner import Spawn
+from dss_client._untold_failures import UntoldFailures
 from dss_client.limits import GATHER_MS
 from dss_client.topics import Topic, Topics
 from dss_core.build import build_frame
-from dss_core.counted import counted
 from dss_core.errors import (
     PASSING,
     BufferFull,
@@ -34,17 +40,14 @@ from dss_core.errors import (
     OutcomeUnknown,
     ProducerForgotten,
     StaleTopicEpoch,
-    StorageTopicSealed,
     TopicNotFound,
 )
 from dss_core.producer_ids import new_producer_id
+from dss_core.routing import SWITCHES
 
 REQUEST_BYTES_USUAL = 1_000 << 10
 """One request of a producer, where so much waits: several frames share the cost of a message on
 both sides, and of a sync in the daemon."""
-
-FAILURES_KEPT_MAX = 100
-"""Failures of a producer kept for the next flush; further ones are counted."""
 
 CROWDED_FRAMES = 8
 """After so many full frames, senders that may wait let the loop run once."""
@@ -52,8 +55,6 @@ CROWDED_FRAMES = 8
 
 if TYPE_CHECKING:
     Call = grpc.aio.StreamStreamCall[wire.ProduceRequest, wire.ProduceReply]
-
-TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
 
 
 class ProduceCall:
@@ -84,9 +85,10 @@ class ProduceCall:
         self._wake = asyncio.Event()
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._stopped = False
+        self._held_by: DssError | None = None
+        """The refusal that told that the topic has moved, until it is described anew."""
         self._failed: DssError | None = None
-        self._failures: list[DssError] = []
-        self._failures_count = 0
+        self._failures = UntoldFailures()
         self._backoff = Backoff()
         self._outage = Outage(f"the producer of {topic.name}", connection.endpoint.text)
         self._task: asyncio.Task[None]
@@ -194,12 +196,7 @@ class ProduceCall:
         self._wake.set()
         for frame in (*frames, *opened):
             await frame.wait()
-        if self._failures:
-            error, more = self._failures[0], self._failures_count - 1
-            self._failures, self._failures_count = [], 0
-            if more:
-                error.add_note(f"{counted(more, 'further frame')} failed.")
-            raise error
+        self._failures.tell()
 
     def _queue(self, partition: int, frame: PendingFrame) -> None:
         queue = self._queues[partition]
@@ -229,18 +226,37 @@ class ProduceCall:
     async def _run(self) -> None:
         # A task group that ends by an exception may swallow the cancellation of its parent.
         while not self._stopped:
+            epoch = self._topic.topic_epoch
+            reason = await self._go_on()
+            if isinstance(reason, PASSING):
+                self._outage.began(reason)
+            elif reason is not None:
+                self._fail(reason)
+                return
+            if self._topic.topic_epoch == epoch:
+                await asyncio.sleep(self._backoff.pause_s())
+
+    async def _go_on(self) -> DssError | None:
+        """Serve a call, and learn anew what the topic is where its end asks for that.
+
+        Returns the reason why it cannot be gone on with for now, or at all; None where it can.
+        """
+        if self._held_by is None or self._flying:
             reason = await self._serve()
             for queue in self._queues:
                 queue.lost()
                 self._note(queue)
-            if isinstance(reason, (*TOPIC_MOVED, ProducerForgotten)):
-                reason = await self._described() or OutcomeUnknown()
-            elif isinstance(reason, PASSING):
-                self._outage.began(reason)
-            if not isinstance(reason, PASSING):
-                self._fail(reason)
-                return
-            await asyncio.sleep(self._backoff.pause_s())
+            if not isinstance(reason, (*TOPIC_MOVED, ProducerForgotten)):
+                return reason
+        try:
+            topic = await Topics(self._connection).describe(self._topic.name)
+        except TopicNotFound:
+            # It may be made anew; until then every frame is refused for itself.
+            topic = self._topic
+        except DssError as error:
+            return error
+        self._adopt(topic)
+        return None
 
     async def _serve(self) -> DssError:
         """Run one call until it is lost; returns why."""
@@ -256,28 +272,27 @@ class ProduceCall:
             call.cancel()
         return reasons[0]
 
-    async def _described(self) -> DssError | None:
-        """Ask for the topic as it is now; the reason why it cannot be gone on with, if any."""
-        try:
-            topic = await Topics(self._connection).describe(self._topic.name)
-        except TopicNotFound:
-            # It may be made anew; until then every frame is refused for itself.
-            return None
-        except DssError as error:
-            return error
-        before, self._topic = self._topic, topic
-        if not self.routes.routes_like(topic):
-            if topic.topic_id == before.topic_id:
-                # Which frames in flight it stored nobody can say here: sent elsewhere, they
-                # could be stored twice.
-                return StaleTopicEpoch(
-                    topic=topic.name, current=topic.topic_epoch, given=before.topic_epoch
-                )
-            self._route_anew(Routes(topic))
-        elif topic.topic_id != before.topic_id:
-            self.routes = Routes(topic)
-        self._name_unused()
-        return None
+    def _adopt(self, topic: Topic) -> None:
+        """Go on by a description; by one of a later epoch once nothing is in flight any more."""
+        before = self._topic
+        is_moved = topic.topic_epoch != before.topic_epoch
+        is_same = topic.topic_id == before.topic_id
+        if is_same and is_moved and self._flying:
+            epochs = {"current": topic.topic_epoch, "given": before.topic_epoch}
+            self._hold(StaleTopicEpoch(topic=topic.name, **epochs))
+            return
+        self._topic = topic
+        if self._held_by is None and not is_moved and is_same:
+            self._name_unused()
+            return
+        self._route_anew(Routes(topic))
+
+    def _hold(self, reason: DssError) -> None:
+        """The topic has moved: send nothing new until nothing is in flight any more."""
+        if self._held_by is None:
+            self._held_by = reason
+            for queue in self._queues:
+                queue.hold()
 
     def _name_unused(self) -> None:
         """Producers that have sent nothing begin now."""
@@ -287,20 +302,22 @@ class ProduceCall:
                 queue.producer_id = producer_id
 
     def _route_anew(self, routes: Routes) -> None:
-        """The topic was removed and made anew: what is not settled goes where it belongs now.
+        """What is not settled goes where it belongs now.
 
-        A key had one partition before and has one now, so its records stay in order.
+        Where the topic was removed and made anew, that is also what was in flight.
         """
         for partition in list(self._gathering):
             self.close(partition)
         frames = [frame for queue in self._queues for frame in queue.unsettled()]
         self.routes = routes
+        self._held_by = None
         # Sequences begin at 0 again, which only a producer that nobody knows may do.
         self._queues = _queues(self._topic)
         self.open_frames = [None] * len(self._queues)
         self._ready.clear()
         self._flying.clear()
         for frame in frames:
+            frame.in_doubt = False
             for partition, part in routes.rerouted(frame):
                 self._queue(partition, part)
 
@@ -314,8 +331,11 @@ class ProduceCall:
             self._wake.clear()
             while frames := self._next_frames():
                 request = wire.ProduceRequest(topic=topic, topic_epoch=epoch, frames=frames)
+                if topic:
+                    # Both are named on the first request of a call.
+                    request.features.append(SWITCHES)
+                    topic = ""
                 await self._connection.write(call, request)
-                topic = ""  # It is named on the first request of a call.
             self._closed_frames = 0
             self.crowded = False
 
@@ -383,6 +403,8 @@ class ProduceCall:
             self._backoff.reset()
             self._outage.ended()
             self._after_answers()
+            if self._held_by is not None and not self._flying:
+                raise ConnectionLostError(self._held_by)
 
     def _on_ack(self, item: wire.ProduceAck) -> None:
         queue = self._queues[item.partition]
@@ -401,11 +423,13 @@ class ProduceCall:
 
     def _on_refusal(self, item: wire.ProduceRefusal) -> None:
         error = error_from_wire(item.error)
-        if isinstance(error, (*PASSING, *TOPIC_MOVED)):
+        if isinstance(error, PASSING):
             # Nothing is wrong with the frame: it is sent again over a new call.
             raise ConnectionLostError(error)
         queue = self._queues[item.partition]
-        if isinstance(error, ProducerForgotten):
+        if isinstance(error, TOPIC_MOVED):
+            self._hold(error)
+        elif isinstance(error, ProducerForgotten) and not queue.is_held:
             self._begin_anew(queue, item.sequence, error)
         frame = queue.refused(item.sequence, error)
         if frame is not None:
@@ -442,9 +466,7 @@ class ProduceCall:
 
     def _settle(self, frame: PendingFrame, ack: Ack | None, error: DssError | None) -> None:
         if error is not None and not frame.is_awaited:
-            self._failures_count += 1
-            if len(self._failures) < FAILURES_KEPT_MAX:
-                self._failures.append(error)
+            self._failures.add(error)
         self._give_back(frame, ack, error)
         while self._room_waiters:
             waiter = self._room_waiters.popleft()

@@ -7,228 +7,27 @@ keeps its own until it is settled, so that sending it again is harmless::
        ▲            │ lost: sent again, in order, with the same sequences
        └────────────┘ an earlier frame was refused: renumbered behind it
 
+A queue is *held* once its topic has moved: nothing is sent for the first time any more, what is in
+flight gets its answers, and what is certainly not stored is kept to be routed anew.
+
 Invariant: frames are stored in the order of their records; every frame is settled exactly once;
 `size_bytes` of everything unsettled is what the producer counts.
 """
 
-import asyncio
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING
 
-from dss_core.errors import DssError, SequenceGap
+from dss_client._pending_frame import PendingFrame
+from dss_core.errors import (
+    DssError,
+    ProducerForgotten,
+    SequenceGap,
+    StaleTopicEpoch,
+    StorageTopicSealed,
+)
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
-if TYPE_CHECKING:
-    from dss_core.columns import Columns
-    from dss_core.rows_layout import Headers
-
-
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """The daemon has stored what was sent."""
-
-    stream: str
-    """As TOPIC/ORDINAL/PARTITION."""
-    offset: int
-    """Of the record, or of the first of `records`."""
-    append_time_us: int
-    """When the daemon stored it, microseconds since 1970."""
-    durability: str
-    """What this promises: ``sync``, it is on disk; ``os``, it is lost with the machine."""
-    repeated: bool
-    """Whether it had been stored before: this answers a resend after a lost connection."""
-    records: int = 1
-
-    @property
-    def append_time(self) -> datetime:
-        """When the daemon stored it."""
-        from dss_client.record import moment
-
-        return moment(self.append_time_us)
-
-
-class PendingFrame:
-    """Records of one stream that travel together."""
-
-    __slots__ = (
-        "ack",
-        "awaited",
-        "columns",
-        "encoded",
-        "error",
-        "hashes",
-        "headers",
-        "in_doubt",
-        "keys",
-        "parts",
-        "payloads",
-        "places",
-        "sequence",
-        "size_bytes",
-        "subject",
-        "subjects",
-        "timestamp_us",
-        "timestamps_us",
-        "waiters",
-        "whole",
-    )
-
-    def __init__(self, timestamp_us: int, subject: str = "") -> None:
-        self.timestamp_us = timestamp_us
-        """When its first record was gathered."""
-        self.payloads: list[bytes] = []
-        self.keys: list[bytes | None] = []
-        self.hashes: list[int | None] = []
-        self.subject = subject
-        """Of every record, as long as `subjects` is None."""
-        self.subjects: list[str] | None = None
-        self.headers: dict[int, Headers] = {}
-        """By row; most records have none."""
-        self.timestamps_us: dict[int, int] = {}
-        """By row, where the user chose one."""
-        self.columns: Columns | None = None
-        """Set for a frame that was not gathered record by record."""
-        self.size_bytes = 0
-        self.sequence = 0
-        self.encoded = b""
-        self.in_doubt = False
-        """Whether it was sent over a connection that was lost before its answer came."""
-        self.ack: Ack | None = None
-        self.error: DssError | None = None
-        self.awaited = False
-        """Whether someone will be told of its failure."""
-        self.parts: tuple[PendingFrame, ...] = ()
-        """Set where its records were routed anew, to several streams."""
-        self.places: dict[int, tuple[PendingFrame, int]] = {}
-        """By row, where it has parts: the part and the row in it."""
-        self.whole: PendingFrame | None = None
-        """What it is a part of."""
-        self.waiters: list[asyncio.Future[None]] = []
-
-    @classmethod
-    def of(cls, columns: "Columns", size_bytes: int) -> "PendingFrame":
-        """A frame of columns that fit into one."""
-        pending = cls(0)
-        pending.columns = columns
-        pending.size_bytes = size_bytes
-        return pending
-
-    def note_subject(self, row: int, subject: str) -> None:
-        """The record at the row has the subject, which is not that of all before it."""
-        if self.subjects is None:
-            self.subjects = [self.subject] * row
-        self.subjects.append(subject)
-
-    def note_rare(self, row: int, headers: "Headers | None", timestamp_us: int | None) -> None:
-        """The record at the row has headers, or a time of its own."""
-        if headers is not None:
-            self.headers[row] = headers
-        if timestamp_us is not None:
-            self.timestamps_us[row] = timestamp_us
-
-    @property
-    def settled(self) -> bool:
-        """Whether it was acknowledged or has failed."""
-        return self.ack is not None or self.error is not None
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether someone will be told of its failure, or of that of what it is a part of."""
-        return self.awaited or (self.whole is not None and self.whole.is_awaited)
-
-    def split(
-        self, parts: "Mapping[int, Columns]", rows: Mapping[int, list[int]]
-    ) -> "dict[int, PendingFrame]":
-        """Its records as frames of their own, which settle this one once all of them are."""
-        made: dict[int, PendingFrame] = {}
-        for partition, columns in parts.items():
-            # The whole keeps the bytes that are counted, and gives them back when it is settled.
-            part = made[partition] = PendingFrame.of(columns, 0)
-            part.whole = self
-            self.places.update((row, (part, at)) for at, row in enumerate(rows[partition]))
-        self.parts = tuple(made.values())
-        return made
-
-    def to_columns(self) -> "Columns":
-        """The records, as they are built into a frame."""
-        from dss_core.columns import Columns
-
-        if self.columns is not None:
-            return self.columns
-        rows = range(len(self.payloads))
-        times = self.timestamps_us
-        return Columns(
-            payloads=self.payloads,
-            keys=self.keys,
-            subjects=self.subject if self.subjects is None else self.subjects,
-            headers=[self.headers.get(row) for row in rows] if self.headers else None,
-            timestamps_us=(
-                [times.get(row, self.timestamp_us) for row in rows] if times else self.timestamp_us
-            ),
-            key_hashes=self.hashes,
-        )
-
-    async def outcomes(self) -> list[Ack]:
-        """Wait until it is settled; one ack a frame that it was stored as.
-
-        Raises:
-            DssError: it failed, or a part of it.
-        """
-        self.awaited = True
-        await self.wait()
-        if self.error is not None:
-            raise self.error
-        return self._acks()
-
-    async def outcome_of(self, row: int) -> Ack:
-        """Wait until it is settled; the ack of the record at the row.
-
-        Raises:
-            DssError: the record was not stored, or nobody knows.
-        """
-        self.awaited = True
-        await self.wait()
-        part, row = self.place_of(row)
-        if part.error is not None:
-            raise part.error
-        assert part.ack is not None
-        return replace(part.ack, offset=part.ack.offset + row, records=1)
-
-    def place_of(self, row: int) -> "tuple[PendingFrame, int]":
-        """The frame that the record at the row travels in, and its row there."""
-        if not self.parts:
-            return self, row
-        part, row = self.places[row]
-        return part.place_of(row)
-
-    def _acks(self) -> list[Ack]:
-        if self.parts:
-            return [ack for part in self.parts for ack in part._acks()]
-        assert self.ack is not None
-        return [self.ack]
-
-    async def wait(self) -> None:
-        """Wait until it is settled, one way or the other."""
-        if not self.settled:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.waiters.append(waiter)
-            await waiter
-
-    def settle(self, ack: Ack | None, error: DssError | None) -> None:
-        """Give it its outcome, wake who waits for it, let go of its records."""
-        assert not self.settled
-        self.ack = ack
-        self.error = error
-        self.columns = None
-        self.encoded = b""
-        self.payloads, self.keys, self.hashes, self.subjects = [], [], [], None
-        self.headers, self.timestamps_us = {}, {}
-        for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
+"""A frame was refused because records of its topic go elsewhere now; it is certainly not stored."""
 
 
 class FrameQueue:
@@ -239,6 +38,8 @@ class FrameQueue:
         "_refused_at",
         "_resend",
         "_returning",
+        "_unstored",
+        "_window",
         "in_flight",
         "next_sequence",
         "partition",
@@ -254,12 +55,21 @@ class FrameQueue:
         self.waiting: deque[PendingFrame] = deque()
         """Full, or due to be sent; bounded by the producer's buffer."""
         self.in_flight: dict[int, PendingFrame] = {}
-        """By sequence, in their order."""
+        """By sequence, in their order: those that have no answer yet."""
         self._resend: deque[PendingFrame] = deque()
         self._returning = 0
         """After a refusal: how many frames behind it have not come back yet."""
         self._refused_at = 0
         self._acked_to = 0
+        self._window = PRODUCER_WINDOW_SEQUENCES
+        """How many frames may be in flight before a new one; 0 once the queue is held."""
+        self._unstored: list[PendingFrame] = []
+        """Refused, and certainly not stored: to be numbered anew, or routed anew."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing is sent for the first time any more."""
+        return not self._window
 
     @property
     def is_idle(self) -> bool:
@@ -269,16 +79,14 @@ class FrameQueue:
     def has_work(self) -> bool:
         """Whether `take` would give a frame now."""
         return bool(self._resend) or (
-            bool(self.waiting)
-            and not self._returning
-            and len(self.in_flight) < PRODUCER_WINDOW_SEQUENCES
+            bool(self.waiting) and not self._returning and len(self.in_flight) < self._window
         )
 
     def take(self) -> PendingFrame | None:
         """The next frame to send, if one may be sent; a new one has its sequence now."""
         if self._resend:
             return self._resend.popleft()
-        if not self.waiting or self._returning or len(self.in_flight) >= PRODUCER_WINDOW_SEQUENCES:
+        if not self.waiting or self._returning or len(self.in_flight) >= self._window:
             return None
         frame = self.waiting.popleft()
         frame.sequence = self.next_sequence
@@ -303,18 +111,34 @@ class FrameQueue:
         frame = self.in_flight.get(sequence)
         if frame is None:
             return None
-        if self._returning and isinstance(error, SequenceGap):
-            self._came_back()
-            return None
         del self.in_flight[sequence]
+        if self.is_held:
+            return self._refused_when_held(frame, error)
         if self._returning:
+            is_behind = isinstance(error, SequenceGap)
+            if is_behind:
+                self._unstored.append(frame)
             self._came_back()
-        elif error.definite:
+            return None if is_behind else frame
+        if error.definite:
             self._refused_at = sequence
             self._returning = sum(1 for other in self.in_flight if other > sequence)
             if not self._returning:
                 self.next_sequence = max(sequence, self._acked_to)
         return frame
+
+    def hold(self) -> None:
+        """The topic has moved: from now on every frame in flight is answered for itself."""
+        self._window = self._returning = 0
+
+    def _refused_when_held(self, frame: PendingFrame, error: DssError) -> PendingFrame | None:
+        # A forgotten producer is told that nothing was stored now; so neither was it before, where
+        # it came over this call alone.
+        never_stored = isinstance(error, ProducerForgotten) and not frame.in_doubt
+        if not (never_stored or isinstance(error, (SequenceGap, *TOPIC_MOVED))):
+            return frame
+        self._unstored.append(frame)
+        return None
 
     def dropped(self, frame: PendingFrame) -> None:
         """A frame could not be built, so its sequence was never used."""
@@ -339,16 +163,14 @@ class FrameQueue:
         """
         if sequence not in self.in_flight:
             return []
-        unanswered = list(self.in_flight.values())
+        doubtful = [frame for frame in self.in_flight.values() if frame.in_doubt]
+        self._unstored += [frame for frame in self.in_flight.values() if not frame.in_doubt]
         self.in_flight.clear()
         self._resend.clear()
-        for frame in reversed(unanswered):
-            if not frame.in_doubt:
-                frame.encoded = b""
-                self.waiting.appendleft(frame)
+        self._refused_at = self._acked_to = 0
+        self._renumber()
         self.producer_id = producer_id
-        self.next_sequence = self._returning = self._refused_at = self._acked_to = 0
-        return [frame for frame in unanswered if frame.in_doubt]
+        return doubtful
 
     @property
     def is_unused(self) -> bool:
@@ -357,10 +179,12 @@ class FrameQueue:
 
     def unsettled(self) -> list[PendingFrame]:
         """Every frame that has no outcome yet, in order."""
-        return [*self.in_flight.values(), *self.waiting]
+        sent = [*self._unstored, *self.in_flight.values()]
+        return [*sorted(sent, key=_sequence), *self.waiting]
 
     def clear(self) -> None:
         """Forget every frame."""
+        self._unstored.clear()
         self.waiting.clear()
         self.in_flight.clear()
         self._resend.clear()
@@ -375,10 +199,16 @@ class FrameQueue:
     def _renumber(self) -> None:
         """Put the frames behind a refused one in front of the queue, to be numbered anew."""
         behind = [f for sequence, f in self.in_flight.items() if sequence > self._refused_at]
-        for frame in reversed(behind):
+        for frame in behind:
             del self.in_flight[frame.sequence]
+        for frame in sorted([*self._unstored, *behind], key=_sequence, reverse=True):
             frame.encoded = b""
             frame.in_doubt = False
             self.waiting.appendleft(frame)
+        self._unstored.clear()
         self.next_sequence = max(self._refused_at, self._acked_to)
         self._returning = 0
+
+
+def _sequence(frame: PendingFrame) -> int:
+    return frame.sequence

@@ -7,7 +7,7 @@ checks of subjects are cached, up to a bound.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dss_client._producer_queue import PendingFrame
+from dss_client._pending_frame import PendingFrame
 from dss_client.limits import RECORD_OVERHEAD_BYTES
 from dss_core.errors import IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject
@@ -131,15 +131,6 @@ class Routes:
             {partition: picked(columns, own) for partition, own in rows.items()}, rows
         )
         yield from parts.items()
-
-    def routes_like(self, topic: "Topic") -> bool:
-        """Whether another description sends every key to the same stream."""
-        producing = topic.producing
-        return (
-            topic.router == self._router
-            and producing.partitions == self._partitions
-            and producing.factor == self._factor
-        )
 
 
 def _size_bytes(columns: "Columns") -> int:

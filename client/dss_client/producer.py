@@ -13,7 +13,7 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypedDict, TypeVar, Unpack
 
-from dss_client._producer_queue import Ack, PendingFrame
+from dss_client._pending_frame import Ack, PendingFrame
 from dss_client._start_point import time_us
 from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn

@@ -70,7 +70,8 @@ class Topic:
     @property
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
-        return self.storage_topics[self.produce_ordinal]
+        # Older ones may be gone.
+        return self.storage_topics[self.produce_ordinal - self.storage_topics[0].ordinal]
 
     @property
     def partitions(self) -> int:

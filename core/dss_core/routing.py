@@ -17,6 +17,9 @@ from xxhash import xxh64_intdigest
 
 HASH_SEED = 42
 
+SWITCHES = "switches"
+"""What a producer says it knows that goes on where its topic is switched to other streams."""
+
 
 class Router(StrEnum):
     """How the keys of a topic are spread; chosen once, when it is created."""

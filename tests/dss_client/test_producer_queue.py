@@ -2,8 +2,16 @@ import random
 
 import pytest
 
-from dss_client._producer_queue import Ack, FrameQueue, PendingFrame
-from dss_core.errors import DiskFull, DssError, SequenceGap, SequenceTooOld
+from dss_client._pending_frame import Ack, PendingFrame
+from dss_client._producer_queue import FrameQueue
+from dss_core.errors import (
+    DiskFull,
+    DssError,
+    ProducerForgotten,
+    SequenceGap,
+    SequenceTooOld,
+    StorageTopicSealed,
+)
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
 
@@ -125,6 +133,52 @@ def test_frames_that_were_refused_are_not_in_doubt() -> None:
     taken(queue)
     assert queue.forgotten(0, b"new") == []
     assert [frame.sequence for frame in taken(queue)] == [0, 1]
+
+
+MOVED = StorageTopicSealed(topic="t", ordinal=0)
+
+
+def test_a_held_queue_sends_nothing_new_and_keeps_what_was_refused_in_its_place() -> None:
+    queue, frames = queue_with(8)
+    taken(queue)
+    queue.hold()
+    assert queue.acked(0) is frames[0]
+    assert not queue.has_work()
+    assert queue.take() is None
+    # A refusal comes twice: of one that is sealed, and of a gap behind that.
+    for sequence, error in ((1, MOVED), (2, gap(2)), (3, MOVED)):
+        assert queue.refused(sequence, error) is None
+    queue.lost()
+    # What has no answer yet is sent again as it was.
+    assert taken(queue) == [frames[4]]
+    assert queue.refused(4, SequenceTooOld(given=4, stream="t/0/0")) is frames[4]
+    assert not queue.in_flight
+    assert queue.unsettled() == [*frames[1:4], *frames[5:]]
+
+
+def test_what_came_back_behind_a_refused_frame_is_not_waited_for_once_held() -> None:
+    queue, frames = queue_with(7)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    assert queue.refused(1, gap(1)) is None
+    queue.hold()
+    for sequence in (2, 3, 4):
+        assert queue.refused(sequence, MOVED) is None
+    assert not queue.in_flight
+    assert queue.unsettled() == frames[1:]
+
+
+def test_a_held_queue_fails_of_a_forgotten_producer_what_came_over_a_lost_connection() -> None:
+    queue, frames = queue_with(2)
+    queue.take()
+    queue.lost()
+    queue.take()
+    assert taken(queue) == [frames[1]]
+    queue.hold()
+    forgotten = ProducerForgotten(stream="t/0/0")
+    assert queue.refused(0, forgotten) is frames[0]
+    assert queue.refused(1, forgotten) is None
+    assert queue.unsettled() == [frames[1]]
 
 
 class OneStream:

@@ -18,6 +18,7 @@ from dss_api.v1 import (
 )
 from dss_core.errors import DssError, from_wire
 from dss_core.limits import MESSAGE_BYTES_MAX
+from dss_core.routing import SWITCHES
 from dssd.rpc.errors import ERROR_METADATA_KEY
 
 
@@ -58,7 +59,9 @@ async def produced(
 ) -> log_pb2.ProduceReply:
     """All answers to these frames, sent in one request of one call."""
     call = stubs.log.Produce()
-    await call.write(log_pb2.ProduceRequest(topic=topic, topic_epoch=topic_epoch, frames=frames))
+    request = log_pb2.ProduceRequest(topic=topic, topic_epoch=topic_epoch, frames=frames)
+    request.features.append(SWITCHES)
+    await call.write(request)
     await call.done_writing()
     answers = log_pb2.ProduceReply()
     async for reply in call:

@@ -15,7 +15,7 @@ from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from dss_client._producer_queue import PendingFrame
+from dss_client._pending_frame import PendingFrame
 from dss_client._stop import the_stop
 from dss_client.limits import GATHER_MS
 from dss_client.producer import Ack, BytesLike, HeadersArgument, RecordFields, Sender

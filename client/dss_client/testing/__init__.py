@@ -18,7 +18,8 @@
 
 A test can end every call with `MemoryDaemon.cut` and begin again with `start`, refuse frames with
 `refuse`, withhold answers with `mute_acks` and the other ``mute_`` flags, take a stream back with
-`revoke`, and wait with `until` for something that the daemon has seen.
+`revoke`, let the topic go on in other streams with `switch`, and wait with `until` for something
+that the daemon has seen.
 
 Invariant: what it answers, a real daemon answers too. What it does not have it refuses
 (``UNIMPLEMENTED``): groups, topics other than ``t``, plain publishing, the daemon's status.

@@ -1,14 +1,16 @@
 """A daemon in memory, on a real socket, that a test can cut off or make refuse at any moment.
 
 It has one topic named ``t``, lends every stream to whoever subscribed last, and keeps its log and
-acks across cuts, so that what a client does on its own (gather, resend, resume, mark) can be
-tested to the frame. Invariant: it speaks the wire as the daemon does; where it knows less, it does
-less: a group begins at the earliest record, whatever start it is given, all groups share one
-progress, there is one session at a time, and neither an ack wait nor a lease ever runs out.
+acks across cuts, so that what a client does on its own (gather, resend, resume, mark, follow a
+switch) can be tested to the frame. Invariant: it speaks the wire as the daemon does; where it knows
+less, it does less: consumers keep the streams that there were when they subscribed, a group begins
+at the earliest record, whatever start it is given, all groups share one progress, there is one
+session at a time, and neither an ack wait nor a lease ever runs out.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self, cast
@@ -26,7 +28,7 @@ from dss_api.v1 import (
 )
 from dss_client.testing import memory_read
 from dss_client.testing.memory_session import MemorySession, wire_error
-from dss_client.testing.memory_stream import APPEND_TIME_US
+from dss_client.testing.memory_stream import APPEND_TIME_US, MemoryStream
 from dss_core import frame as frames
 from dss_core.errors import (
     DssError,
@@ -54,6 +56,8 @@ class MemoryDaemon(MemorySession):
         """Frames are stored, and their acks withheld."""
         self.refuse: list[DssError] = []
         """Conditions that the next frames are refused with, one a frame."""
+        self.sealed: list[list[MemoryStream]] = []
+        """The streams of storage topics that take nothing more, the oldest storage topic first."""
         self.reshape: dict[str, Any] = {}
         """``topic_id``, ``topic_epoch`` or ``partitions`` as the topic is described with from now
         on; or ``gone``, so that there is none."""
@@ -107,7 +111,20 @@ class MemoryDaemon(MemorySession):
         """What a stream holds, in order."""
         return self.streams[partition].payloads()
 
+    def switch(self, partitions: int) -> None:
+        """The topic goes on in a new storage topic; an older one says what it has."""
+        for stream in self.streams:
+            stream.sealed = True
+        self.sealed.append(self.streams)
+        ordinal = len(self.sealed)
+        self.streams = [MemoryStream(f"t/{ordinal}/{number}") for number in range(partitions)]
+
     # Topics.
+
+    @property
+    def _topic_epoch(self) -> int:
+        epoch: int = self.reshape.get("topic_epoch", 1 + len(self.sealed))
+        return epoch
 
     async def describe(
         self, request: topics_pb2.DescribeTopicRequest, context: Context
@@ -115,20 +132,21 @@ class MemoryDaemon(MemorySession):
         """The one topic, with what `reshape` says."""
         if request.name != "t" or self.reshape.get("gone"):
             await _abort(context, TopicNotFound(topic=request.name))
-        fields: dict[str, Any] = {"topic_id": 1, "topic_epoch": 1}
-        fields["partitions"] = len(self.streams)
-        fields |= self.reshape
+        partitions = [len(streams) for streams in self.sealed]
+        partitions.append(self.reshape.get("partitions", len(self.streams)))
         return topics_pb2.Topic(
-            topic_id=fields["topic_id"],
+            topic_id=self.reshape.get("topic_id", 1),
             name="t",
             patterns=["t/#"],
             router=topics_pb2.ROUTER_BLOCK,
             durability=topics_pb2.DURABILITY_SYNC,
-            topic_epoch=fields["topic_epoch"],
+            topic_epoch=self._topic_epoch,
+            produce_ordinal=len(self.sealed),
             storage_topics=[
                 topics_pb2.StorageTopic(
-                    storage_topic_id=1, partitions=fields["partitions"], factor=1
+                    storage_topic_id=1 + ordinal, ordinal=ordinal, partitions=count, factor=1
                 )
+                for ordinal, count in enumerate(partitions)
             ],
         )
 
@@ -159,40 +177,46 @@ class MemoryDaemon(MemorySession):
             partition, sequence = header.partition, header.sequence
             if self.refuse:
                 raise self.refuse.pop(0)
-            self._check_route(partition, topic, topic_epoch)
-            base, records, repeated = self.streams[partition].append(frame)
+            ordinal = self._ordinal_at(partition, topic, topic_epoch)
+            streams = [*self.sealed, self.streams][ordinal]
+            base, records, repeated = streams[partition].append(frame)
         except DssError as error:
             reply.refusals.add(partition=partition, sequence=sequence, error=wire_error(error))
             return
         reply.acks.add(
             partition=partition,
             sequence=sequence,
+            ordinal=ordinal,
             base_offset=base,
             records=records,
             append_time_us=APPEND_TIME_US,
             repeated=repeated,
             durability="sync",
         )
-        if not repeated and not self.hold_back:
+        if not repeated and not self.hold_back and not self.sealed:
             self.deliver_new(partition, base)
 
-    def _check_route(self, partition: int, topic: str, topic_epoch: int) -> None:
-        current = self.reshape.get("topic_epoch", 1)
+    def _ordinal_at(self, partition: int, topic: str, topic_epoch: int) -> int:
+        """Which storage topic took records at an epoch."""
         if not topic:
             rule = "the first request of a call must name one"
             raise IllegalArgument(argument="topic", rule=rule)
         if topic != "t" or self.reshape.get("gone"):
             raise TopicNotFound(topic=topic)
-        if topic_epoch != current:
-            raise StaleTopicEpoch(topic=topic, current=current, given=topic_epoch)
+        ordinal = len(self.sealed)
+        if 0 < topic_epoch <= ordinal:
+            return topic_epoch - 1
+        if topic_epoch != self._topic_epoch:
+            raise StaleTopicEpoch(topic=topic, current=self._topic_epoch, given=topic_epoch)
         if partition >= len(self.streams):
-            raise StreamNotFound(stream=f"t/0/{partition}")
+            raise StreamNotFound(stream=f"t/{ordinal}/{partition}")
+        return ordinal
 
     async def read(
         self, request: log_pb2.ReadRequest, context: Context
     ) -> AsyncIterator[log_pb2.ReadReply]:
         """A range of streams, or their tail."""
-        streams = {stream.name: stream for stream in self.streams}
+        streams = {stream.name: stream for stream in chain(*self.sealed, self.streams)}
         try:
             async for reply in memory_read.replies(request, streams, self._grown):
                 yield reply

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dss_core import frame as frames
 from dss_core.decode import decode
-from dss_core.errors import SequenceGap, SubjectOutsideTopic
+from dss_core.errors import SequenceGap, StorageTopicSealed, SubjectOutsideTopic
 from dss_core.filters import TopicFilter
 from dss_core.progress import Progress, Ranges, normalised
 
@@ -25,6 +25,8 @@ class MemoryStream:
     """The subjects that the topic owns."""
     end: int = 0
     """The next offset."""
+    sealed: bool = False
+    """It takes nothing more, and says what it has."""
     frames: list[tuple[int, bytes]] = field(default_factory=list)
     """Base offset and bytes."""
     producers: dict[bytes, dict[int, tuple[int, int]]] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class MemoryStream:
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
             SubjectOutsideTopic: the topic does not own a subject.
+            StorageTopicSealed: it takes nothing more.
             SequenceGap: a frame of this producer before it is missing.
         """
         verified = frames.examine(frame)
@@ -55,6 +58,9 @@ class MemoryStream:
         known = self.producers.setdefault(header.producer_id, {})
         if header.sequence in known:
             return (*known[header.sequence], True)
+        if self.sealed:
+            _, ordinal, _ = self.name.split("/")
+            raise StorageTopicSealed(topic="t", ordinal=ordinal)
         if known and header.sequence != max(known) + 1:
             raise SequenceGap(given=header.sequence, expected_after=max(known), stream=self.name)
         stamp = frames.stamped(

@@ -396,6 +396,20 @@ class NothingToExplain(DssError):
 
 
 @registered
+class ProducerTooOld(DssError):
+    """A producer does not follow its topic to other streams. Fields: topic, version."""
+
+    code = "DSS1130"
+    sentence = (
+        "The topic {topic} grew: its records go to other streams now, and this producer is of a "
+        "version that does not follow them. It needs {version} or later."
+    )
+    hint = "Nothing was stored now. Upgrade the client to {version}, and send again what failed."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class FilterUnreadable(DssError):
     """A filter of a list. Fields: filter, problem, fields (those that there are)."""
 

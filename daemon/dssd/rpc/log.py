@@ -86,8 +86,8 @@ class LogServicer(log_pb2_grpc.LogServicer):
         """Plain records; all or none of those that go to one stream."""
         if self._stopping:
             raise Stopping
-        gate = self._gates.of(request.topic)
-        return log_pb2.PublishReply(published=await self._publisher.publish(gate, request.records))
+        published = await self._publisher.publish(self._gates, request.topic, request.records)
+        return log_pb2.PublishReply(published=published)
 
     async def Read(
         self, request: log_pb2.ReadRequest, context: Context

@@ -25,13 +25,22 @@ from typing import NamedTuple, Protocol
 
 from dss_api.v1 import log_pb2
 from dss_core import frame as frames
-from dss_core.errors import DssError, FrameCorrupt, IllegalArgument
+from dss_core.errors import (
+    DssError,
+    FrameCorrupt,
+    IllegalArgument,
+    ProducerTooOld,
+    StaleTopicEpoch,
+    StorageTopicSealed,
+)
 from dss_core.frame import Header
+from dss_core.routing import SWITCHES
 from dssd.log.port import Answered, Append, Appended
 from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Examined, Gate, Gates, Large
+from dssd.version import version
 
 PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
 """Requests of one Produce call that wait for the disk. One sync covers many of them."""
@@ -103,6 +112,8 @@ class ProduceCall:
         self._log = log
         self._budget = budget
         self._topic = ""
+        self._follows_switches = False
+        """Whether the client goes on by itself where its topic goes on in other streams."""
         self._flights: deque[_Flight] = deque()
         self._reading = True
         self._broken: DssError | None = None
@@ -125,6 +136,7 @@ class ProduceCall:
                     return
                 if request.topic:
                     self._topic = request.topic
+                    self._follows_switches = SWITCHES in request.features
                 await self._take_in(list(request.frames), request.topic_epoch)
         except DssError as error:
             self._broken = error
@@ -197,7 +209,7 @@ class ProduceCall:
                 share = gate.topic.topic_id, self._owner
                 self._gates.fencing.check(header.producer_id, share, self._number, now_s)
             except DssError as error:
-                checked.append(_refused(frame, error))
+                checked.append(_refused(frame, self._understood(gate, error)))
             else:
                 checked.append(header)
                 appends.append(append)
@@ -251,7 +263,47 @@ class ProduceCall:
     def _answer_oldest(self, reply: log_pb2.ProduceReply) -> None:
         flight = self._flights.popleft()
         self._answered.set()
-        _answer(flight, reply)
+        self._answer(flight, reply)
+
+    def _answer(self, flight: _Flight, reply: log_pb2.ProduceReply) -> None:
+        following = iter(flight.results or ())
+        for item in flight.checked:
+            if isinstance(item, _Refused):
+                _refuse(reply, item)
+                continue
+            result = next(following)
+            assert flight.gate is not None, "only a gate lets frames through"
+            if isinstance(result, Appended):
+                reply.acks.add(
+                    partition=item.partition,
+                    sequence=item.sequence,
+                    ordinal=flight.gate.ordinal_at(flight.topic_epoch),
+                    base_offset=result.base_offset,
+                    records=result.records,
+                    append_time_us=result.append_time_us,
+                    repeated=result.repeated,
+                    durability=flight.gate.topic.durability,
+                )
+            elif isinstance(result, DssError):
+                named = flight.gate.refusal(result, item.partition, flight.topic_epoch)
+                told = self._understood(flight.gate, named)
+                _refuse(reply, _Refused(item.partition, item.sequence, told))
+            else:
+                raise result
+
+    def _understood(self, gate: Gate | None, error: DssError) -> DssError:
+        """A refusal as the client can go by it.
+
+        An older one takes a topic that moved for one that was made anew, which is told by its
+        epoch alone.
+        """
+        if self._follows_switches or gate is None:
+            return error
+        topic = gate.topic
+        was_switched = isinstance(error, StaleTopicEpoch) and topic.produce_ordinal > 0
+        if was_switched or isinstance(error, StorageTopicSealed):
+            return ProducerTooOld(topic=topic.name, version=version())
+        return error
 
 
 def _cost(frame: bytes) -> int:
@@ -260,32 +312,6 @@ def _cost(frame: bytes) -> int:
 
 def _no_topic() -> DssError:
     return IllegalArgument(argument="topic", rule="the first request of a call must name one")
-
-
-def _answer(flight: _Flight, reply: log_pb2.ProduceReply) -> None:
-    following = iter(flight.results or ())
-    for item in flight.checked:
-        if isinstance(item, _Refused):
-            _refuse(reply, item)
-            continue
-        result = next(following)
-        assert flight.gate is not None, "only a gate lets frames through"
-        if isinstance(result, Appended):
-            reply.acks.add(
-                partition=item.partition,
-                sequence=item.sequence,
-                ordinal=flight.gate.ordinal_at(flight.topic_epoch),
-                base_offset=result.base_offset,
-                records=result.records,
-                append_time_us=result.append_time_us,
-                repeated=result.repeated,
-                durability=flight.gate.topic.durability,
-            )
-        elif isinstance(result, DssError):
-            named = flight.gate.refusal(result, item.partition, flight.topic_epoch)
-            _refuse(reply, _Refused(item.partition, item.sequence, named))
-        else:
-            raise result
 
 
 def _refuse(reply: log_pb2.ProduceReply, refused: _Refused) -> None:

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from dss_api.v1 import log_pb2, types_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import DssError, IllegalArgument, PublishedInPart
+from dss_core.errors import (
+    DssError,
+    IllegalArgument,
+    PublishedInPart,
+    StorageTopicSealed,
+    TopicNotFound,
+)
 from dss_core.filters import check_subject
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import HEADERS_MAX
@@ -22,7 +28,7 @@ from dssd.clock import Clock
 from dssd.log.port import Append, Appended, Log
 from dssd.loop_yield import LoopTurn
 from dssd.rpc.backpressure import AppendBudget
-from dssd.rpc.frame_checks import Gate
+from dssd.rpc.frame_checks import Gate, Gates
 from dssd.topics.catalogue import Topic
 
 PUBLISH_RECORDS_MAX = 4_096
@@ -54,11 +60,15 @@ class RecordPublisher:
         """Counts records without a key, which go round the partitions."""
 
     async def publish(
-        self, gate: Gate, records: Sequence[types_pb2.Record]
+        self, gates: Gates, topic: str, records: Sequence[types_pb2.Record]
     ) -> list[log_pb2.Published]:
         """Store the records; returns where, one a record, in order.
 
+        What is refused because its topic goes on in other streams is routed anew. A key had one
+        stream before and has one now, so its records stay in order.
+
         Raises:
+            TopicNotFound: there is no such topic.
             IllegalArgument: there are too many records.
             IllegalSubject, SubjectOutsideTopic, HeaderReserved: nothing was stored.
             RecordTooLarge, FrameTooLarge: nothing was stored.
@@ -67,20 +77,24 @@ class RecordPublisher:
         if len(records) > PUBLISH_RECORDS_MAX:
             rule = f"at most {PUBLISH_RECORDS_MAX:,} in one call, not {len(records):,}"
             raise IllegalArgument(argument="records", rule=rule)
+        gate = gates.of(topic)
         turn = LoopTurn()
         await _check_subjects(gate, records, turn)
-        routed = await self._routed(gate.topic, records, turn)
-        shares = []
-        for partition, rows in routed.items():
-            columns = await self._columns(gate.topic.name, [records[row] for row in rows], turn)
-            shares.append(_share(gate.topic, partition, rows, columns))
-        results = await self._append([share.append for share in shares])
-        published = [log_pb2.Published() for _ in records]
-        for share, result in zip(shares, results, strict=True):
-            if isinstance(result, Appended):
-                await _fill(published, share, result, gate, turn)
-        _raise_refusals(gate, shares, results)
-        return published
+        outcome = _Outcome(len(records))
+        rows = list(range(len(records)))
+        while rows:
+            shares = await self._shares(gate.topic, records, rows, turn)
+            results = await self._append([share.append for share in shares])
+            rows, later = [], _later(gates, gate)
+            for share, result in zip(shares, results, strict=True):
+                if later is not None and isinstance(result, StorageTopicSealed):
+                    rows += share.rows
+                else:
+                    await outcome.add(gate, share, result, turn)
+            rows.sort()
+            gate = later or gate
+        outcome.raise_refusals()
+        return outcome.published
 
     async def _append(self, appends: list[Append]) -> list[Appended | BaseException]:
         size_bytes = sum(len(append.frame) for append in appends)
@@ -90,12 +104,30 @@ class RecordPublisher:
         finally:
             self._budget.give_back(size_bytes)
 
+    async def _shares(
+        self,
+        topic: Topic,
+        records: Sequence[types_pb2.Record],
+        rows: Sequence[int],
+        turn: LoopTurn,
+    ) -> list[_Share]:
+        shares = []
+        for partition, own in (await self._routed(topic, records, rows, turn)).items():
+            columns = await self._columns(topic.name, [records[row] for row in own], turn)
+            shares.append(_share(topic, partition, own, columns))
+        return shares
+
     async def _routed(
-        self, topic: Topic, records: Sequence[types_pb2.Record], turn: LoopTurn
+        self,
+        topic: Topic,
+        records: Sequence[types_pb2.Record],
+        rows: Sequence[int],
+        turn: LoopTurn,
     ) -> dict[int, list[int]]:
         storage = topic.producing
         routed: dict[int, list[int]] = {}
-        for row, record in enumerate(records):
+        for row in rows:
+            record = records[row]
             await turn.give_way()
             if record.HasField("key"):
                 hashed = key_hash(record.key)
@@ -152,29 +184,55 @@ def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
     )
 
 
-async def _fill(
-    published: list[log_pb2.Published], share: _Share, result: Appended, gate: Gate, turn: LoopTurn
-) -> None:
-    stream = str(StreamName(gate.topic.name, gate.ordinal, share.append.stream.partition))
-    for place, row in enumerate(share.rows):
-        await turn.give_way()
-        published[row].stream = stream
-        published[row].offset = result.base_offset + place
-        published[row].append_time_us = result.append_time_us
-        published[row].durability = gate.topic.durability
+def _later(gates: Gates, gate: Gate) -> Gate | None:
+    """The gate of a topic that goes on in other streams; None where it does not."""
+    try:
+        now = gates.of(gate.topic.name)
+    except TopicNotFound:
+        return None
+    is_same = now.topic.topic_id == gate.topic.topic_id
+    return now if is_same and now.topic.topic_epoch != gate.topic.topic_epoch else None
 
 
-def _raise_refusals(
-    gate: Gate, shares: Sequence[_Share], results: Sequence[Appended | BaseException]
-) -> None:
-    refusals: list[DssError] = []
-    for share, result in zip(shares, results, strict=True):
-        if isinstance(result, DssError):
-            refusals.append(gate.named(result, share.append.stream.partition))
-        elif isinstance(result, BaseException):
+class _Outcome:
+    """What became of the records of a call."""
+
+    def __init__(self, records: int) -> None:
+        self.published = [log_pb2.Published() for _ in range(records)]
+        self._stored = 0
+        self._refusals: list[DssError] = []
+
+    async def add(
+        self, gate: Gate, share: _Share, result: Appended | BaseException, turn: LoopTurn
+    ) -> None:
+        """A stream took its records, or refused them."""
+        if isinstance(result, Appended):
+            self._stored += 1
+            await self._fill(gate, share, result, turn)
+        elif isinstance(result, DssError):
+            self._refusals.append(gate.named(result, share.append.stream.partition))
+        else:
             raise result
-    if refusals and len(refusals) == len(results):
-        raise refusals[0]
-    if refusals:
-        stored = len(results) - len(refusals)
-        raise PublishedInPart(stored=stored, streams=len(results), reason=refusals[0])
+
+    async def _fill(self, gate: Gate, share: _Share, result: Appended, turn: LoopTurn) -> None:
+        stream = str(StreamName(gate.topic.name, gate.ordinal, share.append.stream.partition))
+        for place, row in enumerate(share.rows):
+            await turn.give_way()
+            published = self.published[row]
+            published.stream = stream
+            published.offset = result.base_offset + place
+            published.append_time_us = result.append_time_us
+            published.durability = gate.topic.durability
+
+    def raise_refusals(self) -> None:
+        """Raise what the caller must be told of, if anything.
+
+        Raises:
+            PublishedInPart: only some streams took their records.
+            DssError: none did.
+        """
+        if self._refusals and not self._stored:
+            raise self._refusals[0]
+        if self._refusals:
+            streams = self._stored + len(self._refusals)
+            raise PublishedInPart(stored=self._stored, streams=streams, reason=self._refusals[0])

@@ -26,6 +26,7 @@ class ProduceRequest(_message.Message):
     TOPIC_FIELD_NUMBER: _builtins.int
     TOPIC_EPOCH_FIELD_NUMBER: _builtins.int
     FRAMES_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """on the first item of a call, and when it changes"""
     topic_epoch: _builtins.int
@@ -34,16 +35,21 @@ class ProduceRequest(_message.Message):
     def frames(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """dss_core/frame.py; the header names partition and sequence"""
 
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """on the first item of a call: what the client knows: "switches" """
+
     def __init__(
         self,
         *,
         topic: _builtins.str = ...,
         topic_epoch: _builtins.int = ...,
         frames: _abc.Iterable[_builtins.bytes] | None = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["frames", b"frames", "topic", b"topic", "topic_epoch", b"topic_epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["features", b"features", "frames", b"frames", "topic", b"topic", "topic_epoch", b"topic_epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,7 +9,7 @@ from dss_api.v1 import log_pb2, topics_pb2, types_pb2
 from dss_core.filters import TopicFilter
 from dssd.machines.start_point import Earliest
 from dssd.rpc.backpressure import AppendBudget
-from dssd.rpc.frame_checks import Gate
+from dssd.rpc.frame_checks import Gates
 from dssd.rpc.publish import RecordPublisher
 from dssd.rpc.read_call import ReadCall, Reading
 from dssd.rpc.topics import TopicsServicer
@@ -50,8 +50,11 @@ async def test_a_read_of_many_streams_is_opened_with_others_in_between(shelf: Sh
 
 @pytest.mark.usefixtures("short_turns")
 async def test_many_records_are_published_with_others_in_between(shelf: Shelf) -> None:
-    gate = Gate(await shelf.topic("a", 2))
+    await shelf.topic("a", 2)
     publisher = RecordPublisher(shelf.log, AppendBudget(1 << 20), shelf.clock)
     records = [types_pb2.Record(subject=f"a/{at}", payload=b"x") for at in range(STREAMS)]
     # At least for the subject, for the partition, for the columns and for the answer of each.
-    assert await turns_of_others(publisher.publish(gate, records)) >= 4 * STREAMS
+    assert (
+        await turns_of_others(publisher.publish(Gates(shelf.catalogue), "a", records))
+        >= 4 * STREAMS
+    )

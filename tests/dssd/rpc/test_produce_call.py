@@ -8,9 +8,9 @@ import pytest
 from dss_api.v1 import log_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import OutcomeUnknown
+from dss_core.errors import OutcomeUnknown, ProducerTooOld, StaleTopicEpoch
 from dss_core.limits import MESSAGE_BYTES_MAX
-from dss_core.routing import key_hash
+from dss_core.routing import SWITCHES, key_hash
 from dssd.log.port import Answered, Append
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
@@ -22,6 +22,7 @@ from dssd.rpc.produce_call import (
     TakesFrames,
 )
 from dssd.topics.catalogue import Topic
+from dssd.version import version
 from support.log_in_process import Shelf
 from support.loop_yields import turns_of_others
 
@@ -56,7 +57,9 @@ class SlowLog:
 
 
 def request(topic: Topic, *frames: bytes) -> log_pb2.ProduceRequest:
-    return log_pb2.ProduceRequest(topic=topic.name, topic_epoch=topic.topic_epoch, frames=frames)
+    return log_pb2.ProduceRequest(
+        topic=topic.name, topic_epoch=topic.topic_epoch, frames=frames, features=[SWITCHES]
+    )
 
 
 async def each(
@@ -374,3 +377,41 @@ async def test_the_budget_counts_the_overhead_of_small_frames(shelf: Shelf) -> N
         log.go_on()
         await answering
         await waiting
+
+
+async def grown(shelf: Shelf, topic: Topic, partitions: int) -> Topic:
+    """The topic, once it goes on in other streams."""
+    ordinal = topic.produce_ordinal + 1
+    await shelf.catalogue.add_storage_topic(topic.topic_id, ordinal, partitions)
+    await shelf.catalogue.switch(topic.topic_id, ordinal)
+    return shelf.catalogue.get(topic.name)
+
+
+async def test_a_client_that_follows_no_switch_is_told_which_version_does(shelf: Shelf) -> None:
+    topic = await shelf.topic("a")
+    stored, unanswered, late = (shelf.frame(topic, [b"%d" % number]) for number in range(3))
+    gates = Gates(shelf.catalogue)
+    features: list[str] = []
+
+    async def answer(*frames: bytes, at: Topic = topic) -> log_pb2.ProduceReply:
+        call = ProduceCall(gates, shelf.log, AppendBudget(1 << 30))
+        asked = log_pb2.ProduceRequest(
+            topic="a", topic_epoch=at.topic_epoch, frames=frames, features=features
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(call.read(each([asked])))
+            (reply,) = await answers(call)
+        return reply
+
+    assert len((await answer(stored, unanswered)).acks) == 2
+    now = await grown(shelf, topic, 3)
+    reply = await answer(unanswered, late)
+    # What it cannot know to be stored is answered; the rest is not stored, anywhere.
+    assert [(ack.sequence, ack.repeated) for ack in reply.acks] == [(1, True)]
+    (refusal,) = reply.refusals
+    assert (refusal.error.code, refusal.error.definite) == (ProducerTooOld.code, True)
+    assert f"It needs {version()} or later." in refusal.error.message
+    assert [shelf.log.bounds(stream).end for stream in now.producing.streams()] == [0, 0, 0]
+    features.append(SWITCHES)
+    (refusal,) = (await answer(late)).refusals
+    assert refusal.error.code == StaleTopicEpoch.code

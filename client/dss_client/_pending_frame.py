@@ -1,0 +1,222 @@
+"""Records of one stream that travel together, and what became of them.
+
+Invariant: a frame is settled once. One whose records were routed anew, to several streams, is
+settled once each of its parts is. It knows nothing of sequences but its own, and of no connection.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dss_core.errors import DssError
+
+if TYPE_CHECKING:
+    from dss_core.columns import Columns
+    from dss_core.rows_layout import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The daemon has stored what was sent."""
+
+    stream: str
+    """As TOPIC/ORDINAL/PARTITION."""
+    offset: int
+    """Of the record, or of the first of `records`."""
+    append_time_us: int
+    """When the daemon stored it, microseconds since 1970."""
+    durability: str
+    """What this promises: ``sync``, it is on disk; ``os``, it is lost with the machine."""
+    repeated: bool
+    """Whether it had been stored before: this answers a resend after a lost connection."""
+    records: int = 1
+
+    @property
+    def append_time(self) -> datetime:
+        """When the daemon stored it."""
+        from dss_client.record import moment
+
+        return moment(self.append_time_us)
+
+
+class PendingFrame:
+    """Records of one stream that travel together."""
+
+    __slots__ = (
+        "ack",
+        "awaited",
+        "columns",
+        "encoded",
+        "error",
+        "hashes",
+        "headers",
+        "in_doubt",
+        "keys",
+        "parts",
+        "payloads",
+        "places",
+        "sequence",
+        "size_bytes",
+        "subject",
+        "subjects",
+        "timestamp_us",
+        "timestamps_us",
+        "waiters",
+        "whole",
+    )
+
+    def __init__(self, timestamp_us: int, subject: str = "") -> None:
+        self.timestamp_us = timestamp_us
+        """When its first record was gathered."""
+        self.payloads: list[bytes] = []
+        self.keys: list[bytes | None] = []
+        self.hashes: list[int | None] = []
+        self.subject = subject
+        """Of every record, as long as `subjects` is None."""
+        self.subjects: list[str] | None = None
+        self.headers: dict[int, Headers] = {}
+        """By row; most records have none."""
+        self.timestamps_us: dict[int, int] = {}
+        """By row, where the user chose one."""
+        self.columns: Columns | None = None
+        """Set for a frame that was not gathered record by record."""
+        self.size_bytes = 0
+        self.sequence = 0
+        self.encoded = b""
+        self.in_doubt = False
+        """Whether it was sent over a connection that was lost before its answer came."""
+        self.ack: Ack | None = None
+        self.error: DssError | None = None
+        self.awaited = False
+        """Whether someone will be told of its failure."""
+        self.parts: tuple[PendingFrame, ...] = ()
+        """Set where its records were routed anew, to several streams."""
+        self.places: dict[int, tuple[PendingFrame, int]] = {}
+        """By row, where it has parts: the part and the row in it."""
+        self.whole: PendingFrame | None = None
+        """What it is a part of."""
+        self.waiters: list[asyncio.Future[None]] = []
+
+    @classmethod
+    def of(cls, columns: "Columns", size_bytes: int) -> "PendingFrame":
+        """A frame of columns that fit into one."""
+        pending = cls(0)
+        pending.columns = columns
+        pending.size_bytes = size_bytes
+        return pending
+
+    def note_subject(self, row: int, subject: str) -> None:
+        """The record at the row has the subject, which is not that of all before it."""
+        if self.subjects is None:
+            self.subjects = [self.subject] * row
+        self.subjects.append(subject)
+
+    def note_rare(self, row: int, headers: "Headers | None", timestamp_us: int | None) -> None:
+        """The record at the row has headers, or a time of its own."""
+        if headers is not None:
+            self.headers[row] = headers
+        if timestamp_us is not None:
+            self.timestamps_us[row] = timestamp_us
+
+    @property
+    def settled(self) -> bool:
+        """Whether it was acknowledged or has failed."""
+        return self.ack is not None or self.error is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether someone will be told of its failure, or of that of what it is a part of."""
+        return self.awaited or (self.whole is not None and self.whole.is_awaited)
+
+    def split(
+        self, parts: "Mapping[int, Columns]", rows: Mapping[int, list[int]]
+    ) -> "dict[int, PendingFrame]":
+        """Its records as frames of their own, which settle this one once all of them are."""
+        made: dict[int, PendingFrame] = {}
+        for partition, columns in parts.items():
+            # The whole keeps the bytes that are counted, and gives them back when it is settled.
+            part = made[partition] = PendingFrame.of(columns, 0)
+            part.whole = self
+            self.places.update((row, (part, at)) for at, row in enumerate(rows[partition]))
+        self.parts = tuple(made.values())
+        return made
+
+    def to_columns(self) -> "Columns":
+        """The records, as they are built into a frame."""
+        from dss_core.columns import Columns
+
+        if self.columns is not None:
+            return self.columns
+        rows = range(len(self.payloads))
+        times = self.timestamps_us
+        return Columns(
+            payloads=self.payloads,
+            keys=self.keys,
+            subjects=self.subject if self.subjects is None else self.subjects,
+            headers=[self.headers.get(row) for row in rows] if self.headers else None,
+            timestamps_us=(
+                [times.get(row, self.timestamp_us) for row in rows] if times else self.timestamp_us
+            ),
+            key_hashes=self.hashes,
+        )
+
+    async def outcomes(self) -> list[Ack]:
+        """Wait until it is settled; one ack a frame that it was stored as.
+
+        Raises:
+            DssError: it failed, or a part of it.
+        """
+        self.awaited = True
+        await self.wait()
+        if self.error is not None:
+            raise self.error
+        return self._acks()
+
+    async def outcome_of(self, row: int) -> Ack:
+        """Wait until it is settled; the ack of the record at the row.
+
+        Raises:
+            DssError: the record was not stored, or nobody knows.
+        """
+        self.awaited = True
+        await self.wait()
+        part, row = self.place_of(row)
+        if part.error is not None:
+            raise part.error
+        assert part.ack is not None
+        return replace(part.ack, offset=part.ack.offset + row, records=1)
+
+    def place_of(self, row: int) -> "tuple[PendingFrame, int]":
+        """The frame that the record at the row travels in, and its row there."""
+        if not self.parts:
+            return self, row
+        part, row = self.places[row]
+        return part.place_of(row)
+
+    def _acks(self) -> list[Ack]:
+        if self.parts:
+            return [ack for part in self.parts for ack in part._acks()]
+        assert self.ack is not None
+        return [self.ack]
+
+    async def wait(self) -> None:
+        """Wait until it is settled, one way or the other."""
+        if not self.settled:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.waiters.append(waiter)
+            await waiter
+
+    def settle(self, ack: Ack | None, error: DssError | None) -> None:
+        """Give it its outcome, wake who waits for it, let go of its records."""
+        assert not self.settled
+        self.ack = ack
+        self.error = error
+        self.columns = None
+        self.encoded = b""
+        self.payloads, self.keys, self.hashes, self.subjects = [], [], [], None
+        self.headers, self.timestamps_us = {}, {}
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
