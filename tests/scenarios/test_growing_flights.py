@@ -26,18 +26,23 @@ PATIENCE_S = share(60.0, 900.0)
 
 async def producing(endpoint: str, part: int) -> StartedProgram:
     arguments = (str(PRODUCER), endpoint, str(FLIGHTS), str(COUNT), str(part), str(PRODUCERS))
-    return await started(*arguments, pipes=[])
+    return await started(*arguments, pipes=["stdin"])
+
+
+async def sent(client: Client, share: float, *producers: StartedProgram) -> None:
+    """Let producers go on; return when half of what they may send is stored."""
+    before, allowed = await records(client), round(share * COUNT)
+    for each in producers:
+        assert each.stdin is not None
+        each.stdin.write(b"%d\n" % allowed)
+    while True:
+        if await records(client) >= (before + allowed) // 2:
+            return
+        await asyncio.sleep(0.01)
 
 
 async def records(client: Client) -> int:
     return next(each.records for each in await client.topics.list() if each.topic.name == "flights")
-
-
-async def until_stored(client: Client, part: float) -> None:
-    while True:
-        if await records(client) >= part * COUNT:
-            return
-        await asyncio.sleep(0.01)
 
 
 async def consume(endpoint: str, taken: set[int]) -> None:
@@ -90,16 +95,17 @@ async def test_flights_stay_in_order_by_aircraft_while_their_topic_grows() -> No
         await client.groups.create(FILTER, start="earliest")
         async with members(daemon.endpoint, 2) as taken:
             first, second = [await producing(daemon.endpoint, part) for part in range(PRODUCERS)]
-            await until_stored(client, 0.2)
+            await sent(client, 0.4, first, second)
             growing = asyncio.create_task(grown(client, 12))
-            await until_stored(client, 0.3)
+            await sent(client, 0.5, first, second)
             await daemon.revive()
             await growing
+            await sent(client, 0.8, first, second)
             first.kill()
             await first.wait()
             first = await producing(daemon.endpoint, 0)
-            await until_stored(client, 0.7)
             await grown(client, 24)
+            await sent(client, 1, first, second)
             assert [await first.wait(), await second.wait()] == [0, 0]
             await until_settled(client, "delays", patience_s=PATIENCE_S)
         assert taken == set(range(COUNT))

@@ -3,7 +3,8 @@
 Usage: flight_producer.py ENDPOINT FLIGHTS COUNT PART OF
 
 Of all aircraft it has those of which the number, by their name, is PART of OF. What an earlier one
-has stored is looked up in the log first, so one that was killed is followed by another.
+has stored is looked up in the log first, so one that was killed is followed by another. Each line
+on stdin is the number of a flight: those before it may be sent.
 """
 
 import asyncio
@@ -29,10 +30,13 @@ async def stored(client: Client) -> set[int]:
 async def main(endpoint: str, flights: str, count: str, part: str, of: str) -> None:
     """Send what is missing."""
     rows = pyarrow.parquet.read_table(Path(flights)).slice(0, int(count)).to_pylist()
+    allowed = 0
     async with dss_client.connect(endpoint=endpoint) as client:
         there = await stored(client)
         async with client.producer("flights") as producer:
             for number, row in enumerate(rows):
+                while number >= allowed:
+                    allowed = int(await asyncio.to_thread(sys.stdin.readline))
                 key = (row["tailnum"] or "").encode()
                 if zlib.crc32(key) % int(of) == int(part) and number not in there:
                     payload = json.dumps({"number": number, "tailnum": row["tailnum"]}).encode()
