@@ -74,6 +74,8 @@ class ProduceCall:
         self._connection = connection
         self._topic = topic
         self._queues = _queues(topic)
+        self._later_queues: list[FrameQueue] = []
+        """What follows them, while frames are routed anew."""
         self._gathering: dict[int, None] = {}
         self._ready: dict[int, FrameQueue] = {}
         self._flying: dict[int, FrameQueue] = {}
@@ -191,7 +193,7 @@ class ProduceCall:
             DssError: something failed that nobody awaited.
         """
         opened = [frame for frame in self.open_frames if frame is not None]
-        frames = [frame for queue in self._queues for frame in queue.unsettled()]
+        frames = self._unsettled()
         self._due = True
         self._wake.set()
         for frame in (*frames, *opened):
@@ -255,7 +257,7 @@ class ProduceCall:
             topic = self._topic
         except DssError as error:
             return error
-        self._adopt(topic)
+        await self._adopt(topic)
         return None
 
     async def _serve(self) -> DssError:
@@ -272,7 +274,7 @@ class ProduceCall:
             call.cancel()
         return reasons[0]
 
-    def _adopt(self, topic: Topic) -> None:
+    async def _adopt(self, topic: Topic) -> None:
         """Go on by a description; by one of a later epoch once nothing is in flight any more."""
         before = self._topic
         is_moved = topic.topic_epoch != before.topic_epoch
@@ -285,7 +287,7 @@ class ProduceCall:
         if self._held_by is None and not is_moved and is_same:
             self._name_unused()
             return
-        self._route_anew(Routes(topic))
+        await self._route_anew(Routes(topic))
 
     def _hold(self, reason: DssError) -> None:
         """The topic has moved: send nothing new until nothing is in flight any more."""
@@ -301,25 +303,44 @@ class ProduceCall:
             if queue.is_unused:
                 queue.producer_id = producer_id
 
-    def _route_anew(self, routes: Routes) -> None:
-        """What is not settled goes where it belongs now.
+    async def _route_anew(self, routes: Routes) -> None:
+        """What is not settled goes where it belongs now, and so does what comes meanwhile.
 
         Where the topic was removed and made anew, that is also what was in flight.
         """
-        for partition in list(self._gathering):
-            self.close(partition)
-        frames = [frame for queue in self._queues for frame in queue.unsettled()]
+        # Sequences begin at 0 again, which only a producer that nobody knows may do.
+        self._later_queues = _queues(self._topic)
+        for queue in self._queues:
+            queue.come_back()
+        while waiting := self._waiting_anew():
+            frame = waiting.popleft()
+            frame.in_doubt = False
+            for partition, part in routes.rerouted(frame):
+                self._later_queues[partition].waiting.append(part)
+            # A frame may take milliseconds, and there may be hundreds.
+            await asyncio.sleep(0)
         self.routes = routes
         self._held_by = None
-        # Sequences begin at 0 again, which only a producer that nobody knows may do.
-        self._queues = _queues(self._topic)
+        self._queues, self._later_queues = self._later_queues, []
         self.open_frames = [None] * len(self._queues)
         self._ready.clear()
         self._flying.clear()
-        for frame in frames:
-            frame.in_doubt = False
-            for partition, part in routes.rerouted(frame):
-                self._queue(partition, part)
+        for queue in self._queues:
+            self._note(queue)
+
+    def _waiting_anew(self) -> deque[PendingFrame] | None:
+        """The frames of a stream that are to be routed anew; what still gathers comes last."""
+        for queue in self._queues:
+            if queue.waiting:
+                return queue.waiting
+        for partition in list(self._gathering):
+            self.close(partition)
+        return next((queue.waiting for queue in self._queues if queue.waiting), None)
+
+    def _unsettled(self) -> list[PendingFrame]:
+        """Every frame that takes no further record and has no outcome yet."""
+        queues = (*self._queues, *self._later_queues)
+        return [frame for queue in queues for frame in queue.unsettled()]
 
     async def _write(self, call: "Call") -> NoReturn:
         self._wake.set()
@@ -485,9 +506,9 @@ class ProduceCall:
     def _fail(self, error: DssError) -> None:
         """Nothing can be published any more: every frame fails, and so does what comes."""
         self._failed = error
-        frames = [frame for queue in self._queues for frame in queue.unsettled()]
+        frames = self._unsettled()
         frames.extend(frame for frame in self.open_frames if frame is not None)
-        for queue in self._queues:
+        for queue in (*self._queues, *self._later_queues):
             queue.clear()
         self.open_frames = [None] * len(self.open_frames)
         self._gathering.clear()

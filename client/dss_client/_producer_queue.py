@@ -182,6 +182,14 @@ class FrameQueue:
         sent = [*self._unstored, *self.in_flight.values()]
         return [*sorted(sent, key=_sequence), *self.waiting]
 
+    def come_back(self) -> None:
+        """Let all of them wait to be routed anew; none is sent any more from here."""
+        self.hold()
+        self.waiting = deque(self.unsettled())
+        self._unstored.clear()
+        self.in_flight.clear()
+        self._resend.clear()
+
     def clear(self) -> None:
         """Forget every frame."""
         self._unstored.clear()

@@ -88,9 +88,9 @@ async def run(seed: int, router: Router, first: tuple[int, int], fate: Fate) -> 
                 if error is not None:
                     failures[payload] = error
             for payloads, sending in sent.columns:
-                (error,) = await asyncio.gather(sending, return_exceptions=True)
-                if isinstance(error, DssError):
-                    failures.update(dict.fromkeys(payloads, error))
+                (outcome,) = await asyncio.gather(sending, return_exceptions=True)
+                if isinstance(outcome, DssError):
+                    failures.update(dict.fromkeys(payloads, outcome))
     judge(daemon, sent, failures)
 
 

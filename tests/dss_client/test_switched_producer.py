@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import dss_client
-from dss_client import Delivery, Producer, sync
+from dss_client import Ack, Delivery, Producer, sync
+from dss_client._routes import Routes
 from dss_client.testing import MemoryDaemon, until
 from dss_core import frame as frames
 from dss_core.decode import decode
@@ -19,8 +20,11 @@ from dss_core.errors import (
     OutcomeUnknown,
     ProducerForgotten,
     SequenceTooOld,
+    StorageTopicSealed,
+    TopicNotFound,
 )
 from dss_core.routing import Router, key_hash, partition_of
+from support.loop_yields import turns_of_others
 
 KEYS = [b"%d" % number for number in range(24)]
 
@@ -247,6 +251,81 @@ async def test_leaving_by_an_exception_during_a_switch_fails_everything(four: Me
     for each in sent:
         with pytest.raises(OutcomeUnknown):
             await each
+
+
+async def test_a_topic_that_is_removed_during_a_switch_refuses_records(four: MemoryDaemon) -> None:
+    async with producing(four) as producer:
+        await producer.send(b"0", key=b"k")
+        four.refuse = [StorageTopicSealed(topic="t", ordinal=0)]
+        four.reshape = {"gone": True, "topic_epoch": 9}
+        with pytest.raises(TopicNotFound):
+            await producer.send(b"1", key=b"k")
+        four.reshape = {"topic_id": 2, "topic_epoch": 9}
+        assert await producer.send(b"2", key=b"k")
+    assert by_key(four) == {b"k": [b"0", b"2"]}
+
+
+async def test_a_refusal_of_a_topic_that_did_not_move_costs_nothing(four: MemoryDaemon) -> None:
+    async with producing(four) as producer:
+        await producer.send(b"0", key=b"k")
+        four.refuse = [StorageTopicSealed(topic="t", ordinal=0)]
+        await producer.send(b"1", key=b"k")
+    assert by_key(four) == {b"k": [b"0", b"1"]}
+
+
+async def test_others_have_their_turn_while_very_many_records_are_routed_anew(
+    four: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+    flushes: list[asyncio.Task[None]] = []
+    async with producing(four) as producer:
+        await producer.send(b"first", key=b"k")
+        four.mute_acks = True
+        columns = asyncio.create_task(producer.send_columns([b"x" * 1_000] * 5_000))
+        await until(lambda: len(producer.call._unsettled()) > 30)
+        route_anew = producer.call._route_anew
+
+        async def counted(routes: Routes) -> None:
+            routing = asyncio.create_task(turns_of_others(route_anew(routes)))
+            await asyncio.sleep(0)
+            # Handed over meanwhile, by what holds until all is routed.
+            producer.send_nowait(b"meanwhile", key=b"k")
+            flushes.append(asyncio.create_task(producer.flush()))
+            turns.append(await routing)
+
+        monkeypatch.setattr(producer.call, "_route_anew", counted)
+        four.switch(6)
+        four.mute_acks = False
+        await four.cut()
+        await four.start()
+        await until(lambda: flushes)
+        await flushes[0]
+        assert four.stored() == 5_001
+        assert sum(ack.records for ack in await columns) == 5_000
+    assert turns > [30]
+
+
+async def test_leaving_while_records_are_routed_anew_fails_all_of_them(four: MemoryDaemon) -> None:
+    sending: list[asyncio.Task[list[Ack]]] = []
+
+    async def leave() -> None:
+        async with producing(four) as producer:
+            await producer.send(b"first", key=b"k")
+            four.mute_acks = True
+            columns = producer.send_columns([b"x" * 1_000] * 5_000)
+            sending.append(asyncio.create_task(columns))
+            await until(lambda: len(producer.call._unsettled()) > 30)
+            four.switch(6)
+            four.mute_acks = False
+            await four.cut()
+            await four.start()
+            await until(lambda: producer.call._later_queues)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await leave()
+    with pytest.raises(OutcomeUnknown):
+        await sending[0]
 
 
 async def test_a_producer_in_threads_goes_on_through_switches(four: MemoryDaemon) -> None:

@@ -98,6 +98,12 @@ REQUESTS = {
     "DSS1126": """dssctl explain knows the types of items, as kind in JSON has them, and their
         fields. What was asked for is neither. Write group, group.lag or lag; without an argument
         it lists all.""",
+    "DSS1130": """The topic was switched to other streams while the producer wrote to it, and its
+        client is of a version that would not keep the order of a key, or would store a record
+        twice, if it went on. What it had sent and not heard of was answered where it is stored;
+        nothing else was stored, and each further record is refused. Upgrade the client to the
+        version that the message names, or begin the producer anew, which writes to the new
+        streams, and send again what failed.""",
     "DSS1141": """A list was asked for with a filter that cannot be read: an unknown field, a number
         or a span that is none, or a comparison of texts. Nothing was listed, because a list that
         leaves out the wrong things misleads. Join conditions by commas and alternatives by ' or ',
