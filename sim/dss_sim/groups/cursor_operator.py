@@ -15,9 +15,11 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD
 from dss_core.progress import Progress, Ranges, normalised
 from dss_sim.groups.store import at_once
+from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
+from dssd.machines.queues import QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -78,16 +80,20 @@ class CursorOperator:
         self._apply(group, number, moves)
 
     def redrive(self, group: GroupRow) -> None:
-        """Bring back some of the group's dead letters, and give up some others."""
+        """Bring back some of the group's dead letters, and give up some others.
+
+        It is refused while others of these lanes come back, as those of a cancelled redrive do.
+        """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
-            queues = self._world.catalogue.queues_of(group.group_id, stream)
-            if queues is None:
+            dead = self._dead_letters(group, stream)
+            if dead is None:
                 continue
-            row = self._row(group, queues[DEAD - 1])
-            left = progress_of(row).unacked(self._world.log.bounds(queues[DEAD - 1]).end)
+            left = dead.progress.unacked(self._world.log.bounds(dead.stream).end)
+            if left and dead.redriving:
+                return
             letters = [(at, at + 1) for part in left for at in range(*part)]
             drawn = [chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
@@ -269,6 +275,15 @@ class CursorOperator:
         rows = self._world.store.rows
         found = at_once(rows.read(ProgressRow, (group.group_id, *stream)))
         return None if found is None else found.row
+
+    def _dead_letters(self, group: GroupRow, stream: StreamId) -> QueueState | None:
+        """As they are stored."""
+        named = self._world.catalogue.queues_of(group.group_id, stream)
+        if named is None:
+            return None
+        rows = {each: row for each in named if (row := self._row(group, each)) is not None}
+        queues = queues_of(self._world.catalogue, group, stream, rows)
+        return queues[DEAD - 1] if queues else None
 
     def _made(self, operation: Operation) -> list[MadeMoveRow]:
         rows = self._world.store.rows

@@ -8,6 +8,8 @@ nothing; it relies only on the bounds that the leader is configured with.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from dss_core.ids import StreamId
+from dss_sim.groups.leader_steps import epochs_of
 from dss_sim.groups.violation import Violation
 from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader.events import (
@@ -35,6 +37,8 @@ class Times(NamedTuple):
     """When the lease of each member ends."""
     let_go: frozenset[BorrowerId]
     """Those that hold nothing but what they reported on for the last time, or what goes now."""
+    kept: Mapping[StreamId, int]
+    """Where the daemon ends its sessions: the epochs of its streams."""
 
 
 def times_before(leader: Leader, given: LeaderInput) -> Times:
@@ -47,7 +51,7 @@ def times_before(leader: Leader, given: LeaderInput) -> Times:
         for member in leader.members.values()
         if all(streams[each].state is StreamState.REVOKED for each in member.streams - gone)
     )
-    return Times(given, leases, let_go)
+    return Times(given, leases, let_go, epochs_of(leader) if leader.sessions_ending else {})
 
 
 def check_times(times: Times, leader: Leader, commit_took_ms: int) -> None:
@@ -63,6 +67,7 @@ def check_times(times: Times, leader: Leader, commit_took_ms: int) -> None:
     check_leases(times, leader)
     check_given_up(times, leader)
     check_shared_soon(times, leader)
+    check_lent_no_more(times, leader)
     check_gathered(leader, times.given.now_ms, commit_took_ms)
 
 
@@ -105,12 +110,14 @@ def check_given_up(times: Times, leader: Leader) -> None:
 def check_shared_soon(times: Times, leader: Leader) -> None:
     """L1: a free stream waits for a rebalance as long as joins gather; after a death, not at all.
 
+    Where the daemon ends its sessions, nothing is lent any more: the next one lends it.
+
     Raises:
         Violation: it waits longer.
     """
     if leader.moves or all(member.leaving for member in leader.members.values()):
         return
-    if not any(
+    if leader.sessions_ending or not any(
         each.state is StreamState.FREE and not each.reserved for each in leader.streams.values()
     ):
         return
@@ -122,6 +129,18 @@ def check_shared_soon(times: Times, leader: Leader) -> None:
     at_ms = leader.timers.at_ms(Alarm.REBALANCE)
     if at_ms is None or at_ms > latest_ms:
         raise Violation("L1", f"a free stream waits until {at_ms}, not {latest_ms}: {times.given}")
+
+
+def check_lent_no_more(times: Times, leader: Leader) -> None:
+    """S4: where the daemon ends its sessions, each stream stays with the last one that held it.
+
+    Raises:
+        Violation: one is lent on, and the next daemon keeps it for another.
+    """
+    for stream, grant_epoch in times.kept.items():
+        lent = leader.streams.get(stream)
+        if lent and lent.state is StreamState.GRANTING and lent.grant_epoch > grant_epoch:
+            raise Violation("S4", f"{stream} is lent although sessions end: {times.given}")
 
 
 def check_gathered(leader: Leader, now_ms: int, commit_took_ms: int) -> None:

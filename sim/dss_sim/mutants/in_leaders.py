@@ -13,8 +13,15 @@ IN_LEADERS = (
     Mutant(
         "departed admitted again",
         "a late request of a borrower that is gone makes it a member that never speaks",
-        "receiving._admit",
-        "message.borrower_id in state.departed",
+        "receiving._why_not",
+        "borrower_id in state.departed",
+        "False",
+    ),
+    Mutant(
+        "lent as sessions end",
+        "a daemon that stops lends on what its clients held, who may not know of that yet",
+        "stream_acts.lend",
+        "turn.state.sessions_ending",
         "False",
     ),
     Mutant(
@@ -114,7 +121,7 @@ IN_LEADERS = (
     Mutant(
         "foreign session joins an exclusive group",
         "the owner of an exclusive group is not checked",
-        "receiving._admit",
+        "receiving._why_not",
         "state.owner_session is not None and message.session_id != state.owner_session",
         "False",
     ),

@@ -161,6 +161,23 @@ def test_a_stream_that_is_free_must_not_wait_longer_than_leaves_gather(leader: L
     judged(leader, Ticked(300), gives_back(302 + GATHER_MS))
 
 
+def test_a_stream_may_stay_free_where_the_daemon_ends_its_sessions(leader: Leader) -> None:
+    closed = SessionClosed(b"ann's", 300)
+    leader.sessions_ending = True
+    judged(leader, closed, dies(leader, None))
+
+
+def test_nothing_must_be_lent_where_the_daemon_ends_its_sessions(leader: Leader) -> None:
+    def lent_on() -> None:
+        dies(leader, None)()
+        lent = leader.streams[A]
+        lent.state, lent.holder, lent.grant_epoch = StreamState.GRANTING, BOB, 1
+
+    leader.sessions_ending = True
+    with broken("S4"):
+        judged(leader, SessionClosed(b"ann's", 300), lent_on)
+
+
 def test_what_was_reported_must_not_wait_longer_than_reports_gather(leader: Leader) -> None:
     mark_dirty(LeaderTurn(leader, 300), A)
     judged(leader, Ticked(300), lambda: None)

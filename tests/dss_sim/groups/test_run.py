@@ -53,6 +53,7 @@ ONCE_FAILED = {
     23709: "the judge knew nobody who became a member and was evicted in one step",
     34988: "the world asked a leader that began of a pause which was resumed by then",
     102973: "the world's log stopped with a batch that it had begun as it stopped",
+    202704: "a borrower that was told that it is no member became one by a late request",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
 
@@ -63,6 +64,9 @@ QUEUES_ONCE_FAILED = {
     200181: "a lane that was lent with many moves that were not reported stood still for ever",
     1727: "what waited to be moved and was acknowledged held up its stream",
     100761: "a late ack that settled an entry was not reported",
+    201011: "a daemon that stopped lent streams on, of which the next one knew nobody before",
+    202425: "the world's operator redrove dead letters while others of their lane came back",
+    309462: "a late ack of an entry whose ack wait ran out in a pause was confirmed, and dropped",
 }
 """The same of groups that have queues."""
 
@@ -120,7 +124,7 @@ def forgetful_lending(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bug_is_found_and_its_run_is_made_small() -> None:
     failing = next(
         outcome
-        for outcome in map(run_seed, range(2_000))
+        for outcome in map(run_seed, range(2, 2_000))
         if outcome.violation is not None and len(outcome.plan.timed) > 20
     )
     least = shrunk(failing)

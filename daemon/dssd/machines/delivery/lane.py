@@ -86,8 +86,8 @@ class Lane:
         """Records of main that wait to be moved, or are on their way."""
         self._again_ms: int | None = None
         """Nothing is moved before."""
-        self._late: dict[int, int] = {}
-        """Of main: the entries of what was not acknowledged in time, the newest ones."""
+        self._late: dict[tuple[int, int], int] = {}
+        """The entries of what was not acknowledged in time, by its level and offset; the newest."""
         self._redrive_ms: int | None = None
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
@@ -308,13 +308,11 @@ class Lane:
 
     def take_moved(self, given: Moved, now_ms: int) -> None:
         """A move was answered: what arrived leaves where it was; what did not stays."""
-        expired = normalised(
-            (piece.start, piece.end) for piece in self._moving(MAIN) if piece.cause == ACK_WAIT
-        )
+        expired = [self._expired(level) for level in (MAIN, RETRY)]
         self._under_way = ()
         for level in (RETRY, DEAD):
             arrived = [entry for to, entry in given.entries if to == level]
-            if expired and level == RETRY:
+            if any(expired) and level == RETRY:
                 self._note_late(arrived, expired)
             self._apply(level, arrived)
             if arrived:
@@ -407,17 +405,19 @@ class Lane:
     # Acks
 
     def acks_of(self, level: int, acked: Ranges) -> Ranges:
-        """What of these counts: of a queue only what is out, or on its way to a queue."""
+        """What of these counts: of a queue only what is out, was until its ack wait ran out in a
+        pause, or is on its way to a queue."""
+        if self._late:
+            self._settle_late(level, acked)
         if level == MAIN:
-            if self._late:
-                self._settle_late(acked)
             if self._pending:
                 self._drop(acked)
             return acked
-        moving = [(piece.start, piece.end) for piece in self._moving(level)]
+        handed = [(piece.start, piece.end) for piece in self._moving(level)]
+        handed += self.retry.records.spared
         out = self.retry.records.out
         counted = [each for span in acked for each in out.within(*span)]
-        counted += [each for span in acked for part in moving for each in clipped((part,), *span)]
+        counted += [each for span in acked for part in handed for each in clipped((part,), *span)]
         ranges = normalised(counted)
         self.entries.forget(without(ranges, self._done(RETRY)))
         return ranges
@@ -425,17 +425,24 @@ class Lane:
     def _moving(self, level: int) -> Iterable[MovePiece]:
         return (each for each in (*self._under_way, *self._pending) if each.level == level)
 
-    def _note_late(self, arrived: list[Entry], expired: Ranges) -> None:
+    def _expired(self, level: int) -> Ranges:
+        """What is moved from the level because its ack wait ran out."""
+        pieces = (each for each in self._moving(level) if each.cause == ACK_WAIT)
+        return normalised((piece.start, piece.end) for piece in pieces)
+
+    def _note_late(self, arrived: list[Entry], expired: Sequence[Ranges]) -> None:
         for entry in arrived:
-            if entry.source_level == MAIN and covers(expired, entry.source_offset):
-                self._late[entry.source_offset] = entry.offset
+            level, offset = entry.source_level, entry.source_offset
+            if level != DEAD and covers(expired[level], offset):
+                self._late[level, offset] = entry.offset
         while len(self._late) > LATE_ACKS_MAX:
             del self._late[next(iter(self._late))]
 
-    def _settle_late(self, acked: Ranges) -> None:
+    def _settle_late(self, level: int, acked: Ranges) -> None:
         """Acknowledged after the ack wait: the entry is done, unless it is with a client."""
         for start, end in acked:
-            for source in [each for each in self._late if start <= each < end]:
+            late = [each for each in self._late if each[0] == level and start <= each[1] < end]
+            for source in late:
                 offset = self._late.pop(source)
                 records = self.retry.records
                 if records.progress.is_acked(offset) or records.out.within(offset, offset + 1):

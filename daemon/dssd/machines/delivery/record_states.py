@@ -57,6 +57,8 @@ class RecordStates:
         """Of a lane, which takes them: records that failed. None: they rest here."""
         self.moving = 0
         """Of a lane: how many ranges wait for a move."""
+        self.spared: Ranges = ()
+        """Of a lane: their ack wait ran out in a pause, and they were not sent since."""
         self.suspects_rest_ms: Callable[[int], int] = backoff_ms
         """How long what so many clients vanished with rests, before it comes alone."""
 
@@ -95,6 +97,11 @@ class RecordStates:
             last = left if end == planned.picked[-1][1] else 0
             sent = SentRange(start, end, size + last, unsure, suspects_max, again)
             self.out.add(sent)
+        self._spare_no_longer(planned.picked)
+
+    def _spare_no_longer(self, ranges: Ranges) -> None:
+        if self.spared:
+            self.spared = without(self.spared, normalised(ranges))
 
     def no_longer_held_back(self, ranges: Ranges) -> None:
         """They came before their time."""
@@ -134,6 +141,7 @@ class RecordStates:
             self.marking.forget(start, end)
             self.waiting.settled(start, end)
         self.consumed.ack(acked)
+        self._spare_no_longer(acked)
         self.waits.settled_below(self.progress.floor)
         return freed
 
@@ -208,6 +216,9 @@ class RecordStates:
         for start, end in self.waits.expired(now_ms):
             delay_ms = None if blamed else 0
             freed += self._rest_handed_out(start, end, now_ms, delay_ms, failed=blamed)
+        if self.failed is not None and not blamed:
+            rests = ((sent.start, sent.end) for sent in freed)
+            self.spared = normalised((*self.spared, *rests))
         return freed
 
     def _rest_handed_out(

@@ -13,7 +13,7 @@ from dssd.machines.leader.events import Received
 from dssd.machines.leader.evictions import ban_notice, eviction_notice
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.members import extend_lease, note_departed, note_leaving, remove_member
-from dssd.machines.leader.state import Alarm, Member
+from dssd.machines.leader.state import Alarm, KeptFor, Member
 from dssd.machines.leader.stream_acts import invalidate, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import Released, Reported, ReserveEnded
 from dssd.machines.leader.stream_set_state import StreamSets
@@ -59,7 +59,13 @@ def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
         )
         return
     if not isinstance(message, RevokeFinished):
-        turn.send(_refusal(turn, message.borrower_id, "not a member"))
+        _refuse(turn, _refusal(turn, message.borrower_id, "not a member"))
+
+
+def _refuse(turn: LeaderTurn, refusal: Invalidate) -> None:
+    """Tell a borrower to end; a request of it that comes later must not make it a member."""
+    note_departed(turn, refusal.borrower_id)
+    turn.send(refusal)
 
 
 def _refusal(turn: LeaderTurn, borrower_id: BorrowerId, reason: str) -> Invalidate:
@@ -70,17 +76,24 @@ def _refusal(turn: LeaderTurn, borrower_id: BorrowerId, reason: str) -> Invalida
     return Invalidate(borrower_id, state.leader_epoch, reason)
 
 
+def _why_not(turn: LeaderTurn, message: LeaderWanted) -> Invalidate | None:
+    """What the borrower is told that is not admitted."""
+    state, borrower_id = turn.state, message.borrower_id
+    if state.owner_session is not None and message.session_id != state.owner_session:
+        return Invalidate(borrower_id, state.leader_epoch, GroupNotFound.code)
+    if borrower_id not in state.evictions.ended:
+        # Before the look who is gone: whoever was refused by a ban is told of it each time.
+        banned = ban_notice(state, borrower_id, message.client_id)
+        if banned is not None:
+            return banned
+    return _refusal(turn, borrower_id, "gone") if borrower_id in state.departed else None
+
+
 def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
     state = turn.state
-    if state.owner_session is not None and message.session_id != state.owner_session:
-        turn.send(Invalidate(message.borrower_id, state.leader_epoch, GroupNotFound.code))
-        return
-    if message.borrower_id in state.departed:
-        turn.send(_refusal(turn, message.borrower_id, "gone"))
-        return
-    banned = ban_notice(state, message.borrower_id, message.client_id)
-    if banned is not None:
-        turn.send(banned)
+    refusal = _why_not(turn, message)
+    if refusal is not None:
+        _refuse(turn, refusal)
         return
     if message.borrower_id not in state.members:
         who = message.borrower_id, message.session_id, message.client_id
@@ -171,7 +184,9 @@ def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
         turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))
         if lent.reserved:
             _note_doubt(lent, report)
-            turn_stream(turn, lent, ReserveEnded())
+            if state.reserve is KeptFor.FOR_HOLDERS:
+                turn_stream(turn, lent, ReserveEnded())
+            # Else it is a late word of the daemon before, and the client may still hand out.
     member = state.members.get(message.borrower_id)
     if member is None:
         note_departed(turn, message.borrower_id)

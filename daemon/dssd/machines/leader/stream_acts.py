@@ -199,8 +199,12 @@ def place(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
-    """Lend a free stream to a member; while nothing is lent it stays free, and keeps its heir."""
-    if turn.state.holding is not Holding.NOTHING:
+    """Lend a free stream to a member; while nothing is lent it stays free, and keeps its heir.
+
+    Where the daemon ends its sessions, a stream stays with the last one that it was lent to: the
+    next daemon keeps it for that one, whose client may still hand out what it has.
+    """
+    if turn.state.holding is not Holding.NOTHING or turn.state.sessions_ending:
         return
     turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
     if turn.state.stream_sets is not None and lent.state is StreamState.GRANTING:

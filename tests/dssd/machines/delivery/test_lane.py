@@ -16,11 +16,13 @@ from dssd.machines.delivery.events import (
     Edited,
     Nak,
     OpenLane,
+    Paused,
     RevokeBegun,
     RevokeFinished,
     Saved,
     Settle,
     Ticked,
+    Unpaused,
 )
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
@@ -111,6 +113,67 @@ def test_a_late_ack_is_reported_and_answered_once_that_is_durable() -> None:
     assert lane.reports[-1].queues[0].progress == Progress(1)
     lane.feed(Saved(GRANT + RETRY, Progress(1)))
     assert lane.others == [AnswerSettled(9)]
+
+
+def entry_handed_out() -> PlayedLane:
+    """The entry of a record that failed once is with the user, and durable as it stands."""
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.settle(RETRY, handed_out=[0])
+    return lane
+
+
+def acks_late(lane: PlayedLane, done: Progress) -> None:
+    """The user acknowledges the entry, waits for that, and hears once this is durable."""
+    lane.feed(Settle(GRANT + RETRY, acked=((0, 1),), token=9))
+    lane.tick(1)
+    assert AnswerSettled(9) not in lane.others
+    assert lane.reports[-1].queues[0].progress == done
+    lane.feed(Saved(GRANT + RETRY, done))
+    assert lane.others[-1] == AnswerSettled(9)
+    lane.out.clear()
+    lane.feed(Unpaused(1))
+    lane.tick(60_000)
+    assert not lane.out
+    assert lane.places() == [[]]
+
+
+def test_an_entry_whose_ack_wait_ran_out_in_a_pause_is_done_by_a_late_ack() -> None:
+    lane = entry_handed_out()
+    lane.feed(Paused(1))
+    lane.tick(ACK_WAIT_MS + 100)
+    acks_late(lane, Progress(1))
+
+
+def test_a_late_ack_of_an_entry_settles_the_next_one_that_was_not_sent_since() -> None:
+    lane = entry_handed_out()
+    lane.tick(ACK_WAIT_MS + 100)
+    assert lane.queues[RETRY][1].cause == "ack wait"
+    acks_late(lane, Progress(2))
+
+
+def test_an_entry_that_was_sent_again_after_a_pause_is_acknowledged_once() -> None:
+    lane = entry_handed_out()
+    lane.feed(Paused(1))
+    lane.tick(ACK_WAIT_MS + 100)
+    lane.out.clear()
+    lane.feed(Unpaused(1))
+    lane.tick(1)
+    assert list(lane.out) == [(RETRY, 0)]
+    lane.ack(RETRY, 0)
+    lane.ack(RETRY, 0)
+    assert lane.places() == [[]]
+    assert lane.states()[1].fate.counts.acked == 1
+
+
+def test_what_is_due_in_a_pause_and_was_not_handed_out_cannot_be_acknowledged() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.feed(Paused(1))
+    lane.tick(1_000)
+    lane.ack(RETRY, 0)
+    assert lane.places() == [[RETRY]]
 
 
 def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> None:

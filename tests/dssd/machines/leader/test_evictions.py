@@ -5,9 +5,11 @@ import pytest
 from dss_core.errors import BorrowerEvicted, ClientBanned
 from dssd.limits import EVICTION_ANSWER_MS
 from dssd.machines.borrower.events import Ended, Recreate
+from dssd.machines.leader.events import Received, Send
 from dssd.machines.leader.hand_over_events import Ban, CancelHandOvers, Evict, LiftBan
 from dssd.machines.leader.lent_stream import StreamState
-from dssd.machines.messages import Invalidate
+from dssd.machines.leader.machine import step
+from dssd.machines.messages import Invalidate, LeaderWanted
 from support.played_group import PlayedGroup
 from support.played_leader import session_of, stream
 
@@ -274,6 +276,14 @@ def test_an_eviction_that_is_under_way_is_done_although_it_is_cancelled(protocol
 # Bans
 
 
+def refusals(group: PlayedGroup, name: bytes) -> list[str]:
+    """Why a request of a borrower of Ann's client is refused."""
+    wanted = LeaderWanted(name, 0, session_of(ANN), session_of(ANN).decode())
+    effects = step(group.leader, Received(wanted, group.now_ms))[1]
+    answers = [effect.message for effect in effects if isinstance(effect, Send)]
+    return [each.reason for each in answers if isinstance(each, Invalidate)]
+
+
 @BOTH
 def test_a_banned_client_is_kept_out_until_the_end_of_the_ban(protocol: str) -> None:
     group = group_of(protocol, ANN, BOB)
@@ -326,6 +336,17 @@ def test_a_lifted_ban_lets_the_client_in(protocol: str) -> None:
     assert group.ask(LiftBan(8, session_of(ANN).decode())) == [8]
     group.join(b"ann 2", session=session_of(ANN))
     assert group.members[b"ann 2"].over is None
+
+
+@BOTH
+def test_who_was_kept_out_by_a_ban_is_told_so_again_and_does_not_become_a_member_after_it(
+    protocol: str,
+) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.ask(with_ban(7, ANN, group.now_ms + 1_000))
+    assert refusals(group, b"ann 2") == refusals(group, b"ann 2") == [ClientBanned.code]
+    group.ask(LiftBan(8, session_of(ANN).decode()))
+    assert refusals(group, b"ann 2") == ["gone"]
 
 
 @BOTH

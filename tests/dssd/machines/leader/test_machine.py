@@ -129,6 +129,17 @@ def test_a_borrower_whose_goodbye_overtook_its_request_does_not_become_a_member(
     assert not run.leader.members
 
 
+def test_a_borrower_that_was_told_that_it_is_no_member_does_not_become_one_later() -> None:
+    """Its word that it leaves overtook its request, which comes once it is gone."""
+    run = Run(fresh(0))
+    leaves = UpdateProgress(ANN, LEADER, (), leaving=True)
+    assert run.tell(leaves) == [Invalidate(ANN, LEADER, "not a member")]
+    wanted = LeaderWanted(ANN, LEADER - 1, session_of(ANN), "ann")
+    assert run.tell(wanted) == [Invalidate(ANN, LEADER, "gone")]
+    run.pass_ms(200)
+    assert run.owners() == {0: None}
+
+
 def test_that_a_borrower_is_gone_is_forgotten_after_a_lease() -> None:
     run = Run(fresh(0))
     run.join(ANN, BOB)
@@ -699,6 +710,23 @@ def test_after_a_restart_records_are_doubted_unless_the_grant_ended_exactly(
     assert grant.streams[0].grant_epoch == 4
 
 
+def test_a_late_goodbye_to_the_daemon_before_is_merged_and_lends_nothing_sooner() -> None:
+    """The client behind it may stand still, and hand out what it has as soon as it goes on."""
+    run = Run(held_before(0, ANN), restarted=True)
+    run.join(BOB)
+    last = StreamReport(stream(0), 3, Progress(20), 20, sent=120)
+    run.tell(Disconnect(ANN + b" before", LEADER - 1, (last,), silent_ms=500))
+    run.pass_ms(run.leader.timing.reserve_ms - 201)
+    run.commit_all()
+    assert run.owners() == {0: None}
+    run.tell(Ping(BOB, LEADER, 0))
+    run.pass_ms(100)
+    run.commit_all()
+    assert run.owners() == {0: BOB}
+    lent = run.leader.streams[stream(0)]
+    assert (lent.progress, lent.suspect_end) == (Progress(20), 120)
+
+
 def test_a_new_leader_adopts_the_holder_that_presents_its_epoch() -> None:
     run = Run(held_before(0, ANN), fresh(1))
     holder = ANN + b" before"
@@ -792,6 +820,28 @@ def test_a_stop_saves_what_is_known_first() -> None:
     run.commit_all()
     assert run.stopped == ["asked"]
     assert run.saved[stream(0)].progress == Progress(20)
+
+
+@pytest.mark.parametrize("gathers_ms", [0, 1_000])
+def test_as_the_daemon_ends_its_sessions_each_stream_stays_with_the_last_that_held_it(
+    gathers_ms: int,
+) -> None:
+    """The next daemon keeps it for that one, whose client may not know of the end yet."""
+    run = Run(*map(fresh, range(4)))
+    run.join(ANN, BOB)
+    owners = run.owners()
+    run.feed(SessionsEnding(run.now_ms))
+    for name in (ANN, BOB):
+        held = [at for at, owner in owners.items() if owner == name]
+        reports = tuple(each for at in held for each in run.report(name, at, 20).reports)
+        run.tell(Disconnect(name, LEADER, reports, silent_ms=0))
+        run.feed(SessionClosed(session_of(name), run.now_ms, silent_ms=0))
+        run.pass_ms(gathers_ms)
+    run.feed(StopAsked(run.now_ms))
+    run.commit_all()
+    assert run.stopped == ["asked"]
+    kept = {at: GrantRecord(1, session_of(owner or b""), None) for at, owner in owners.items()}
+    assert {stream.partition: record.grant for stream, record in run.saved.items()} == kept
 
 
 def test_members_of_a_removed_group_are_told_with_its_code() -> None:
