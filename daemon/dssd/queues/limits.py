@@ -42,6 +42,6 @@ FAILING_ATTEMPT = 3
 KEY_TOLD_BYTES = 64
 """Of a key, in an event: as much as tells it from others."""
 
-LOOKED_AT_BYTES = 256 << 10
-"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds,
-so that the loop is not kept from its turn for longer."""
+LOOKED_AT_BYTES = 128 << 10
+"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds:
+no longer than one thread keeps the interpreter from the others, so that the loop gets its turn."""
