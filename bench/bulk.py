@@ -57,14 +57,14 @@ async def replayed(daemon: Daemon, name: str) -> Replayed:
         async with started_driver(daemon, name, lines) as driver:
             most = 0.0
             async with within(DRIVEN_SECONDS_MAX, f"the job {name}"):
-                while (held := _resident_mib(driver.pid)) is not None:
+                while (held := most_resident_mib(driver.pid)) is not None:
                     most = max(most, held)
                     await asyncio.sleep(LOOK_S)
         job = await client.jobs.get(name)
         if job.state != "done":
             raise BenchError(f"the job {name} is {job.state}: {job.failure}")
         took_s = at_s(lines[-1]) - at_s(lines[0])
-        return Replayed(job.records / took_s, most, _resident_mib(pid) or 0.0)
+        return Replayed(job.records / took_s, most, most_resident_mib(pid) or 0.0)
 
 
 async def bare(records: int = RECORDS) -> float:
@@ -130,7 +130,7 @@ def at_s(line: dict[str, object]) -> float:
     return datetime.fromisoformat(str(line["at"])).timestamp()
 
 
-def _resident_mib(pid: int) -> float | None:
+def most_resident_mib(pid: int) -> float | None:
     """The most that a process held; none where it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -1,36 +1,150 @@
-"""What queues cost a group of which nothing fails, how quickly failures are moved, and how long
-lanes take to be lent again with all that waits in them."""
+"""What queues cost a group of which nothing fails, how quickly failures are moved, how long lanes
+take to be lent again with all that waits in them, and how quickly dead letters come back."""
 
+import asyncio
+import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
-from processes import Daemon
-from workload import TOPIC
+from bulk import most_resident_mib
+from processes import Daemon, run_program, running_daemon
+from processor_time import own_s
+from workload import PARTITIONS, TOPIC, key_of_each_partition
 
 import dss_client
+from dss_core.changes import RedriveDeadLetters
 
 CONSUMED = 3_000_000
 FAILING = 200_000
+DEAD = 200_000
+FRAME_RECORDS = 100
+WAITING_FEW = 10_000
+WAITING = 1_000_000
+FAIL_SECONDS_MAX = 240.0
+LENT_SECONDS_MAX = 60.0
 BACK_OFF_S = 3_600.0
 """Longer than a round: what failed waits until it ends."""
 
 
-async def declare(daemon: Daemon, *names: str) -> None:
-    """Groups with queues, from the beginning of the topic."""
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """Lanes were lent, and gave their first new record each."""
+
+    seconds: float
+    cpu_s: float
+    """Of the daemon."""
+    mib: float
+    """The most that the daemon had held by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class LentAgain:
+    """The same lanes in two groups."""
+
+    empty: Lent
+    """With nothing in them."""
+    waiting: Lent
+
+
+async def declare(daemon: Daemon, *names: str, start: str = "earliest") -> None:
+    """Groups with queues."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         for name in names:
             await client.groups.create(
-                f"$share/{name}/{TOPIC}/#", start="earliest", max_deliver=5, backoff=[BACK_OFF_S]
+                f"$share/{name}/{TOPIC}/#", start=start, max_deliver=5, backoff=[BACK_OFF_S]
             )
 
 
-async def seconds_to_open(daemon: Daemon, group: str) -> float:
-    """From a subscription to the first new record of it: by then a lane was read."""
+async def filled(daemon: Daemon, records: int) -> int:
+    """The bench's topic, with about so many records."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        await client.topics.create(TOPIC, partitions=PARTITIONS)
+    made = await run_program("produce_prebuilt", daemon.endpoint, str(records), str(FRAME_RECORDS))
+    return int(made["records"])
+
+
+async def fail(daemon: Daemon, mode: str, group: str, records: int) -> float:
+    """Let so many records fail; thousands a second."""
+    arguments = (daemon.endpoint, mode, group, str(records))
+    result = await run_program("fail", *arguments, seconds_max=FAIL_SECONDS_MAX)
+    return float(result["records"]) / float(result["seconds"]) / 1e3
+
+
+async def lent_again(records: int) -> LentAgain:
+    """By a daemon that was started anew, where so many records wait."""
+    async with running_daemon() as daemon:
+        records = await filled(daemon, records)
+        await declare(daemon, "waiting")
+        await declare(daemon, "empty", start="now")
+        await fail(daemon, "batch", "waiting", records)
+        await daemon.end(signal.SIGTERM)
+        await daemon.start()
+        empty = await lent(daemon, "empty")
+        # At first it waits for whoever held the lanes under the daemon before.
+        await lent(daemon, "waiting")
+        return LentAgain(empty, await lent(daemon, "waiting"))
+
+
+async def fill_with_dead(daemon: Daemon, *groups: str) -> None:
+    """Every record of the topic is a dead letter of these groups."""
+    records = await filled(daemon, DEAD)
+    await declare(daemon, *groups)
+    for group in groups:
+        await fail(daemon, "reject", group, records)
+
+
+async def lent(daemon: Daemon, group: str) -> Lent:
+    """From a subscription to the first new record of each lane: by then all were read."""
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        pid = (await client.daemon.status()).pid
         async with client.producer(TOPIC) as producer:
-            await producer.send(b"new")
-        began = time.perf_counter()
+            for key in key_of_each_partition():
+                await producer.send(b"new", key=key)
+        began, spent_s = time.perf_counter(), own_s(pid)
         async with client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription:
-            (first,) = await subscription.fetch(1, timeout=60)
-            seconds = time.perf_counter() - began
-            await first.ack()
-    return seconds
+            seen = set[str]()
+            while len(seen) < PARTITIONS:
+                (new,) = await subscription.fetch(1, timeout=LENT_SECONDS_MAX)
+                seen.add(new.stream)
+                await new.ack()
+            seconds, cpu_s = time.perf_counter() - began, own_s(pid) - spent_s
+    return Lent(seconds, cpu_s, most_resident_mib(pid) or 0.0)
+
+
+async def redriven(daemon: Daemon, group: str) -> float:
+    """Thousands of dead letters a second that come back and are acknowledged, all lanes at once."""
+    async with (
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
+    ):
+        left = records = (await client.groups.describe(group)).group.dead
+        began = time.perf_counter()
+        await client.operations.apply(RedriveDeadLetters(group))
+        async for batch in subscription.batches():
+            await batch.ack()
+            left -= len(batch)
+            if left <= 0:
+                break
+        return records / (time.perf_counter() - began) / 1e3
+
+
+@asynccontextmanager
+async def redriving(daemon: Daemon, group: str) -> AsyncIterator[None]:
+    """One lane brings its dead letters back while the block runs; what came since is passed by."""
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        await client.operations.skip(group, to="latest")
+        await client.operations.apply(RedriveDeadLetters(group, stream=f"{TOPIC}/0/0"))
+        async with (
+            client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
+            asyncio.TaskGroup() as tasks,
+        ):
+            taking = tasks.create_task(_acknowledge(subscription), name="what comes back")
+            yield
+            taking.cancel()
+
+
+async def _acknowledge(subscription: dss_client.Subscription) -> None:
+    async for batch in subscription.batches():
+        await batch.ack()

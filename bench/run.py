@@ -62,6 +62,7 @@ PARQUET = "Spark alone, Parquet to Parquet"
 ON_SPARK = "the same on Spark"
 BARE_SESSION = "bench/programs/bare_session.py"
 PLAIN = "the same without queues"
+WITHOUT = "the same without a redrive"
 RESTS = "the same records, but for their rests"
 
 
@@ -81,7 +82,14 @@ def rows() -> dict[str, Row]:
         "lane_record": Row("  by record", million, "", PLAIN, ">= 0.95"),
         "failing_batch": Row("failures moved to a retry queue, by batch", thousand, ">= 5"),
         "failing_record": Row("  by record", thousand, ">= 5"),
-        "opening": Row("  lent again with 200,000 that wait", "s", "<= 2"),
+        "lent": Row("lanes lent with nothing in them", "ms", "baseline"),
+        "lent_few": Row("  lent again with 10,000 that wait", "ms", "", "empty ones"),
+        "lent_few_more": Row("  the same, beyond empty ones", "ms", "<= 100"),
+        "lent_many": Row("  with 1,000,000", "s", ""),
+        "lent_many_cpu": Row("  processor time of the daemon", "s", "<= 10"),
+        "lent_many_mib": Row("  memory beyond empty ones", "MiB", "<= 256"),
+        "redriven": Row("redrive, 12 lanes, alone", thousand, ">= 20"),
+        "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -235,15 +243,33 @@ async def lanes_round(table: dict[str, Row]) -> None:
             ours = await throughput("consume", daemon.endpoint, mode, f"lane-{mode}", records)
             table[f"lane_{mode}"].add(ours, plain)
         for mode in ("batch", "record"):
-            group, failing = f"failing-{mode}", str(lanes.FAILING)
-            moved = await throughput("fail", daemon.endpoint, mode, group, failing)
-            table[f"failing_{mode}"].add(moved * 1e3)
+            moved = await lanes.fail(daemon, mode, f"failing-{mode}", lanes.FAILING)
+            table[f"failing_{mode}"].add(moved)
+    await lent_again_round(table)
+    await redrive_round(table)
+
+
+async def lent_again_round(table: dict[str, Row]) -> None:
+    few = await lanes.lent_again(lanes.WAITING_FEW)
+    table["lent"].add(few.empty.seconds * 1e3)
+    table["lent_few"].add(few.waiting.seconds * 1e3, few.empty.seconds * 1e3)
+    table["lent_few_more"].add((few.waiting.seconds - few.empty.seconds) * 1e3)
+    many = await lanes.lent_again(lanes.WAITING)
+    table["lent_many"].add(many.waiting.seconds)
+    table["lent_many_cpu"].add(many.waiting.cpu_s)
+    table["lent_many_mib"].add(many.waiting.mib - many.empty.mib)
+
+
+async def redrive_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
-        await fresh_topic(daemon)
-        filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.FAILING), "1000")
-        await lanes.declare(daemon, "opening")
-        await throughput("fail", daemon.endpoint, "batch", "opening", str(filled["records"]))
-        table["opening"].add(await lanes.seconds_to_open(daemon, "opening"))
+        await lanes.fill_with_dead(daemon, "alone", "beside")
+        table["redriven"].add(await lanes.redriven(daemon, "alone"))
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.CONSUMED), "1000")
+        records = str(filled["records"])
+        plain = await throughput("consume", daemon.endpoint, "batch", "plain", records)
+        async with lanes.redriving(daemon, "beside"):
+            ours = await throughput("consume", daemon.endpoint, "batch", "others", records)
+    table["redriven_beside"].add(ours, plain)
 
 
 async def refusals_round(table: dict[str, Row]) -> None:

@@ -1,4 +1,5 @@
-"""Every record fails once: refused by batch or one by one, until all wait in the retry queue."""
+"""Every record fails once: refused by batch or one by one, until all wait in the retry queue; or
+rejected by batch, until all are dead letters."""
 
 import asyncio
 import json
@@ -12,9 +13,10 @@ import dss_client
 
 async def refuse_all(subscription: dss_client.Subscription, mode: str, records: int) -> None:
     seen = 0
-    if mode == "batch":
+    if mode != "record":
         async for batch in subscription.batches():
-            await batch.nak(error="a failure of the bench")
+            refuse = batch.nak if mode == "batch" else batch.reject
+            await refuse(error="a failure of the bench")
             seen += len(batch)
             if seen >= records:
                 return
@@ -26,7 +28,10 @@ async def refuse_all(subscription: dss_client.Subscription, mode: str, records: 
 
 
 async def until_moved(client: dss_client.Client, group: str, records: int) -> None:
-    while (await client.groups.describe(group)).group.retrying < records:  # noqa: ASYNC110
+    while True:
+        found = (await client.groups.describe(group)).group
+        if found.retrying + found.dead >= records:
+            return
         await asyncio.sleep(0.02)
 
 

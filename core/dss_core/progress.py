@@ -165,6 +165,10 @@ class Progress:
         inside = self.ranges[first:last]
         return below + sum(min(high, end) - max(low, start) for low, high in inside)
 
+    def is_acked_all(self, start: int, end: int) -> bool:
+        """Whether every offset in ``[start, end)`` is acknowledged."""
+        return self.first_unacked(start) >= end
+
     def acked_above_floor(self) -> int:
         """How many offsets above the floor are acknowledged."""
         return total(self.ranges)

@@ -318,9 +318,10 @@ REDELIVERY_MS_MAX = 60_000
 ENTRIES_DUE_MAX = 4_096
 """So many entries of a retry queue are asked for at once; the others wait though it is time."""
 
-MOVE_RECORDS_MAX = 4_096
+MOVE_RECORDS_MAX = 512
 REFUSED_MOVE_MS = 1_000
-"""What a lane moves to its queues at once, and when it tries again what could not be appended."""
+"""What a lane moves to its queues at once, which its window takes in as one step, 1 to 2 µs each;
+and when it tries again what could not be appended."""
 
 LAST_MOVE_MS = 1_000
 """A stream that its client gave back unasked waits so long for its last move."""

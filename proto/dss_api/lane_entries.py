@@ -15,16 +15,39 @@ def entry_bytes(entry: LaneEntry) -> bytes:
     return lanes_pb2.LaneEntry(**entry._asdict()).SerializeToString()
 
 
+def brief_from(raw: bytes) -> LaneEntry:
+    """What the holder of a lane needs of it: source, origin, attempts, and when it is due.
+
+    Raises:
+        FrameCorrupt: it is no entry.
+    """
+    message = _message(raw)
+    return LaneEntry(
+        message.source_level,
+        message.source_offset,
+        message.origin_ordinal,
+        message.origin_partition,
+        message.origin_offset,
+        0,
+        message.attempt,
+        due_ms=message.due_ms,
+    )
+
+
+def _message(raw: bytes) -> lanes_pb2.LaneEntry:
+    try:
+        return lanes_pb2.LaneEntry.FromString(raw)
+    except DecodeError as error:
+        raise FrameCorrupt(reason="an entry of a queue has a header that cannot be read") from error
+
+
 def entry_from(raw: bytes) -> LaneEntry:
     """What a header says.
 
     Raises:
         FrameCorrupt: it is no entry.
     """
-    try:
-        message = lanes_pb2.LaneEntry.FromString(raw)
-    except DecodeError as error:
-        raise FrameCorrupt(reason="an entry of a queue has a header that cannot be read") from error
+    message = _message(raw)
     return LaneEntry(
         message.source_level,
         message.source_offset,

@@ -6,7 +6,7 @@ answers with a bounded number of entries; where more is left, its token says whe
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId, StreamName
@@ -25,7 +25,18 @@ from dssd.questions.limits import (
     QUEUE_LOOK_BYTES_MAX,
 )
 from dssd.questions.record_look import Budget
-from dssd.queues.looking import ALL, Choice, EntryLook, Lane, QueueEntry
+from dssd.queues.looking import (
+    ALL,
+    Choice,
+    EntryLook,
+    ErrorCount,
+    Found,
+    Lane,
+    Look,
+    QueueEntry,
+    entries_in,
+    errors_in,
+)
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
@@ -48,19 +59,6 @@ class EntriesPage:
     """Where to go on; empty: all was looked at."""
     total: int
     """So many are there, wanted or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """How many entries are of one error."""
-
-    fingerprint: str
-    """Empty: they have no error, only a cause."""
-    cause: str
-    error_type: str
-    error: str
-    count: int
-    newest_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +96,11 @@ class QueueQuestions:
         """
         lanes = await self._lanes(asked)
         page = _Page(ENTRIES_PAGE_MAX, ENTRIES_BYTES_MAX, whole=whole)
-        places = self._walk(lanes, token, self.look(), asked.choice.key)
+        places = self._walk(lanes, token, self.look(), entries_in, asked.choice.key)
         next_token = ""
         async with aclosing(places):
             async for next_token, found in places:
-                cut = page.take(filter(asked.choice.takes, found))
+                cut = page.take(filter(asked.choice.takes, found or ()))
                 if cut is not None:
                     next_token = _token(cut.queue, cut.queue_offset)
                     break
@@ -137,14 +135,14 @@ class QueueQuestions:
             As `entries`.
         """
         lanes = await self._lanes(EntriesAsked(group, level))
-        counts: dict[tuple[str, str], ErrorCount] = {}
-        places = self._walk(lanes, token, self.look())
+        counts: dict[tuple[int, str], ErrorCount] = {}
+        places = self._walk(lanes, token, self.look(), errors_in)
         next_token = ""
         async with aclosing(places):
             async for behind, found in places:
                 next_token = behind
-                for each in found:
-                    _count(counts, each)
+                for name, each in (found or {}).items():
+                    counts[name] = counts[name].with_more(each) if name in counts else each
                 if len(counts) >= ERRORS_TOLD_MAX:
                     break
         told = sorted(counts.values(), key=lambda each: -each.count)
@@ -194,9 +192,14 @@ class QueueQuestions:
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 
     async def _walk(
-        self, lanes: list[Lane], token: str, look: EntryLook, key: bytes | None = None
-    ) -> AsyncGenerator[tuple[str, list[QueueEntry]], None]:
-        """What is in the queues from a place on, in pieces: where the next begins, and entries.
+        self,
+        lanes: list[Lane],
+        token: str,
+        look: EntryLook,
+        of: Look[Found],
+        key: bytes | None = None,
+    ) -> AsyncGenerator[tuple[str, Found | None], None]:
+        """What is in the queues from a place on, in pieces: where the next begins, and a look.
 
         Behind the last piece of all there is no place.
         """
@@ -206,7 +209,7 @@ class QueueQuestions:
             start = at if lane.queue.stream == begin else 0
             behind = left[number + 1 :]
             rest = _token(behind[0].queue.stream, 0) if behind else ""
-            async with aclosing(look.entries(lane, start, key)) as pieces:
+            async with aclosing(look.pieces(lane, of, start, key)) as pieces:
                 async for end, found in pieces:
                     more = look.first(lane.queue, end) is not None
                     yield _token(lane.queue.stream, end) if more else rest, found
@@ -258,24 +261,6 @@ class _Page:
             size += len(entry.payload)
             size += sum(len(name) + len(value) for name, value in entry.headers)
         return size
-
-
-def _count(counts: dict[tuple[str, str], ErrorCount], found: QueueEntry) -> None:
-    fingerprint = found.fingerprint
-    cause = "" if fingerprint else found.entry.cause
-    before = counts.get((fingerprint, cause))
-    newest = found.entered_at_us
-    if before is not None and before.newest_us > newest:
-        counts[fingerprint, cause] = replace(before, count=before.count + 1)
-        return
-    counts[fingerprint, cause] = ErrorCount(
-        fingerprint,
-        found.entry.cause,
-        found.entry.error_type,
-        found.error,
-        1 + (before.count if before else 0),
-        newest,
-    )
 
 
 def _tail(waiting: Ranges, count: int) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from xxhash import xxh64_intdigest
 
-from dss_api.lane_entries import entry_bytes, entry_from
+from dss_api.lane_entries import brief_from, entry_bytes, entry_from
 from dss_core.build import build_frame, split_columns
 from dss_core.columns import Columns
 from dss_core.decode import Row
@@ -136,9 +136,13 @@ def lane_of(headers: Headers) -> LaneEntry:
     Raises:
         FrameCorrupt: they are not those of an entry.
     """
+    return entry_from(_said(headers))
+
+
+def _said(headers: Headers) -> bytes:
     for name, value in headers:
         if name == LANE_HEADER:
-            return entry_from(value)
+            return value
     raise FrameCorrupt(reason="an entry of a queue has no header that says which")
 
 
@@ -173,6 +177,15 @@ def _frames_of(
         )
         yield frame, entries[at : at + part.records]
         at += part.records
+
+
+def read_entry(headers: Headers, lane: Lane, offset: int, size: int) -> Entry:
+    """An entry of a queue, as its holder needs it, from its headers.
+
+    Raises:
+        FrameCorrupt: they are not those of an entry.
+    """
+    return stored(brief_from(_said(headers)), lane, offset, size)
 
 
 def stored(said: LaneEntry, lane: Lane, offset: int, size: int) -> Entry:

@@ -4,7 +4,7 @@ QUEUE_JOBS_MAX = 16
 """Moves, and reads of queues that are opened, at a time in the whole daemon: each holds a read and
 what it gathered. They wait for one group commit together."""
 
-QUEUE_READ_BYTES = 1 << 20
+QUEUE_READ_BYTES = 256 << 10
 """What is read at a time of a queue that is opened."""
 
 MOVE_READ_BYTES = 256 << 10
@@ -21,14 +21,14 @@ MOVE_GAP_OFFSETS = 256
 MOVE_GATHERED_BYTES = 4 << 20
 """Records that are gathered before they are appended; a full one fits several times."""
 
-FRAME_ENTRIES_MAX = 1_024
-"""Entries that are looked at together, to be cut into frames: some milliseconds at most."""
+FRAME_ENTRIES_MAX = 512
+"""Entries that are made one frame without giving way: a millisecond and a half."""
 
 SLICE_BYTES = 64 << 10
 """Frames that are decoded at a time: some hundred small records, a fraction of a millisecond."""
 
-ENTRIES_TOLD_MAX = 1_024
-"""Entries that a lane being opened is told of at a time: measured 3 µs each for its window."""
+ENTRIES_TOLD_MAX = 512
+"""Entries that a lane being opened is told of at a time: measured 1 to 3 µs each for its window."""
 
 OPEN_AGAIN_S = 1.0
 """After a read of a queue failed, before it is tried again."""
@@ -42,6 +42,6 @@ FAILING_ATTEMPT = 3
 KEY_TOLD_BYTES = 64
 """Of a key, in an event: as much as tells it from others."""
 
-LOOKED_AT_BYTES = 256 << 10
-"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds,
-so that the loop is not kept from its turn for longer."""
+LOOKED_AT_BYTES = 128 << 10
+"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds:
+no longer than one thread keeps the interpreter from the others, so that the loop gets its turn."""

@@ -6,9 +6,10 @@ knows groups.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeVar
 
 from dss_core.decode import decode
 from dss_core.ids import StreamId, StreamName
@@ -19,6 +20,10 @@ from dssd.log.port import Log
 from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
 from dssd.queues.limits import LOOKED_AT_BYTES
+
+Found = TypeVar("Found")
+Look = Callable[["Lane", bytes, Ranges], Found]
+"""What is made of some frames of a queue, without the records of a mask, in a thread."""
 
 
 class Budget(Protocol):
@@ -60,7 +65,7 @@ class QueueEntry(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Of the error, for people; empty: there is none."""
-        return f"{self.entry.fingerprint:016x}" if self.entry.fingerprint else ""
+        return fingerprint_text(self.entry.fingerprint)
 
     @property
     def error_words(self) -> str:
@@ -71,6 +76,29 @@ class QueueEntry(NamedTuple):
     def is_of(self, stream: StreamName, offset: int) -> bool:
         """Whether it is of the record there."""
         return self.stream == stream and self.entry.origin_offset == offset
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """How many entries are of one error."""
+
+    fingerprint: str
+    """Empty: they have no error, only a cause."""
+    cause: str
+    error_type: str
+    error: str
+    """Of the newest, as the type and the cause are."""
+    count: int
+    newest_us: int
+
+    def with_more(self, other: "ErrorCount") -> "ErrorCount":
+        """Together with others of the same."""
+        newest = self if self.newest_us > other.newest_us else other
+        return replace(newest, count=self.count + other.count)
+
+
+ErrorCounts = Mapping[tuple[int, str], ErrorCount]
+"""By fingerprint, or by cause where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +124,11 @@ class Choice:
 ALL = Choice()
 
 
+def fingerprint_text(fingerprint: int) -> str:
+    """Of an error, for people; empty: there is none."""
+    return f"{fingerprint:016x}" if fingerprint else ""
+
+
 def _is_of_error(found: QueueEntry, error: str) -> bool:
     if found.fingerprint:
         return found.fingerprint.startswith(error)
@@ -115,7 +148,18 @@ class EntryLook:
     ) -> AsyncGenerator[tuple[int, list[QueueEntry]], None]:
         """The entries of a queue from an offset on: how far was looked, and what is there.
 
-        It ends early where the budget is spent. Where a key is given, others may be left out.
+        Where a key is given, others may be left out. Ends and raises as `pieces`.
+        """
+        async with aclosing(self.pieces(lane, entries_in, start, key)) as pieces:
+            async for end, found in pieces:
+                yield end, found or []
+
+    async def pieces(
+        self, lane: Lane, look: Look[Found], start: int = 0, key: bytes | None = None
+    ) -> AsyncGenerator[tuple[int, Found | None], None]:
+        """A queue from an offset on: how far was looked, and what a look made of what is there.
+
+        It ends early where the budget is spent.
 
         Raises:
             LogUnreadable, FrameCorrupt: a read failed.
@@ -128,9 +172,9 @@ class EntryLook:
             if chunk.next <= at:
                 return
             self.budget.bytes -= max(len(chunk.frames), 1)
-            found: list[QueueEntry] = []
+            found: Found | None = None
             if chunk.frames and (key is None or key in chunk.frames):
-                found = await asyncio.to_thread(self._decoded, lane, chunk.frames, chunk.mask)
+                found = await asyncio.to_thread(look, lane, chunk.frames, chunk.mask)
             yield chunk.next, found
             at = self.first(queue, chunk.next)
 
@@ -145,19 +189,48 @@ class EntryLook:
         floor = max(queue.progress.floor, kept_from, start)
         return complement(queue.progress.ranges, floor, end)
 
-    def _decoded(self, lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:
-        batch = decode(frames, mask, checksums=False)
-        columns = zip(
-            batch.offsets,
-            batch.subjects,
-            batch.keys,
-            batch.payloads,
-            batch.headers,
-            batch.append_times_us,
-            strict=True,
-        )
-        is_done = lane.queue.progress.is_acked
-        return [_entry(lane, *row) for row in columns if not is_done(row[0])]
+
+def entries_in(lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:
+    """The entries that the queue is not done with."""
+    batch = decode(frames, mask, checksums=False)
+    columns = zip(
+        batch.offsets,
+        batch.subjects,
+        batch.keys,
+        batch.payloads,
+        batch.headers,
+        batch.append_times_us,
+        strict=True,
+    )
+    is_done = lane.queue.progress.is_acked
+    return [_entry(lane, *row) for row in columns if not is_done(row[0])]
+
+
+def errors_in(lane: Lane, frames: bytes, mask: Ranges) -> ErrorCounts:
+    """How many of those entries are of which error."""
+    batch = decode(frames, mask, checksums=False)
+    is_done = lane.queue.progress.is_acked
+    counts: dict[tuple[int, str], int] = {}
+    newest: dict[tuple[int, str], tuple[LaneEntry, Headers, int]] = {}
+    rows = zip(batch.offsets, batch.headers, batch.append_times_us, strict=True)
+    for offset, headers, entered_at_us in rows:
+        if not is_done(offset):
+            entry = lane_of(headers)
+            name = entry.fingerprint, "" if entry.fingerprint else entry.cause
+            counts[name] = counts.get(name, 0) + 1
+            newest[name] = entry, headers, entered_at_us
+    return {name: _error_count(counts[name], *newest[name]) for name in counts}
+
+
+def _error_count(count: int, entry: LaneEntry, headers: Headers, entered_at_us: int) -> ErrorCount:
+    return ErrorCount(
+        fingerprint_text(entry.fingerprint),
+        entry.cause,
+        entry.error_type,
+        error_of(headers),
+        count,
+        entered_at_us,
+    )
 
 
 def _entry(

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 
 from dss_core.errors import DssError, FrameCorrupt, LogUnreadable, StreamNotFound
 from dss_core.lane import DEAD, RETRY
@@ -50,7 +51,8 @@ async def move(asked: Move, lane: Lane, parts: Parts, trouble: Trouble) -> Moved
         for stretch in _stretches(asked.pieces):
             await moving.take(stretch)
         await moving.append()
-    entries = sorted(moving.entries, key=lambda each: (each[0], each[1].offset))
+    entries = sorted(moving.entries, key=itemgetter(0))
+    await moving.turn.give_way()
     return Moved(asked.grant, tuple(entries), tuple(moving.lost), tuple(moving.failed))
 
 
@@ -69,7 +71,7 @@ class _Moving:
         self._gathered_bytes = 0
         self._refused = False
         """An append was: no other is tried."""
-        self._turn = LoopTurn()
+        self.turn = LoopTurn()
 
     async def take(self, stretch: Stretch) -> None:
         """Gather the records of a stretch."""
@@ -119,7 +121,7 @@ class _Moving:
         for batch, _ in decoded_slices(frames, wanted):
             rows = chain.from_iterable(batch.rows())
             for row, append_time_us in zip(rows, batch.append_times_us, strict=True):
-                await self._turn.give_way()
+                await self.turn.give_way()
                 while row[0] >= piece.end:
                     piece = next(left)
                 made.append(self._maker.made(row, append_time_us, piece))
@@ -140,7 +142,7 @@ class _Moving:
             stream = self._lane.levels[level]
             own = [each for each in gathered if each.piece.to == level]
             for frame, run in frames_of(own, stream.partition):
-                await self._turn.give_way()
+                await self.turn.give_way()
                 # The epoch of a topic is the id of the storage topic that its records go to.
                 appends.append(Append(stream, frame, stream.storage_topic_id))
                 runs.append(run)
@@ -151,7 +153,7 @@ class _Moving:
         lane = self._lane
         results = await self._parts.writers.append(lane.levels[RETRY], lane.grant_epoch, appends)
         for append, run, result in zip(appends, runs, results, strict=True):
-            await self._turn.give_way()
+            await self.turn.give_way()
             if isinstance(result, Appended):
                 self._note_stored(append, run, result)
             elif isinstance(result, DssError):

@@ -15,7 +15,7 @@ from dss_core.progress import Range, normalised
 from dssd.log.port import Chunk
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import EntriesRead, Entry, LaneOpened, OpenLane
-from dssd.queues.entries import lane_of, stored
+from dssd.queues.entries import read_entry
 from dssd.queues.lane import Lane, Trouble
 from dssd.queues.limits import ENTRIES_TOLD_MAX, OPEN_AGAIN_S, QUEUE_READ_BYTES
 from dssd.queues.moving import Parts
@@ -71,6 +71,7 @@ class _Reading:
                 continue
             entries, at = found
             for first in range(0, len(entries), ENTRIES_TOLD_MAX):
+                await self._turn.give_way()
                 told = tuple(entries[first : first + ENTRIES_TOLD_MAX])
                 yield EntriesRead(self._grant, self._level, told, told[-1].offset + 1)
         yield EntriesRead(self._grant, self._level, (), at)
@@ -97,8 +98,9 @@ class _Reading:
             await self._turn.give_way()
             size = bytes_ // max(1, len(batch))
             for offset, headers in zip(batch.offsets, batch.headers, strict=True):
+                await self._turn.give_way()
                 try:
-                    entries.append(stored(lane_of(headers), self._lane, offset, size))
+                    entries.append(read_entry(headers, self._lane, offset, size))
                 except FrameCorrupt:
                     broken.append((offset, offset + 1))
         return entries, broken

@@ -6,13 +6,15 @@ million, and what is due is gone through again with each delivery. An entry that
 its time stays here until then, and is passed by. This module does not know what becomes of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from dss_core.progress import Progress, Ranges, normalised, total
 from dssd.limits import ENTRIES_DUE_MAX
+from dssd.machines.delivery.events import Entry
 
 _ATTEMPT_BITS = 12
+_ATTEMPT_MAX = (1 << _ATTEMPT_BITS) - 1
 _OFFSET_BITS = 48
 """An entry is one number: when it is due, its offset, how often it failed."""
 
@@ -31,19 +33,23 @@ class WaitingEntries:
         self.bytes = 0
         """Of all that are not settled."""
 
-    def add(self, offset: int, due_ms: int, attempt: int, size: int) -> None:
-        """One more, due at a time of the wall clock."""
-        self.records += 1
-        self.bytes += size
-        due_ms = max(due_ms - self.wall_ahead_ms, 0)
-        attempt = min(attempt, (1 << _ATTEMPT_BITS) - 1)
-        heappush(self._waiting, (due_ms << _OFFSET_BITS | offset) << _ATTEMPT_BITS | attempt)
+    def add(self, entries: Sequence[Entry]) -> None:
+        """More, each due at its time."""
+        self._count(entries)
+        for each in entries:
+            due_ms = max(each.due_ms - self.wall_ahead_ms, 0)
+            attempt = min(each.attempt, _ATTEMPT_MAX)
+            packed = (due_ms << _OFFSET_BITS | each.offset) << _ATTEMPT_BITS | attempt
+            heappush(self._waiting, packed)
 
-    def ask(self, offset: int, attempt: int, size: int) -> None:
-        """One more, which others bring at its time."""
-        self.records += 1
-        self.bytes += size
-        self.attempts[offset] = attempt
+    def ask(self, entries: Sequence[Entry]) -> None:
+        """More, which others bring at their time."""
+        self._count(entries)
+        self.attempts.update((each.offset, each.attempt) for each in entries)
+
+    def _count(self, entries: Sequence[Entry]) -> None:
+        self.records += len(entries)
+        self.bytes += sum([each.size for each in entries])
 
     def forget(self, ranges: Ranges) -> None:
         """They are settled, or lost."""
@@ -68,7 +74,7 @@ class WaitingEntries:
             packed = heappop(self._waiting)
             offset = packed >> _ATTEMPT_BITS & (1 << _OFFSET_BITS) - 1
             if not progress.is_acked(offset):
-                self.attempts[offset] = packed & (1 << _ATTEMPT_BITS) - 1
+                self.attempts[offset] = packed & _ATTEMPT_MAX
                 due.append((offset, offset + 1))
         return normalised(due)
 

@@ -159,10 +159,8 @@ class Lane:
         """Entries that the queues held when the lane was lent."""
         known = self._queue(given.level).applied_end
         self._apply(given.level, [each for each in given.entries if each.offset >= known])
-        for entry in given.entries if given.level == RETRY else ():
-            if entry.offset < known:
-                self._enter(entry)
         if given.level == RETRY:
+            self._enter([each for each in given.entries if each.offset < known])
             self._close_origins(given.entries)
         self._note_applied(given.level, given.end)
 
@@ -170,6 +168,9 @@ class Lane:
         """What an operator reopened in the stream, and waits in the retry queue, comes from there
         alone."""
         main, retry = self.main.records, self.retry.records.progress
+        origins = [each.origin for each in entries if each.origin is not None]
+        if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
+            return
         waiting = (
             (each.origin, each.origin + 1)
             for each in entries
@@ -189,6 +190,11 @@ class Lane:
         self._bury_killers()
         if self._to_redrive():
             self._redrive_ms = now_ms
+
+    def close(self) -> None:
+        """It was given back: what it knows of a million entries goes now, not once somebody looks
+        for dead cycles."""
+        self.entries = self.retry.entries = WaitingEntries(self._wall_ahead_ms)
 
     def _bury_killers(self) -> None:
         """What its consumers died of for the last time under older grants."""
@@ -246,9 +252,9 @@ class Lane:
             self._leaving += piece.end - piece.start
 
     def _count_moving(self) -> None:
-        self.main.records.moving = self._leaving = 0
-        for piece in (*self._pending, *self._under_way):
-            self._note_leaving(piece)
+        pieces = (*self._pending, *self._under_way)
+        sizes = [piece.end - piece.start for piece in pieces if piece.level == MAIN]
+        self.main.records.moving, self._leaving = len(sizes), sum(sizes)
 
     def _room(self) -> int:
         """How many more records may leave main: at 0 the queues hold as much as they may."""
@@ -276,8 +282,11 @@ class Lane:
         pieces: list[MovePiece] = []
         left: list[MovePiece] = []
         room = MOVE_RECORDS_MAX
-        for piece in self._pending:
-            for low, high in without(((piece.start, piece.end),), self._done(piece.level)):
+        done = [self._done(level) for level in (MAIN, RETRY, DEAD)]
+        for at, piece in enumerate(self._pending):
+            if not room:
+                return tuple(pieces), left + self._pending[at:]
+            for low, high in without(((piece.start, piece.end),), done[piece.level]):
                 cut = min(high, low + room)
                 if low < cut:
                     pieces.append(piece._replace(start=low, end=cut))
@@ -327,21 +336,28 @@ class Lane:
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
         """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
-        done = [(each.offset, each.offset + 1) for each in entries if self._is_done(each)]
-        if done:
-            self._finish(level, normalised(done))
-        live = [each for each in entries if not self._is_done(each)] if done else entries
-        for entry in live if level == RETRY else ():
-            self._enter(entry)
+        live = self._live(entries)
+        if len(live) < len(entries):
+            gone = {each.offset for each in entries} - {each.offset for each in live}
+            self._finish(level, normalised((at, at + 1) for at in gone))
+        if level == RETRY:
+            self._enter(live)
         for source in {each.source_level for each in live}:
             offsets = (each.source_offset for each in live if each.source_level == source)
             self._settle(source, normalised((at, at + 1) for at in offsets))
 
-    def _is_done(self, entry: Entry) -> bool:
-        """Whether its source was acknowledged before it came."""
-        if entry.source_level == DEAD:
-            return self._dead.progress.is_acked(entry.source_offset)
-        return self.parts[entry.source_level].records.progress.is_acked(entry.source_offset)
+    def _live(self, entries: list[Entry]) -> list[Entry]:
+        """Those whose source was not acknowledged before they came."""
+        progress = [*(part.records.progress for part in self.parts), self._dead.progress]
+        for level in {each.source_level for each in entries}:
+            offsets = [each.source_offset for each in entries if each.source_level == level]
+            if progress[level].acked_in(min(offsets), max(offsets) + 1):
+                return [
+                    each
+                    for each in entries
+                    if not progress[each.source_level].is_acked(each.source_offset)
+                ]
+        return entries
 
     def _settle(self, level: int, ranges: Ranges) -> None:
         """What was moved is done where it was."""
@@ -363,17 +379,19 @@ class Lane:
         else:
             self.retry.records.consumed.ack(ranges)
 
-    def _enter(self, entry: Entry) -> None:
-        """An entry waits in the retry queue."""
-        offset, records = entry.offset, self.retry.records
-        if records.progress.is_acked(offset):
-            return
+    def _enter(self, entries: list[Entry]) -> None:
+        """They wait in the retry queue, as far as they are not done there; in order."""
+        records = self.retry.records
+        if entries and records.progress.acked_in(entries[0].offset, entries[-1].offset + 1):
+            entries = [each for each in entries if not records.progress.is_acked(each.offset)]
         if self._killed_before:
-            self._bury_killer(entry)
-        if clipped(records.held_back, offset, offset + 1):
-            self.entries.ask(offset, entry.attempt, entry.size)
-        else:
-            self.entries.add(offset, entry.due_ms, entry.attempt, entry.size)
+            for each in entries:
+                self._bury_killer(each)
+        if records.held_back:
+            held = [each for each in entries if covers(records.held_back, each.offset)]
+            self.entries.ask(held)
+            entries = [each for each in entries if not covers(records.held_back, each.offset)]
+        self.entries.add(entries)
 
     def _bury_killer(self, entry: Entry) -> None:
         """If consumers died of it for the last time under older grants, it is dead."""

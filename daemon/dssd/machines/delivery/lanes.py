@@ -45,7 +45,9 @@ class Lanes:
 
     def forget(self, grant: int) -> None:
         """The grant is over."""
-        self._lanes.pop(grant, None)
+        lane = self._lanes.pop(grant, None)
+        if lane is not None:
+            lane.close()
         self._busy.pop(grant, None)
 
     def take_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> Lane | None:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dss_core.lane import DEAD, MAIN, RETRY
-from dss_core.progress import Progress
-from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dss_core.progress import Progress, normalised
+from dssd.limits import ISOLATE_AFTER_DOUBTS, MOVE_RECORDS_MAX
 from dssd.machines.delivery.events import (
     AnswerSettled,
+    Closing,
     DeliveryInput,
     Edited,
     Nak,
@@ -361,6 +362,29 @@ def test_what_was_reopened_and_waits_in_the_retry_queue_comes_from_there_alone()
     lane.lend()
     assert lane.places() == [[MAIN], [RETRY], [MAIN]]
     assert set(lane.out) == {(MAIN, 0), (MAIN, 2)}
+
+
+def test_what_a_holder_knew_of_waiting_entries_goes_with_its_grant() -> None:
+    lane = PlayedLane(2)
+    lane.nak(MAIN, 0)
+    (retry,) = (part for part in lane.window.streams() if part.level == RETRY)
+    assert retry.entries is not None
+    assert retry.entries.records == 1
+    lane.feed(Closing())
+    assert retry.entries.records == 0
+
+
+def test_a_move_takes_the_first_of_what_waits_and_leaves_the_rest_in_order() -> None:
+    last = MOVE_RECORDS_MAX + 3
+    lane = PlayedLane(last + 1)
+    lane.holds = True
+    lane.nak(MAIN, last, error="first")
+    lane.settle(MAIN, naks=[Nak(0, 2), Nak(2, last - 1), Nak(last - 1, last)])
+    lane.answer()
+    lane.answer()
+    moved = [normalised((piece.start, piece.end) for piece in move.pieces) for move in lane.moves]
+    cut = MOVE_RECORDS_MAX
+    assert moved == [((last, last + 1),), ((0, cut),), ((cut, last),)]
 
 
 def test_an_edit_counts_for_what_fails_after_it() -> None:
