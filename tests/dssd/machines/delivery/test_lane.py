@@ -22,7 +22,7 @@ from dssd.machines.delivery.events import (
     Settle,
     Ticked,
 )
-from dssd.machines.queues import Redrive, RetryPolicy
+from dssd.machines.queues import RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
 from support.proof_share import share
 
@@ -183,6 +183,43 @@ def test_of_what_is_refused_together_only_as_much_is_moved_as_the_queues_have_ro
     assert len(lane.out) == 9
 
 
+@pytest.mark.parametrize("lent_again", [False, True])
+def test_dead_letters_take_of_the_bytes_that_queues_may_hold(lent_again: bool) -> None:
+    lane = PlayedLane(4, RetryPolicy(3, (60_000,), queue_records=100, queue_bytes=20))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    if lent_again:
+        lane.die()
+    lane.nak(MAIN, 2)
+    assert lane.places() == [[DEAD], [DEAD], [MAIN], [MAIN]]
+
+
+def test_dead_letters_that_came_back_and_are_done_leave_room_for_as_many_bytes() -> None:
+    lane = PlayedLane(4, RetryPolicy(3, (60_000,), queue_records=100, queue_bytes=20))
+    for at in (0, 1):
+        lane.nak(MAIN, at, reject=True)
+    lane.tick(10)
+    lane.save()
+    lane.redrive(0, 1)
+    lane.tick(1_000)
+    lane.nak(MAIN, 2)
+    assert lane.places() == [[RETRY], [DEAD], [MAIN], [MAIN]]
+    lane.ack(RETRY, 0)
+    lane.nak(MAIN, 3)
+    assert lane.places() == [[], [DEAD], [MAIN], [RETRY]]
+
+
+def test_of_what_is_refused_together_only_as_many_bytes_are_moved_as_there_is_room_for() -> None:
+    lane = PlayedLane(9)
+    (main, _) = lane.window.streams()
+    size = main.records.out.bytes // 9
+    lane.feed(Edited(1, ACK_WAIT_MS, False, replace(POLICY, queue_bytes=4 * size)))
+    lane.holds = True
+    lane.settle(MAIN, naks=[Nak(0, 1), Nak(1, 2), Nak(2, 9)])
+    lane.answer()
+    assert sum(piece.end - piece.start for move in lane.moves for piece in move.pieces) == 4
+
+
 def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> None:
     lane = PlayedLane(1)
     lane.feed(RevokeBegun(GRANT, 1_000))
@@ -279,9 +316,7 @@ def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     lane.nak(MAIN, 1, reject=True)
     lane.tick(10)
     lane.save()
-    retry, dead = lane.saved.queues
-    lane.saved = replace(lane.saved, queues=(retry, replace(dead, redrive=Redrive(7, ((0, 1),)))))
-    lane.lend()
+    lane.redrive(0, 1)
     lane.tick(1_000)
     assert lane.places() == [[RETRY], [DEAD]]
     assert list(lane.out) == [(RETRY, 0)]
