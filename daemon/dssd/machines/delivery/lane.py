@@ -196,12 +196,14 @@ class Lane:
             self._redrive_ms = now_ms
 
     def _bury_killers(self) -> None:
-        """What its consumers died of for the last time under older grants."""
-        records = self.main.records
+        """What its consumers died of for the last time under older grants. What was refused so
+        often, and could not be moved, comes again: nobody knows its error any more."""
+        records, most = self.main.records, self.policy.max_deliver
         for start, end, failures in records.marking.failures():
-            if failures >= self.policy.max_deliver:
-                for low, high in without(((start, end),), records.consumed.done()):
-                    self._bury(MAIN, low, high, failures)
+            for low, high in records.not_done(((start, end),)) if failures >= most else ():
+                for at, until, deaths in records.marking.deaths(low, high):
+                    if deaths >= most:
+                        self._bury(MAIN, at, until, deaths)
 
     def _bury(self, level: int, start: int, end: int, failures: int) -> None:
         records = self.parts[level].records
@@ -397,7 +399,7 @@ class Lane:
     def _bury_killer(self, entry: Entry) -> None:
         """If consumers died of it for the last time under older grants, it is dead."""
         offset = entry.offset
-        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
+        ((_, _, deaths),) = self.retry.records.marking.deaths(offset, offset + 1)
         if deaths and deaths + entry.attempt >= self.policy.max_deliver:
             self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
 

@@ -428,8 +428,7 @@ def test_a_move_that_fails_again_and_again_is_no_news_to_the_leader() -> None:
 
 
 def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_moved() -> None:
-    lane = PlayedLane(1, replace(POLICY, max_deliver=1, queue_records=0))
-    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane = PlayedLane(1, replace(POLICY, max_deliver=1))
     lane.refuses = True
     lane.die()
     lane.tick(120_000)
@@ -437,6 +436,30 @@ def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_move
     lane.refuses = False
     lane.tick(1_000)
     assert lane.places() == [[DEAD]]
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "the queues are full"])
+@pytest.mark.parametrize("level", [MAIN, RETRY])
+def test_what_was_refused_for_the_last_time_and_could_not_be_moved_dies_of_its_error(
+    level: int, why: str
+) -> None:
+    lane = PlayedLane(2)
+    lane.policy = replace(POLICY, max_deliver=1 + level)
+    full = replace(lane.policy, queue_records=0 if "queues" in why else 1_000)
+    if level == RETRY:
+        lane.nak(MAIN, 0, error="first")
+        lane.tick(1_000)
+    lane.feed(Edited(1, ACK_WAIT_MS, False, full))
+    lane.refuses = True
+    lane.nak(level, 0, error="boom")
+    lane.ack(MAIN, 1)
+    lane.tick(10)
+    lane.die()
+    lane.refuses = False
+    lane.tick(max(POLICY.backoff_ms))
+    assert not lane.queues[DEAD]
+    lane.nak(level, 0, error="the last")
+    assert [(kept.cause, kept.error) for kept in lane.queues[DEAD]] == [("refused", "the last")]
 
 
 @pytest.mark.parametrize("answered", [True, False])
