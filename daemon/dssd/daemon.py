@@ -375,6 +375,7 @@ class Daemon:
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
+            incarnation=parts.catalogue.incarnation.hex(),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),

@@ -21,6 +21,7 @@ DAEMON = DaemonFacts(
     disk_free_bytes=50 << 30,
     sqlite_version="3",
     boot_id="b",
+    incarnation="i",
     quarantined=(),
     unread_records_gone=0,
     unread_losses=(),

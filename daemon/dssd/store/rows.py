@@ -12,6 +12,17 @@ from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleR
 
 
 @dataclass(frozen=True, slots=True)
+class IncarnationRow(Row):
+    """Which data this is; a restart keeps it. The one of the highest number counts."""
+
+    KEY = ("number",)
+    TABLE = "incarnations"
+    number: int
+    incarnation: bytes
+    """Random, 128 bit."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicRow(Row):
     """A topic: its patterns, its router, and where its produce pointer stands."""
 
@@ -508,6 +519,7 @@ class EventRow(Row):
 
 
 KINDS: tuple[type[Row], ...] = (
+    IncarnationRow,
     TopicRow,
     TopicNameRow,
     StorageTopicRow,
