@@ -22,6 +22,7 @@ DAEMON = DaemonFacts(
     sqlite_version="3",
     boot_id="b",
     incarnation="i",
+    features=("queues",),
     quarantined=(),
     unread_records_gone=0,
     unread_losses=(),
