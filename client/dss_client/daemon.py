@@ -82,6 +82,8 @@ class DaemonStatus:
     """That it remembers, one a partition."""
     producers_max: int
     """From how many on most new ones are refused."""
+    incarnation: str = ""
+    """Of its data: a restart keeps it."""
     before: str = "unknown"
     """How the daemon before ended: ``stopped``, ``killed``, ``power-lost``, ``crashed``."""
     before_ended_at_ms: int | None = None

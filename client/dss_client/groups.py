@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
+from dss_client._features import check_knows_queues
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
@@ -56,6 +57,7 @@ class Groups:
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
+            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
         """
         from dss_api.v1 import groups_pb2
 
@@ -75,6 +77,8 @@ class Groups:
         except (ValueError, OverflowError) as problem:
             # What protobuf says of a number that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
+        if max_deliver or backoff or queue_records is not None or queue_bytes is not None:
+            await check_knows_queues(self._connection)
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)
 

@@ -60,6 +60,7 @@ class Session:
         self._options = options
         self._spawn = spawn
         self._session_id = b""
+        self._incarnation = b""
         self._opened_once = False
         self._closing = False
         self._attachment: Attachment | None = None
@@ -321,6 +322,7 @@ class Session:
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
+        self._note_incarnation(opened.incarnation)
         self._outage.ended()
         attachment = Attachment(self._connection, call, opened, self)
         for wanted in self._wanted.values():
@@ -333,6 +335,15 @@ class Session:
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))
         return attachment
+
+    def _note_incarnation(self, incarnation: bytes) -> None:
+        if self._incarnation not in (b"", incarnation):
+            _LOG.warning(
+                "the daemon has other data than before, perhaps restored from a backup:"
+                " offsets that were known may name other records",
+                extra={"event": "daemon.other-data"},
+            )
+        self._incarnation = incarnation
 
     def _fail(self, error: DssError) -> None:
         """Nothing can be done any more: everyone who waits or iterates is told."""

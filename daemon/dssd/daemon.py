@@ -76,6 +76,7 @@ from dssd.rpc.unix_peers import UnixPeers
 from dssd.rpc.watch import WatchServicer
 from dssd.service.heartbeat import Heartbeat
 from dssd.service.notify import ServiceManager
+from dssd.sessions.client_items import FEATURES
 from dssd.sessions.limits import SESSIONS_MAX
 from dssd.supervision.containment import Service, kept
 from dssd.supervision.disk_room import DiskRoom
@@ -375,6 +376,8 @@ class Daemon:
             disk_free_bytes=disk.free,
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
+            incarnation=parts.catalogue.incarnation.hex(),
+            features=tuple(sorted(FEATURES)),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),

@@ -2,19 +2,28 @@ from typing import Any, cast
 
 import pytest
 
-from dss_api.v1 import groups_pb2
+from dss_api.v1 import daemon_pb2, groups_pb2
 from dss_client._connection import Connection
 from dss_client.group_values import Group
 from dss_client.groups import Groups
-from dss_core.errors import IllegalArgument
+from dss_client.operations import Operations
+from dss_core.changes import EditGroup
+from dss_core.errors import DaemonKnowsNoQueues, IllegalArgument
 
 
 class Asked:
     """A connection that keeps what it is asked, and answers with a group of that."""
 
-    def __init__(self) -> None:
+    def __init__(self, *features: str) -> None:
+        self.features = features
         self.requests: list[groups_pb2.CreateGroupRequest] = []
         self.groups: Any = type("Groups", (), {"Create": None})
+        self.daemon: Any = type("Daemon", (), {"Status": None})
+        self.operations: Any = type("Operations", (), {"Plan": None, "Apply": None})
+
+    async def ask(self, call: object, request: object) -> daemon_pb2.DaemonStatus:
+        assert isinstance(request, daemon_pb2.DaemonStatusRequest), "it was asked for more"
+        return daemon_pb2.DaemonStatus(version="0.5", features=self.features)
 
     async def change(
         self, call: object, request: groups_pb2.CreateGroupRequest
@@ -37,8 +46,24 @@ async def created(asked: Asked, **given: Any) -> Group:  # noqa: ANN401 - as of 
     return await Groups(cast("Connection", asked)).create("$share/g/t/#", **given)
 
 
+async def test_a_daemon_that_knows_no_queues_is_asked_for_nothing_with_some() -> None:
+    older = Asked()
+    with pytest.raises(DaemonKnowsNoQueues, match=r"0\.5.*nothing was made"):
+        await created(older, max_deliver=5)
+    edits = EditGroup("g", 1_000, max_deliver=5), EditGroup("g", backoff_ms=(1,))
+    operations = Operations(cast("Connection", older))
+    for edit in edits:
+        with pytest.raises(DaemonKnowsNoQueues):
+            await operations.plan(edit)
+        with pytest.raises(DaemonKnowsNoQueues):
+            await operations.apply(edit)
+    assert not older.requests
+    await created(older)
+    assert len(older.requests) == 1
+
+
 async def test_a_group_is_made_with_queues() -> None:
-    asked = Asked()
+    asked = Asked("queues")
     group = await created(
         asked, max_deliver=5, backoff=[1, 0.25], queue_records=100, queue_bytes=1 << 20
     )

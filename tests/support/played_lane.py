@@ -29,7 +29,7 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.fate import NO_FATE
 from dssd.machines.messages import GrantedStream, StreamReport
-from dssd.machines.queues import QueueState, RetryPolicy, merged_queues
+from dssd.machines.queues import QueueState, Redrive, RetryPolicy, merged_queues
 from support.played_window import Stream, cut, offsets
 
 GRANT = 4
@@ -121,6 +121,13 @@ class PlayedLane:
         self.save()
         self.lend()
 
+    def redrive(self, start: int, end: int) -> None:
+        """An operation brings back dead letters, and the lane is lent anew."""
+        retry, dead = self.saved.queues
+        dead = replace(dead, redrive=Redrive(7, ((start, end),)))
+        self.saved = replace(self.saved, queues=(retry, dead))
+        self.lend()
+
     def feed(self, *inputs: DeliveryInput) -> None:
         """Give inputs, and carry out what the window asks."""
         todo = list(inputs)
@@ -167,7 +174,7 @@ class PlayedLane:
             for piece in pieces:
                 end = piece[-1].offset + 1
                 answers.append(EntriesRead(asked.grant, level, tuple(piece), end))
-        return [*answers, LaneOpened(asked.grant)]
+        return [*answers, LaneOpened(asked.grant, dead_size=10)]
 
     def _moved(self, asked: Move) -> Moved:
         if self.refuses:

@@ -57,6 +57,7 @@ STATUS_COLUMNS = (
     Column("errors_in_a_day", "ERRORS-24H"),
     Column("sqlite_version", "SQLITE"),
     Column("boot_id", "BOOT-ID"),
+    Column("incarnation", "INCARNATION"),
 )
 STATUS_KIND = Kind("DaemonStatus", STATUS_COLUMNS, lambda item: str(item["boot_id"]))
 QUARANTINED_KIND = Kind(

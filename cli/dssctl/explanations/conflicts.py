@@ -101,6 +101,10 @@ CONFLICTS = {
         daemon was killed or lost its power, and its stream went on behind a gap, so that no
         offset is given twice. Nothing is missing for that reason. The hint has the next
         record.""",
+    "DSS2140": """A daemon passes over what it does not know of a call. One of a version before
+        queues would make a plain group, whose records come again for ever. So the client asks
+        first what the daemon knows, wherever a group is created or edited with queues, and calls
+        nothing if that is missing: no group was made, and none was changed.""",
     "DSS2130": """A group loses its retry queue and dead letters only where nothing is left in
         them, for what they hold would be lost. Nothing was changed; or, where records failed while
         the edit was under way, all streams are lent again as they were. Let members finish what

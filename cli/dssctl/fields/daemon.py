@@ -48,6 +48,7 @@ STATUS: Fields = (
     number("errors_in_a_day", "Events of severity error, in the last 24 hours."),
     text("sqlite_version", "Of the library under the store."),
     text("boot_id", "Of this run of the daemon."),
+    text("incarnation", "Of its data: a restart keeps it, a restore from a backup does not."),
     items("quarantined", "QuarantinedFile", "Files that a start set aside."),
     items("unread_losses", "UnreadLoss", "Who lost unread records to retention."),
     items("peers", "PeerHeld", "A few peers, those that hold most."),

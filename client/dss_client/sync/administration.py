@@ -180,6 +180,7 @@ class Groups:
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
+            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
         """
         return self._portal.run(
             self._twin.create(

@@ -201,6 +201,20 @@ class GroupAmbiguous(DssError):
 
 
 @registered
+class DaemonKnowsNoQueues(DssError):
+    """An older daemon would take a group with queues for a plain one. Fields: version."""
+
+    code = "DSS2140"
+    sentence = "The daemon, of version {version}, knows no queues; nothing was made or changed."
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays. Or leave out how often, how late and how much is tried again."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class InternalTopic(DssError):
     """Fields: topic."""
 

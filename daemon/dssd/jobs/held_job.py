@@ -24,7 +24,7 @@ from dssd.events.model import Event
 from dssd.jobs.model import ChunkResult
 from dssd.jobs.pacing import Pace
 from dssd.machines.job import JobState, Phase, Why
-from dssd.store.rows import JobProgressRow, JobRow
+from dssd.store.job_rows import JobProgressRow, JobRow
 from dssd.topics.model import StorageTopic, Topic
 
 

@@ -72,9 +72,9 @@ from dssd.machines.job import (
     Tick,
     step,
 )
+from dssd.store.job_rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, VersionIs, Write
-from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 

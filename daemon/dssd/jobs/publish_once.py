@@ -20,8 +20,8 @@ from dssd.jobs.pacing import Pace
 from dssd.jobs.staging import Staging, checked_frames
 from dssd.log.port import Adopted, BulkLog, Publication, Publish, Rest
 from dssd.machines.job import Phase
+from dssd.store.job_rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.port import Precondition, PreconditionFailed, Put, Store, VersionIs, Write
-from dssd.store.rows import ChunkRow, JobProgressRow, JobRow
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.model import StorageTopic, Topic
 

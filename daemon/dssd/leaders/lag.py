@@ -47,10 +47,13 @@ class Queued(NamedTuple):
     """In the retry queue."""
     dead: int = 0
     """Among the dead letters."""
+    fullest: int = 0
+    """In both, of the stream that has most."""
 
     def plus(self, other: "Queued") -> "Queued":
         """Both."""
-        return Queued(self.retrying + other.retrying, self.dead + other.dead)
+        most = max(self.fullest, other.fullest)
+        return Queued(self.retrying + other.retrying, self.dead + other.dead, most)
 
 
 NOTHING_QUEUED = Queued()
@@ -259,7 +262,11 @@ def queued_in(queues: Queues, log: Log) -> Queued:
         StreamNotFound: its topic was removed.
     """
     counts = [lag_of(each.stream, each.progress, log.span(each.stream), log) for each in queues]
-    return Queued(*(records for records, _ in counts))
+    records = [records for records, _ in counts]
+    if not records:
+        return Queued()
+    retrying, dead = records
+    return Queued(retrying, dead, retrying + dead)
 
 
 def lag_of(stream: StreamId, progress: Progress, span: Range, log: Log) -> tuple[int, bool]:

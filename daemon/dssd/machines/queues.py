@@ -26,6 +26,7 @@ class Redrive(NamedTuple):
     operation: int = 0
     """Its number; 0: there is none."""
     ranges: Ranges = ()
+    """Empty: it was stopped."""
 
 
 NO_REDRIVE = Redrive()
@@ -57,7 +58,7 @@ class QueueState:
             max(self.applied_end, other.applied_end),
             merged_attempts(self.attempts, other.attempts, progress),
             self.fate.merged(other.fate, progress),
-            max(self.redrive, other.redrive, key=lambda each: each.operation),
+            max(self.redrive, other.redrive, key=_newest),
         )
 
     def covers(self, other: "QueueState") -> bool:
@@ -76,6 +77,10 @@ class QueueState:
         """With an operation that brings these back."""
         return replace(self, redrive=Redrive(number, ranges)) if ranges else self
 
+    def stop_redrive(self) -> "QueueState":
+        """With an operation that brings back no more."""
+        return replace(self, redrive=Redrive(self.redrive.operation))
+
     def discard(self, ranges: Ranges) -> "QueueState":
         """With these done, counted as moved by an operator."""
         progress = self.progress.with_acked(ranges)
@@ -87,6 +92,11 @@ class QueueState:
     def is_empty(self) -> bool:
         """Whether nothing is known to wait in it."""
         return self.progress.floor >= self.applied_end
+
+
+def _newest(redrive: Redrive) -> tuple[int, bool]:
+    """Of one that was stopped only who does not know of that has the ranges."""
+    return redrive.operation, not redrive.ranges
 
 
 def _covered(progress: Progress) -> int:

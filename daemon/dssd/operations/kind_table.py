@@ -76,7 +76,7 @@ def operation_kinds(
             ("offsets", "records"),
         ),
         (
-            DeadLetters(store, groups, registry, log),
+            DeadLetters(groups, registry, log),
             (RedriveDeadLetters, DiscardDeadLetters),
             ("dlq",),
         ),

@@ -48,6 +48,9 @@ class DaemonFacts:
     disk_free_bytes: int
     sqlite_version: str
     boot_id: str
+    incarnation: str
+    features: tuple[str, ...]
+    """What it knows beyond the first version."""
     quarantined: tuple[Quarantined, ...]
     unread_records_gone: int
     """Records that retention took before a group had acknowledged them, since the start."""

@@ -21,7 +21,15 @@ from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import quoted
 from dssd.questions.stuck import Stuck
-from dssd.questions.verdicts import BEHIND, Level, Verdict, verdict_of, verdict_of_stuck
+from dssd.questions.verdicts import (
+    BEHIND,
+    DEAD,
+    QUEUES_FULL,
+    Level,
+    Verdict,
+    verdict_of,
+    verdict_of_stuck,
+)
 from dssd.schedules.views import BROKEN, IDLE, ScheduleView
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
@@ -298,6 +306,25 @@ def _behind(facts: Facts) -> Found:
         yield _fine("groups.behind", "groups with members catch up")
 
 
+def _dead(facts: Facts) -> Found:
+    """Groups with dead letters, or without room for more; the newest ones that died in a day."""
+    judged = [(each.group.full_name, verdict_of(each)) for each in facts.groups]
+    found = [each for each in judged if each[1].code in (DEAD, QUEUES_FULL)]
+    died = {each.subject: each for each in facts.events if each.code == kinds.RECORD_DEAD.code}
+    for name, verdict in found[:STUCK_TOLD]:
+        last = died.get(name)
+        ago = text_of_span(facts.age_ms(last.last_at_ms)) if last else ""
+        newest = f" The last one {ago} ago: {as_sentence(last.sentence)}" if last else ""
+        told = f"{name}: {verdict.sentence}{newest}"
+        yield Verdict(verdict.level, "groups.dead", told, verdict.commands)
+    more = len(found) - STUCK_TOLD
+    if more > 0:
+        told = f"{counted(more, 'more group has', 'more groups have')} dead letters."
+        yield _attention("groups.dead", told, "dssctl groups ls -o wide --filter 'dead>0'")
+    if not found:
+        yield _fine("groups.dead", "no group has dead letters")
+
+
 def _sessions(facts: Facts) -> Found:
     left = [each for each in facts.sessions if not each.connected]
     stale = [each for each in left if facts.age_ms(each.since_ms) > SESSION_STALE_MS]
@@ -366,10 +393,10 @@ def _jobs(facts: Facts) -> Found:
 
 OF_ALL: tuple[Rule, ...] = (
     *(_failed, _state, _mistakes, _before, _bounds, _open_files, _disk, _retention, _damage),
-    *(_errors, _losses, _stuck, _behind, _sessions, _operations, _schedules, _jobs),
+    *(_errors, _losses, _stuck, _behind, _dead, _sessions, _operations, _schedules, _jobs),
 )
 """In the order in which they are told."""
-OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind)
+OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind, _dead)
 OF_SESSION: tuple[Rule, ...] = (_stuck,)
 
 

@@ -75,6 +75,8 @@ class Overview:
     """Records in its retry queues."""
     dead: int = 0
     """Records among its dead letters."""
+    fullest: int = 0
+    """Records in the queues of the stream that has most there."""
     stuck: bool = False
     """Something of it did not move at the last look."""
     error: str = ""
@@ -114,6 +116,11 @@ class Overview:
             error=error,
             seen_us=survey.taken_at_ms * 1_000,
         )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the queues of a stream hold as many records as they may."""
+        return 0 < self.group.queue_records <= self.fullest
 
     @property
     def oldest_ms(self) -> float | None:

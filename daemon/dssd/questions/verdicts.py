@@ -9,6 +9,7 @@ The first that holds decides::
     something stood at the last look    problem     stuck
     a stream is stalled                 problem     stalled
     records wait, and it has no member  problem     no-members
+    queues of a stream have no room     problem     queues-full
     records are among its dead letters  attention   dead
     its streams change hands            attention   rebalancing
     its lag grows, or stands            attention   behind
@@ -35,6 +36,8 @@ from dssd.questions.stuck import Stuck
 
 BEHIND = "behind"
 """The code of a group that does not catch up."""
+DEAD, QUEUES_FULL = "dead", "queues-full"
+"""Codes of groups with records that failed for good, or that no more can."""
 
 
 class Level(StrEnum):
@@ -84,7 +87,7 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
         reason = no_members(RecordAsked(group.group, "", 0))
         told = f"Nobody is a member, and {_waiting(group)}."
         return Verdict(Level.PROBLEM, reason.code, told, (reason.command,))
-    moving = _moving(group)
+    moving = _full(group) if group.is_full else _moving(group)
     return _erred(group) if group.error and moving.level is Level.HEALTHY else moving
 
 
@@ -134,11 +137,26 @@ def _moving(group: Overview) -> Verdict:
     return Verdict(Level.HEALTHY, "at-work", f"It is at work: {_waiting(group)}{soon}.")
 
 
+def _full(group: Overview) -> Verdict:
+    name, most = quoted(group.group), group.group.queue_records
+    told = (
+        f"The queues of a stream hold {most:,} records, as many as they may: what fails comes again"
+        f" and again in its place; {counted(group.dead, 'record')} {_are(group.dead)} dead,"
+        f" {group.retrying:,} come again."
+    )
+    more = f"dssctl groups edit {name} --queue-records {2 * most}"
+    return Verdict(Level.PROBLEM, QUEUES_FULL, told, (f"dssctl dlq errors {name}", more))
+
+
 def _with_dead_letters(group: Overview) -> Verdict:
-    told = f"{counted(group.dead, 'record')} {'is' if group.dead == 1 else 'are'} dead"
+    told = f"{counted(group.dead, 'record')} {_are(group.dead)} dead"
     told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
     command = f"dssctl dlq ls {quoted(group.group)}"
-    return Verdict(Level.ATTENTION, "dead", told, (command,))
+    return Verdict(Level.ATTENTION, DEAD, told, (command,))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def forecast_ms(group: Overview) -> float | None:

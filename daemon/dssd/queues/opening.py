@@ -37,7 +37,8 @@ async def open_lane(
         reading = _Reading(asked.grant, level, stream, lane, parts, trouble)
         async for told in reading.entries(start):
             yield told
-    yield LaneOpened(asked.grant)
+    bounds = parts.log.bounds(asked.dead)
+    yield LaneOpened(asked.grant, bounds.bytes // max(bounds.end - bounds.start, 1))
 
 
 class _Reading:

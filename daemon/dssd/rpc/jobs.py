@@ -15,7 +15,7 @@ from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
 from dssd.rpc.limits import CHUNKS_REPLY_BYTES
-from dssd.store.rows import ChunkRow
+from dssd.store.job_rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
 
 Context = grpc.aio.ServicerContext[Any, Any]

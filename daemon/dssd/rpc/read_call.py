@@ -116,11 +116,13 @@ class ReadCall:
         with ExitStack() as watches:
             if self._follows_new_topics():
                 watches.callback(self._catalogue.watch(self._topic_changed))
-            for reply in _named(await self._open(self._streams(), self._reading.start, watches)):
+            opened = await self._open(self._streams(), self._reading.start, watches)
+            for reply in self._named(opened):
                 yield reply
             while self._left != 0 and await self._next_is_ready():
                 if self._born:
-                    for reply in _named(await self._open(self._take_born(), Earliest(), watches)):
+                    born = await self._open(self._take_born(), Earliest(), watches)
+                    for reply in self._named(born):
                         yield reply
                     continue
                 some = await self._read_some(self._ready.popleft())
@@ -211,6 +213,13 @@ class ReadCall:
                 raise OffsetOutOfRange(
                     offset=offset, start=bounds.start, end=bounds.end, stream=name
                 )
+
+    def _named(self, streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
+        """The names of streams, split over as many answers as they need; at least one answer."""
+        incarnation = self._catalogue.incarnation
+        for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
+            names = streams[at : at + READ_NAMES_PER_REPLY_MAX]
+            yield log_pb2.ReadReply(streams=names, incarnation=incarnation)
 
     # Whose turn it is
 
@@ -380,12 +389,6 @@ def _damaged(cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges:
 
 def _ranges(ranges: Ranges) -> list[types_pb2.Range]:
     return [types_pb2.Range(start=start, end=end) for start, end in ranges]
-
-
-def _named(streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
-    """The names of streams, split over as many answers as they need; at least one answer."""
-    for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
-        yield log_pb2.ReadReply(streams=streams[at : at + READ_NAMES_PER_REPLY_MAX])
 
 
 def _offset_after(kept: Ranges, records: int) -> int | None:

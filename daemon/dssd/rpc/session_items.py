@@ -319,4 +319,5 @@ def _opened(item: Opened) -> sessions_pb2.Opened:
         credit_records=item.credit_records,
         credit_bytes=item.credit_bytes,
         features=item.features,
+        incarnation=item.incarnation,
     )

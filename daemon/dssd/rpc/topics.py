@@ -46,7 +46,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         self, request: topics_pb2.ListTopicsRequest, context: Context
     ) -> topics_pb2.ListTopicsReply:
         """All topics, by name, with their sizes."""
-        reply = topics_pb2.ListTopicsReply()
+        reply = topics_pb2.ListTopicsReply(incarnation=self._catalogue.incarnation)
         turn = LoopTurn()
         for topic in self._catalogue.topics():
             with suppress(StreamNotFound):  # it was removed meanwhile
@@ -66,7 +66,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         topic = self._catalogue.get(request.name)
         start_us = _moment(request.start_us) if request.HasField("start_us") else None
         end_us = _moment(request.end_us) if request.HasField("end_us") else None
-        reply = topics_pb2.LocateReply()
+        reply = topics_pb2.LocateReply(incarnation=self._catalogue.incarnation)
         try:
             async for found in located(self._log, topic, start_us, end_us):
                 name = str(self._catalogue.name_of(found.stream))
@@ -107,6 +107,7 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         message = _topic(topic)
         number = topic.producing.storage_topic_id
         message.producers_begin_us = self._log.producers_begin_us(number)
+        message.incarnation = self._catalogue.incarnation
         turn = LoopTurn()
         for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
             for stream in part.streams():

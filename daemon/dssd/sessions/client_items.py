@@ -92,6 +92,8 @@ class Opened:
     credit_bytes: int
     features: tuple[str, ...] = ()
     """Those of the client's that the daemon knows too."""
+    incarnation: bytes = b""
+    """Of the daemon's data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,15 +369,15 @@ class Sessions:
 
     def _opened(self, row: SessionRow, opening: Opening, *, present: bool) -> Opened:
         records, size = opening.credit_records, opening.credit_bytes
+        known = row.client_id, row.session_id, row.session_epoch
         return Opened(
-            client_id=row.client_id,
-            session_id=row.session_id,
-            session_epoch=row.session_epoch,
+            *known,
             session_present=present,
             lease_ms=LEASE_MS,
             credit_records=CREDIT_RECORDS if records is None else min(records, CREDIT_RECORDS),
             credit_bytes=CREDIT_BYTES if size is None else min(size, CREDIT_BYTES),
             features=tuple(sorted(FEATURES & opening.features)),
+            incarnation=self._services.catalogue.incarnation,
         )
 
     async def _resume(self, session: Session) -> None:

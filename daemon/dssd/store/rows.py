@@ -7,8 +7,20 @@ values are encoded by the module that owns the kind. Times end in ``_ms`` (wall 
 
 from dataclasses import dataclass
 
+from dssd.store.job_rows import ChunkRow, JobNameRow, JobProgressRow, JobRow
 from dssd.store.row import Row as Row
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationRow(Row):
+    """Which data this is; a restart keeps it. The one of the highest number counts."""
+
+    KEY = ("number",)
+    TABLE = "incarnations"
+    number: int
+    incarnation: bytes
+    """Random, 128 bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,85 +120,6 @@ class HoldRow(Row):
     partition: int
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow(Row):
-    """A bulk job: what it is, and how it stands. Operators change it, and its end."""
-
-    KEY = ("job_id",)
-    TABLE = "jobs"
-    job_id: int
-    name: str
-    kind: str
-    """replay, export, backfill, audit or transform."""
-    engine: str
-    """Which engine its driver is; the daemon does not look at it."""
-    state: str
-    """active, paused, done, failed or cancelled."""
-    spec: str
-    """What was asked for, resolved: JSON."""
-    source_topic_id: int
-    """0 where it reads no topic."""
-    target_topic_id: int
-    """0 where it writes to none."""
-    target_storage_topic_id: int
-    chunks: int
-    rate_bytes_s: int
-    """How much may be published a second; 0: as much as comes."""
-    created_at_ms: int
-    ended_at_ms: int | None
-    failure: str
-    """Why it failed or was cancelled; empty where it did not."""
-    revision: int
-    """Rises with each operation on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobProgressRow(Row):
-    """How far a job came, and which epoch of its drivers counts. Its drivers change it."""
-
-    KEY = ("job_id",)
-    TABLE = "job_progress"
-    job_id: int
-    published: int
-    """Chunks; the next one has this number."""
-    records: int
-    """That were published."""
-    bytes: int
-    epoch: int
-    """Rises with each driver that takes the job; a lower one publishes nothing."""
-    driver: str
-    """Who took it last, in its own words."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobNameRow(Row):
-    """Reserves the name of a job."""
-
-    KEY = ("name",)
-    TABLE = "job_names"
-    name: str
-    job_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRow(Row):
-    """A part of a job that is published at once."""
-
-    KEY = ("job_id", "chunk")
-    TABLE = "chunks"
-    job_id: int
-    chunk: int
-    input: str
-    """What it reads: JSON."""
-    records_planned: int
-    bytes_planned: int
-    epoch: int
-    """Of the driver that published it; 0: it is not published."""
-    result: str
-    """What was answered to that driver: JSON; empty until then."""
-    published_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +443,7 @@ class EventRow(Row):
 
 
 KINDS: tuple[type[Row], ...] = (
+    IncarnationRow,
     TopicRow,
     TopicNameRow,
     StorageTopicRow,

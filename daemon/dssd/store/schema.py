@@ -149,6 +149,11 @@ def add_growth(db: "sqlite_utils.Database") -> None:
     fill(db.conn, "storage_topics")
 
 
+def add_incarnations(db: "sqlite_utils.Database") -> None:
+    """Add the table that says which data this is; the catalogue draws that as it opens."""
+    _add_tables(db, _INCARNATION_TABLES)
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -196,6 +201,14 @@ _QUEUE_COLUMNS = {
         "applied_end INTEGER NOT NULL DEFAULT 0",
         "redrive INTEGER NOT NULL DEFAULT 0",
         "redriving BLOB NOT NULL DEFAULT x''",
+    ),
+}
+
+_INCARNATION_TABLES = {
+    "incarnations": (
+        "number INTEGER NOT NULL",
+        "incarnation BLOB NOT NULL",
+        "PRIMARY KEY (number)",
     ),
 }
 
@@ -315,6 +328,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_asked_delays,
     add_queues,
     add_growth,
+    add_incarnations,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -44,6 +44,7 @@ from dssd.store.port import (
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.growth import next_part, switched, taking_over
+from dssd.topics.incarnation import incarnation_of
 from dssd.topics.internal import (
     QUEUE_LEVELS,
     InternalTopics,
@@ -95,6 +96,8 @@ class Catalogue:
         self._store = store
         self._log = log
         self._wall_ms = wall_ms
+        self.incarnation = b""
+        """Of the data that its topics and offsets are of."""
         self._by_name: dict[str, Topic] = {}
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
@@ -109,6 +112,7 @@ class Catalogue:
     ) -> "Catalogue":
         """Read the topics from the store. The log has opened their storage topics already."""
         catalogue = cls(store, log, wall_ms or _wall_ms)
+        catalogue.incarnation = await incarnation_of(store)
         rows = {found.row.topic_id: found.row for found in await scan_all(store, TopicRow)}
         parts = [found.row for found in await scan_all(store, StorageTopicRow)]
         for topic_id, own in groupby(parts, key=lambda part: part.topic_id):

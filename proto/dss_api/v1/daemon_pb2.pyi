@@ -117,6 +117,8 @@ class DaemonStatus(_message.Message):
     BEFORE_FIELD_NUMBER: _builtins.int
     BEFORE_ENDED_AT_MS_FIELD_NUMBER: _builtins.int
     BEFORE_REASON_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
     started_at_ms: _builtins.int
@@ -161,6 +163,8 @@ class DaemonStatus(_message.Message):
     """0: not known"""
     before_reason: _builtins.str
     """of a crash"""
+    incarnation: _builtins.str
+    """of its data; a restart keeps it, a restore from a backup does not"""
     @_builtins.property
     def listening(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -176,6 +180,10 @@ class DaemonStatus(_message.Message):
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___PeerHeld]:
         """who holds most, the greediest first; a few"""
+
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what it knows beyond the first version: "queues" """
 
     def __init__(
         self,
@@ -213,10 +221,12 @@ class DaemonStatus(_message.Message):
         before: _builtins.str = ...,
         before_ended_at_ms: _builtins.int = ...,
         before_reason: _builtins.str = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
+        incarnation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "before_ended_at_ms", b"before_ended_at_ms", "before_reason", b"before_reason", "boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "groups", b"groups", "held", b"held", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "before_ended_at_ms", b"before_ended_at_ms", "before_reason", b"before_reason", "boot_id", b"boot_id", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "features", b"features", "groups", b"groups", "held", b"held", "incarnation", b"incarnation", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -296,9 +296,12 @@ class ReadReply(_message.Message):
     MASK_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     frames: _builtins.bytes
     """consecutive, stamped"""
+    incarnation: _builtins.bytes
+    """of the data that the offsets are of; beside names of streams"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -322,10 +325,11 @@ class ReadReply(_message.Message):
         mask: _abc.Iterable[_types_pb2.Range] | None = ...,
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
         lost: _abc.Iterable[_types_pb2.Range] | None = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "lost", b"lost", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "incarnation", b"incarnation", "lost", b"lost", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -74,6 +74,7 @@ class Topic(_message.Message):
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     PRODUCERS_BEGIN_US_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.int
     name: _builtins.str
     router: Global___Router.ValueType
@@ -89,6 +90,10 @@ class Topic(_message.Message):
     """rises with each edit"""
     producers_begin_us: _builtins.int
     """Create and Describe fill it: a time, by the daemon's clock, for"""
+    incarnation: _builtins.bytes
+    """the ids of producers that begin now (dss_core/producer_ids.py)
+    of the data that its offsets are of; Create and Describe fill it
+    """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """the subjects that it owns"""
@@ -111,10 +116,11 @@ class Topic(_message.Message):
         created_at_ms: _builtins.int = ...,
         revision: _builtins.int = ...,
         producers_begin_us: _builtins.int = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "created_at_ms", b"created_at_ms", "durability", b"durability", "name", b"name", "patterns", b"patterns", "produce_ordinal", b"produce_ordinal", "producers_begin_us", b"producers_begin_us", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms", "revision", b"revision", "router", b"router", "storage_topics", b"storage_topics", "topic_epoch", b"topic_epoch", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "created_at_ms", b"created_at_ms", "durability", b"durability", "incarnation", b"incarnation", "name", b"name", "patterns", b"patterns", "produce_ordinal", b"produce_ordinal", "producers_begin_us", b"producers_begin_us", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms", "revision", b"revision", "router", b"router", "storage_topics", b"storage_topics", "topic_epoch", b"topic_epoch", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__retention_bytes: _TypeAlias = _typing.Literal["retention_bytes"]  # noqa: Y015
     _WhichOneofArgType__retention_bytes: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes"]  # noqa: Y015
@@ -282,16 +288,20 @@ class ListTopicsReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TOPICS_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    incarnation: _builtins.bytes
+    """of the daemon's data"""
     @_builtins.property
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___TopicSummary]: ...
     def __init__(
         self,
         *,
         topics: _abc.Iterable[Global___TopicSummary] | None = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -384,6 +394,9 @@ class LocateReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RANGES_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    incarnation: _builtins.bytes
+    """of the data that these offsets are of"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocatedRange]:
         """every stream, older storage topics first"""
@@ -392,10 +405,11 @@ class LocateReply(_message.Message):
         self,
         *,
         ranges: _abc.Iterable[Global___LocatedRange] | None = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ranges", b"ranges"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["incarnation", b"incarnation", "ranges", b"ranges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -229,6 +229,8 @@ class Committed(NamedTuple):
     grant_epoch: int
     applied_end: int = 0
     """Of a queue: the sources of its entries below it are acknowledged."""
+    stopped: bool = False
+    """Of dead letters: what was to come back, and has not, stays."""
 
 
 class QueuesBorn(NamedTuple):

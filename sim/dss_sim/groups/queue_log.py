@@ -30,7 +30,7 @@ from dss_sim.groups.history import Key, Queued
 from dss_sim.groups.log import FRAMES_A_READ, cut_frames, keys_in
 from dss_sim.groups.log_writer import SYNC_US
 from dss_sim.groups.queue_plans import HELD_BACK_US
-from dssd.log.port import Answered, Append, Appended, Chunk
+from dssd.log.port import Answered, Append, Appended, Bounds, Chunk
 from dssd.machines.delivery.events import Read, ReadFailed
 from dssd.queues.entries import error_of, lane_of
 
@@ -154,6 +154,11 @@ class QueueLog:
         if stream not in self._world.log:
             raise StreamNotFound(stream=stream)
         return 0, self._world.log.bounds(stream).end
+
+    def bounds(self, stream: StreamId) -> Bounds:
+        """As the port says."""
+        size = sum(len(each.frame) for each in self._frames[stream])
+        return Bounds(*self.span(stream), size)
 
     async def read(self, stream: StreamId, offset: int, *, bytes_max: int) -> Chunk:
         """As the port says."""

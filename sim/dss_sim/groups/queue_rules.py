@@ -54,7 +54,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "discarded", "durable", "entries", "left", "naks", "redriven", "stored",
+        "acked", "applied", "discarded", "durable", "entries", "left", "naks", "owed", "redriven",
+        "stored",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -69,6 +70,8 @@ class _Level:
         self.stored = Progress(0)
         self.applied = 0
         self.redriven: set[int] = set()
+        self.owed: set[int] = set()
+        """Of those, what no cancellation left where it is."""
         self.discarded: set[int] = set()
 
 
@@ -116,7 +119,7 @@ class QueueRules:
         return [
             (*place, offset, len(level.entries))
             for place, level in self._levels.items()
-            for offset in sorted(level.redriven)
+            for offset in sorted(level.owed)
             if offset not in level.left and not level.stored.is_acked(offset)
         ]
 
@@ -125,7 +128,7 @@ class QueueRules:
         lane = self._lanes.get((group, stream))
         names = () if lane is None else lane.names[1:]
         for level in names:
-            self._levels[group, level].redriven.clear()
+            self._levels[group, level].owed.clear()
         return names
 
     # Events
@@ -221,6 +224,8 @@ class QueueRules:
         place = event.group, event.stream
         if place in self._lanes:
             self._levels[place].stored = Progress(event.floor, event.ranges)
+            if event.stopped:
+                self._levels[place].owed.clear()
             if event.applied_end:
                 self._applied.append((place, event))
 
@@ -243,5 +248,6 @@ class QueueRules:
     def redriven(self, event: Redriven) -> None:
         """An operator brings dead letters back, and gives up others."""
         level = self._levels[event.group, event.stream]
-        level.redriven |= {at for part in event.ranges for at in range(*part)}
+        level.owed |= {at for part in event.ranges for at in range(*part)}
+        level.redriven |= level.owed
         level.discarded |= {at for part in event.discarded for at in range(*part)}

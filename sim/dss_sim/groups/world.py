@@ -487,7 +487,8 @@ class World:
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
-            told = (group, stream, floor, ranges, grant_epoch, row.applied_end)
+            stopped = bool(row.redrive and not row.redriving)
+            told = (group, stream, floor, ranges, grant_epoch, row.applied_end, stopped)
             self.tell(Committed(self.schedule.now_us, *told))
 
     def _tell_redriven(self, asked: PendingMoveRow) -> None:

@@ -1,6 +1,6 @@
 """The row that is committed with frames that are adopted, as the script makes it."""
 
-from dssd.store.rows import ChunkRow
+from dssd.store.job_rows import ChunkRow
 
 KEY = 1
 """Of a job that does not exist: nobody else looks at its rows."""

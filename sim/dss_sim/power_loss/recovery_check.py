@@ -34,7 +34,8 @@ from dssd.log.segment.file import (
 from dssd.log.segment.frame_scan import BadBytes, FoundFrame, scan_bytes
 from dssd.machines.delivery.events import Deliver
 from dssd.sessions.client_items import Granted, Opening
-from dssd.store.rows import ChunkRow, GrantRow, ProgressRow, SessionRow
+from dssd.store.job_rows import ChunkRow
+from dssd.store.rows import GrantRow, ProgressRow, SessionRow
 
 K = TypeVar("K")
 LOG = f"{DATA}/log/"

@@ -48,7 +48,7 @@ KILLED = [
     refused(RETRY, "e2"),
     entry(DEAD, RETRY, attempt=2, error="e2"),
 ]
-DONE = [
+DONE: list[Committed] = [
     Committed(50, "g", MAIN, 1, (), -1),
     Committed(50, "g", RETRY, 1, (), -1, 1),
     Committed(50, "g", DEAD, 0, (), -1, 1),
@@ -95,6 +95,12 @@ def test_a_way_through_all_levels_breaks_nothing() -> None:
 )  # fmt: skip
 def test_each_rule_is_seen(rule: str, events: list[Event]) -> None:
     assert broken(*events) == rule
+
+
+def test_dead_letters_may_stay_where_their_redrive_was_stopped() -> None:
+    stopped = DONE[2]._replace(stopped=True)
+    asked = Redriven(45, "g", DEAD, ((0, 1),), ())
+    assert broken(*KILLED, asked, *DONE[:2], stopped, Ended(60)) is None
 
 
 def test_a_rejected_record_is_dead_after_any_attempt() -> None:

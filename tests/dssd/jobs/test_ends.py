@@ -13,10 +13,11 @@ from dssd.jobs.held_job import JobChunk
 from dssd.jobs.jobs import END_TOLD_LATE_MS, Jobs
 from dssd.jobs.model import ChunkInput, Spec
 from dssd.jobs.staging import Staging
+from dssd.store.job_rows import ChunkRow, JobProgressRow, JobRow
 from dssd.store.memory import MemoryStore
 from dssd.store.paging import scan_all
 from dssd.store.port import Put
-from dssd.store.rows import ChunkRow, EventRow, JobProgressRow, JobRow
+from dssd.store.rows import EventRow
 
 SPEC = Spec("", "", "", 1, "", ()).to_json()
 JOB = JobRow(7, "nightly", "audit", "local", "active", SPEC, 0, 0, 0, 1, 0, 1, None, "", 0)

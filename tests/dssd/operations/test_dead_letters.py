@@ -88,6 +88,26 @@ async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_
         await works.operations.plan(Undo(row.number))
 
 
+async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_the_rest_dead(
+    works: Works,
+) -> None:
+    group, _ = await laned(works, *FIVE)
+    row = await works.operations.apply(RedriveDeadLetters("g"), caller=ANA)
+    member = works.plant.member(group, "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    came_back(member, granted, Progress(2))
+    await works.operations.cancel(row.number, caller=ANA, reason="not mended")
+    await works.given_back(member, 0)
+    ended = await works.ended(row.number)
+    assert ended.state == "cancelled"
+    assert ended.failure.endswith("cancelled it: not mended; 2 of 5 dead letters came back")
+    assert await dead_of(works) == Progress(2)
+    again = await works.operations.plan(RedriveDeadLetters("g"))
+    assert isinstance(again.change, RedriveDeadLetters)
+    assert again.change.lanes[0].ranges == ((2, 5),)
+
+
 def came_back(member: Member, granted: GrantedStream, done: Progress) -> None:
     """The holder reports that dead letters came back."""
     retry, dead = granted.queues

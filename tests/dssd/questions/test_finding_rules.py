@@ -12,7 +12,7 @@ from dssd.events.kinds import (
     RETENTION_LOST,
     RETENTION_NEAR,
 )
-from dssd.events.model import EventKind, KeptEvent
+from dssd.events.model import EventKind, KeptEvent, Severity
 from dssd.jobs.held_job import JobView
 from dssd.questions.daemon_facts import Quarantined
 from dssd.questions.finding_rules import ENDED_BADLY_TOLD_MS, Facts, findings_of
@@ -20,11 +20,13 @@ from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import Level, Verdict
 from dssd.schedules.views import ScheduleView
 from dssd.sessions.listing import SessionView
-from dssd.store.rows import JobProgressRow, JobRow
+from dssd.store.job_rows import JobProgressRow, JobRow
 from dssd.store.schedule_rows import ScheduleRow, ScheduleRunRow
 from support.daemon_facts import DAEMON, NOW_MS
+from support.overviews import DONE
 
 WELL = Facts(DAEMON)
+FAILED = replace(DONE, dead=3)
 ALONE = Reason("no-members", "Nobody is there.", "dssctl consume x")
 PAUSED = Reason("paused", "It is paused.", "dssctl groups resume x")
 AWAY = SessionView("c", b"", False, NOW_MS - 2 * 3_600_000, 86_400, 1, 1, "p", "")
@@ -96,6 +98,20 @@ def test_streams_of_one_group_that_do_not_move_are_one_finding() -> None:
     (found,) = trouble(Facts(DAEMON, stuck=(each, each)))
     said = "orders/0/1: Nobody is there. So stands 1 more stream."
     assert found.sentence == f"billing@orders/#: {said} (6 records)"
+
+
+def test_a_group_with_dead_letters_is_named_with_the_last_one() -> None:
+    event = KeptEvent(
+        1, NOW_MS, "record.dead", Severity.WARNING, FAILED.group.full_name, "It is.", {}, 1,
+        NOW_MS - 60_000,
+    )  # fmt: skip
+    (found,) = trouble(Facts(DAEMON, groups=(FAILED, DONE), events=(event,)))
+    assert found.sentence == "billing@orders/#: 3 records are dead. The last one 1m00s ago: It is."
+    assert found.commands == ("dssctl dlq ls 'billing@orders/#'",)
+    full = replace(FAILED, fullest=3, group=replace(FAILED.group, queue_records=3))
+    (found, *others) = trouble(Facts(DAEMON, groups=(full,) * 7))
+    assert (found.level, found.code) == (Level.PROBLEM, "groups.dead")
+    assert others[-1].sentence == "2 more groups have dead letters."
 
 
 def test_a_job_that_nobody_drives_for_long_is_named() -> None:

@@ -5,33 +5,17 @@ from dataclasses import replace
 import pytest
 
 from dss_core.answers import Reason
-from dssd.machines.fate import Counts
 from dssd.questions.overviews import Overview
-from dssd.questions.rates import NO_RATES, Rates
+from dssd.questions.rates import Rates
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import Level, verdict_of
-from dssd.store.rows import GroupRow
+from support.overviews import DONE, GROUP, NOW_US
 
-NOW_US = 1_800_000_000_000_000
-GROUP = GroupRow(
-    group_id=1,
-    name="billing",
-    filter="orders/#",
-    kind="shared",
-    start="now",
-    session_id=None,
-    ack_wait_ms=30_000,
-    created_at_ms=0,
-    cursor_generation=0,
-)
-DONE = replace(
-    Overview(GROUP, "active", "", 1, 2, 0, 4, 0, True, None, Counts(), NO_RATES, NO_RATES, None),
-    seen_us=NOW_US,
-)
 BEHIND = replace(DONE, lag=7, oldest_unacked_us=NOW_US - 90_000_000)
 CATCHES_UP = replace(BEHIND, acks=Rates(0.2, 0.2), arrivals=Rates(0.1, 0.1))
 IN_FLIGHT = replace(BEHIND, lag=1, oldest_unacked_us=NOW_US - 900_000, arrivals=Rates(9.1, 9.0))
 PAUSED = replace(GROUP, paused=True)
+LANED = replace(GROUP, max_deliver=3, queue_records=10)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +50,13 @@ PAUSED = replace(GROUP, paused=True)
         ),
         (replace(DONE, dead=1), "attention", "dead", "1 record is dead."),
         (replace(BEHIND, dead=2), "attention", "dead", "2 records are dead; 7 records wait."),
+        (replace(DONE, dead=1, fullest=9, group=LANED), "attention", "dead", "1 record is dead."),
+        (
+            replace(BEHIND, retrying=4, dead=9, fullest=10, group=LANED),
+            "problem",
+            "queues-full",
+            "hold 10 records, as many as they may",
+        ),
         (replace(CATCHES_UP, stuck=True), "problem", "stuck", "does not move"),
         (replace(CATCHES_UP, error="Records went."), "attention", "error", "Records went."),
         (replace(BEHIND, error="Records went."), "attention", "behind", "does not catch up"),

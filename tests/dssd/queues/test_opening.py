@@ -30,7 +30,9 @@ async def test_a_next_holder_reads_what_was_moved_as_it_was_told(holder: Holder)
         ends = [each.end for each in told if isinstance(each, EntriesRead) and each.level == level]
         assert ends == sorted(ends)
         assert ends[-1] == known[-1].offset + 1
-    assert told[-1] == LaneOpened(4)
+    opened = told[-1]
+    assert isinstance(opened, LaneOpened)
+    assert 100 < opened.dead_size < 400
 
 
 async def test_many_entries_come_in_pieces(holder: Holder) -> None:

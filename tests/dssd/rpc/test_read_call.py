@@ -77,7 +77,8 @@ async def test_a_read_tells_its_streams_and_ends_at_the_tail(shelf: Shelf) -> No
 async def test_a_filter_that_meets_nothing_reads_nothing(shelf: Shelf) -> None:
     await shelf.store(await shelf.topic("a"), b"0")
     replies = [reply async for reply in call(shelf, reading("b/#")).replies()]
-    assert replies == [log_pb2.ReadReply()]
+    assert replies == [log_pb2.ReadReply(incarnation=shelf.catalogue.incarnation)]
+    assert shelf.catalogue.incarnation
 
 
 async def test_records_that_the_filter_rejects_are_not_sent(shelf: Shelf) -> None:

@@ -38,6 +38,17 @@ async def located(shelf: Shelf, **bounds: int) -> list[tuple[str, int, int]]:
     return [(each.stream, each.start, each.end) for each in reply.ranges]
 
 
+async def test_what_has_offsets_says_of_which_data_they_are(shelf: Shelf) -> None:
+    await shelf.topic("orders")
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    replies = (
+        await topics.List(topics_pb2.ListTopicsRequest(), NO_CONTEXT),
+        await topics.Describe(topics_pb2.DescribeTopicRequest(name="orders"), NO_CONTEXT),
+        await topics.Locate(topics_pb2.LocateRequest(name="orders"), NO_CONTEXT),
+    )
+    assert {each.incarnation for each in replies} == {shelf.catalogue.incarnation}
+
+
 async def test_every_stream_has_a_place_for_a_time(shelf: Shelf) -> None:
     topic = await shelf.topic("orders", 2)
     stored = [await shelf.store(topic, b"%d" % at) for at in range(4)]

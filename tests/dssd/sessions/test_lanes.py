@@ -62,6 +62,7 @@ async def test_a_lane_is_granted_to_a_client_that_knows_queues(hall: Hall) -> No
     await lane_group(hall)
     async with hall.attached(features=KNOWS) as client:
         assert client.opened.features == (QUEUES,)
+        assert client.opened.incarnation == hall.plant.catalogue.incarnation != b""
         await client.subscribe(GROUP)
         granted = await client.granted()
         assert granted.queues

@@ -50,6 +50,8 @@ class LaneOpened:
     """All of the queues was read, and nobody else appends to them any more."""
 
     grant: int
+    dead_size: int = 0
+    """Of a dead letter, in bytes, on average."""
 
 
 class MovePiece(NamedTuple):

@@ -84,6 +84,10 @@ class Lane:
         self._under_way: tuple[MovePiece, ...] = ()
         self._leaving = 0
         """Records of main that wait to be moved, or are on their way."""
+        self._failed_size = 1
+        """Of a record of main that failed last, in bytes."""
+        self._dead_bytes = 0
+        """Of the entries of the dead letters that are not done."""
         self._again_ms: int | None = None
         """Nothing is moved before."""
         self._late: dict[tuple[int, int], int] = {}
@@ -181,9 +185,10 @@ class Lane:
         if reopened := normalised(waiting):
             main.moved(reopened)
 
-    def opened(self, now_ms: int) -> None:
-        """All of them were read: begin."""
+    def opened(self, now_ms: int, dead_size: int) -> None:
+        """All of them were read: begin. A dead letter has so many bytes, on average."""
         self.is_open = True
+        self._dead_bytes = dead_size * self._dead_records()
         for part in self.parts:
             part.is_shut = False
             part.begins()
@@ -197,12 +202,14 @@ class Lane:
         self.entries = self.retry.entries = WaitingEntries(self._wall_ahead_ms)
 
     def _bury_killers(self) -> None:
-        """What its consumers died of for the last time under older grants."""
-        records = self.main.records
+        """What its consumers died of for the last time under older grants. What was refused so
+        often, and could not be moved, comes again: nobody knows its error any more."""
+        records, most = self.main.records, self.policy.max_deliver
         for start, end, failures in records.marking.failures():
-            if failures >= self.policy.max_deliver:
-                for low, high in without(((start, end),), records.consumed.done()):
-                    self._bury(MAIN, low, high, failures)
+            for low, high in records.not_done(((start, end),)) if failures >= most else ():
+                for at, until, deaths in records.marking.deaths(low, high):
+                    if deaths >= most:
+                        self._bury(MAIN, at, until, deaths)
 
     def _bury(self, level: int, start: int, end: int, failures: int) -> None:
         records = self.parts[level].records
@@ -216,7 +223,9 @@ class Lane:
         """Judge what has failed since this was asked last."""
         for level, part in enumerate(self.parts):
             failed, part.records.failed = part.records.failed, []
-            for start, end, nak in failed or ():
+            for start, end, nak, size in failed or ():
+                if level == MAIN:
+                    self._failed_size = max(size // (end - start), 1)
                 for low, high, failures in self._failures(level, start, end):
                     self._judge(level, (low, high, failures), nak, now_ms)
 
@@ -258,11 +267,16 @@ class Lane:
 
     def _room(self) -> int:
         """How many more records may leave main: at 0 the queues hold as much as they may."""
-        if self.entries.bytes >= self.policy.queue_bytes:
-            return 0
+        records = self.entries.records + self._dead_records() + self._leaving
+        size = self._failed_size
+        bytes_ = self.entries.bytes + self._dead_bytes + self._leaving * size
+        # Whole records: the last one may be larger than what is left.
+        fitting = -(-(self.policy.queue_bytes - bytes_) // size)
+        return max(min(self.policy.queue_records - records, fitting), 0)
+
+    def _dead_records(self) -> int:
         end = self._dead.applied_end
-        waiting = self.entries.records + end - self._dead.progress.acked_in(0, end)
-        return max(self.policy.queue_records - waiting - self._leaving, 0)
+        return end - self._dead.progress.acked_in(0, end)
 
     # Moving
 
@@ -342,6 +356,7 @@ class Lane:
             self._finish(level, normalised((at, at + 1) for at in gone))
         if level == RETRY:
             self._enter(live)
+        self._dead_bytes += sum(each.size for each in live) if level == DEAD else 0
         for source in {each.source_level for each in live}:
             offsets = (each.source_offset for each in live if each.source_level == source)
             self._settle(source, normalised((at, at + 1) for at in offsets))
@@ -362,9 +377,7 @@ class Lane:
     def _settle(self, level: int, ranges: Ranges) -> None:
         """What was moved is done where it was."""
         if level == DEAD:
-            counts = self._dead.fate.counts.plus("retried", total(ranges))
-            progress = self._dead.progress.with_acked(ranges)
-            self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
+            self._close_dead(ranges, "retried")
             return
         self.parts[level].records.moved(ranges)
         if level == RETRY:
@@ -373,11 +386,17 @@ class Lane:
     def _finish(self, level: int, ranges: Ranges) -> None:
         """Entries whose record was acknowledged while they were on their way."""
         if level == DEAD:
-            counts = self._dead.fate.counts.plus("acked", total(ranges))
-            progress = self._dead.progress.with_acked(ranges)
-            self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
+            self._close_dead(ranges, "acked")
         else:
             self.retry.records.consumed.ack(ranges)
+
+    def _close_dead(self, ranges: Ranges, kind: str) -> None:
+        before = self._dead_records()
+        counts = self._dead.fate.counts.plus(kind, total(ranges))
+        progress = self._dead.progress.with_acked(ranges)
+        self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
+        # Sizes are not kept by entry: each counts as the average.
+        self._dead_bytes = self._dead_bytes * self._dead_records() // max(before, 1)
 
     def _enter(self, entries: list[Entry]) -> None:
         """They wait in the retry queue, as far as they are not done there; in order."""
@@ -396,7 +415,7 @@ class Lane:
     def _bury_killer(self, entry: Entry) -> None:
         """If consumers died of it for the last time under older grants, it is dead."""
         offset = entry.offset
-        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
+        ((_, _, deaths),) = self.retry.records.marking.deaths(offset, offset + 1)
         if deaths and deaths + entry.attempt >= self.policy.max_deliver:
             self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
 

@@ -58,7 +58,7 @@ class Lanes:
         if isinstance(given, EntriesRead):
             lane.take_entries(given)
             return None
-        lane.opened(now_ms)
+        lane.opened(now_ms, given.dead_size)
         self._busy[given.grant] = lane
         return lane
 

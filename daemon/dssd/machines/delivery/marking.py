@@ -202,6 +202,14 @@ class Marking:
         """``[start, end)`` cut into ranges that failed equally often: (start, end, failures)."""
         return self._failures.segments(start, end, 0)
 
+    def deaths(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """``[start, end)`` by how many of the failures were deaths: a client vanished so often."""
+        return [
+            (at, until, min(failures, doubts))
+            for low, high, failures in self.failed(start, end)
+            for at, until, doubts in self._doubts.segments(low, high, 0)
+        ]
+
     def note_handed_out_again(self, sent: SentRange, frontier: int) -> None:
         """What came again under this grant was handed out: count an attempt."""
         known = self.known_below(frontier)

@@ -29,6 +29,8 @@ class Failed(NamedTuple):
     start: int
     end: int
     nak: Nak | None
+    size: int
+    """In bytes, all of them."""
 
 
 class RecordStates:
@@ -244,7 +246,7 @@ class RecordStates:
                 if delay_ms is not None:
                     # Until it is moved: its holder may be gone before.
                     self.rests.rest(sent.start, sent.end, now_ms, delay_ms)
-                self.failed.append(Failed(sent.start, sent.end, nak))
+                self.failed.append(Failed(sent.start, sent.end, nak, sent.bytes))
             else:
                 self._rest(sent, now_ms, delay_ms)
             freed.append(sent)

@@ -19,7 +19,7 @@ marked, because `suspect_end` rises above everything that may have been handed o
 nothing is reopened, all that is known of unacknowledged records stays known.
 
 Dead letters are brought back, or discarded, by a move with neither set: it says which of them, and
-the next holder of the lane brings them back.
+the next holder of the lane brings them back. One more move of the same number stops that.
 
 A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
 before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
@@ -30,7 +30,7 @@ from dss_core.lane import DEAD
 from dss_core.progress import Progress, Ranges, without
 from dssd.machines.attempts import Count, CountOf, unacked_attempts
 from dssd.machines.fate import Fate
-from dssd.machines.leader.events import CursorMove, MadeMove
+from dssd.machines.leader.events import CancelledMove, CursorMove, MadeMove
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.queues import Queues
 from dssd.machines.start_point import OFFSET_MAX
@@ -42,6 +42,10 @@ def make_move(state: LentStream) -> None:
     if move is None:
         return
     state.move = None
+    if move.stops_redrive:
+        state.ended_move = CancelledMove(move.number)
+        state.queues = (*state.queues[: DEAD - 1], state.queues[DEAD - 1].stop_redrive())
+        return
     before, after = state.progress, moved(state.progress, move)
     state.ended_move = MadeMove(move.number, before, after)
     state.cursor_generation = move.number

@@ -62,6 +62,8 @@ class CursorMove:
     """Of the stream's dead letters: they are to come back."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
+    stops_redrive: bool = False
+    """Its operation was cancelled while it brings dead letters back: the others stay dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class MadeMove:
 
 @dataclass(frozen=True, slots=True)
 class CancelledMove:
-    """A move that was not made, because its operation was cancelled."""
+    """A move that was not made, or not to its end, because its operation was cancelled."""
 
     number: int
 
@@ -93,7 +95,8 @@ class MoveCursors:
 
 @dataclass(frozen=True, slots=True)
 class CancelMoves:
-    """Do not make the moves of the operation that were not made yet."""
+    """Do not make the moves of the operation that were not made yet, and bring back no more dead
+    letters."""
 
     number: int
 

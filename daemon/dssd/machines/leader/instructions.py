@@ -8,6 +8,7 @@ progress (`cursor_moves`).
 
 from collections.abc import Callable, Mapping
 
+from dss_core.lane import DEAD
 from dssd.machines.leader.events import (
     CancelMoves,
     CancelPause,
@@ -42,6 +43,7 @@ from dssd.machines.leader.state import KeptFor
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
+from dssd.machines.messages import BorrowerId
 
 
 def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
@@ -97,12 +99,16 @@ def _move_cursors(turn: LeaderTurn, asked: MoveCursors) -> None:
         lent = state.streams.get(move.stream)
         if lent is None:
             continue
-        holder = state.members.get(lent.holder) if lent.holder is not None else None
-        stays = holder is not None and not holder.leaving
-        turn_stream(turn, lent, MoveAsked(move, lent.holder if stays else None))
+        turn_stream(turn, lent, MoveAsked(move, _who_stays(turn, lent)))
         if _is_moving(turn, lent, asked.number):
             moving.add(move.stream)
     conclude_if_done(turn, asked.number)
+
+
+def _who_stays(turn: LeaderTurn, lent: LentStream) -> BorrowerId | None:
+    """Who holds it, and shall have it again."""
+    holder = turn.state.members.get(lent.holder) if lent.holder is not None else None
+    return None if holder is None or holder.leaving else lent.holder
 
 
 def _is_moving(turn: LeaderTurn, lent: LentStream, number: int) -> bool:
@@ -115,9 +121,10 @@ def _is_moving(turn: LeaderTurn, lent: LentStream, number: int) -> bool:
 def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
     for stream in sorted(turn.state.moving.get(asked.number, ())):
         lent = turn.state.streams[stream]
-        if lent.redriving() == asked.number:
-            # Its holder has heard of it, and goes on.
-            turn.state.moving[asked.number].discard(stream)
+        if lent.queues and lent.queues[DEAD - 1].redriving == asked.number:
+            # Its holder may have heard of it: it brings back what it has begun.
+            stop = CursorMove(stream, asked.number, (), (), stops_redrive=True)
+            turn_stream(turn, lent, MoveAsked(stop, _who_stays(turn, lent)))
         else:
             turn_stream(turn, lent, MoveCancelled(asked.number))
     conclude_if_done(turn, asked.number)

@@ -14,8 +14,8 @@ from dssd.machines.leader.turn import LeaderTurn
 
 def note_moved(turn: LeaderTurn, lent: LentStream, number: int) -> None:
     """It is durable that the stream's move ended, and how many dead letters came back."""
-    redriving = lent.redriving()
-    for ended in {number, _redriven(lent)} - {0, redriving}:
+    waiting = {each.number for each in (lent.move, lent.ended_move) if each is not None}
+    for ended in {number, _redriven(lent)} - {0, lent.redriving()} - waiting:
         if lent.stream in turn.state.moving.get(ended, ()):
             _end(turn, lent.stream, ended)
 

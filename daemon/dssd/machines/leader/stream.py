@@ -197,7 +197,8 @@ def _end(state: LentStream) -> Acts:
 
 def _take_move(state: LentStream, event: MoveAsked) -> bool:
     """Whether the move is to be made: it was neither made nor cancelled before."""
-    if event.move.number <= state.cursor_generation or state.move is not None:
+    is_made = event.move.number <= state.cursor_generation and not event.move.stops_redrive
+    if is_made or state.move is not None:
         return False
     if event.move.number in state.cancelled_moves:
         return False

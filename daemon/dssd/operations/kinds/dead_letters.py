@@ -31,9 +31,8 @@ from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.queues.looking import Choice, EntryLook, Lane
-from dssd.store.paging import scan_all
-from dssd.store.port import Put, Store
-from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
+from dssd.store.port import Put
+from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
 
 Change = RedriveDeadLetters | DiscardDeadLetters
 
@@ -73,8 +72,7 @@ class _Chosen:
 class DeadLetters(Final):
     """Plans and begins them."""
 
-    def __init__(self, store: Store, groups: Groups, registry: Registry, log: Log) -> None:
-        self._store = store
+    def __init__(self, groups: Groups, registry: Registry, log: Log) -> None:
         self._groups = groups
         self._registry = registry
         self._log = log
@@ -118,13 +116,25 @@ class DeadLetters(Final):
         return Begun(instruction=MoveCursorsNow(row.number, ()))
 
     def cancellation(self, row: OperationRow) -> Instruction:
-        """Lanes that were not told are not; those that were go on."""
+        """Lanes that were not told are not; what is not back stays dead."""
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
-        """The lanes that were told."""
-        told = await scan_all(self._store, MadeMoveRow, (row.number,))
-        return Made(len(told), json.loads(row.after)["moves"], "streams were told")
+        """How many of the dead letters came back, or were given up."""
+        survey = await self._registry.survey(self._groups.get(row.group_id))
+        dead = {
+            str(each.name): each.view.queues[DEAD - 1].progress
+            for each in survey.streams
+            if each.view.queues
+        }
+        done = sum(
+            dead[lane["stream"]].acked_in(start, end)
+            for lane in json.loads(row.change)["lanes"]
+            for start, end in lane["ranges"]
+            if lane["stream"] in dead
+        )
+        became = "came back" if row.kind == REDRIVE else "were given up"
+        return Made(done, json.loads(row.after)["records"], f"dead letters {became}")
 
 
 def _check_has_queues(group: GroupRow) -> None:

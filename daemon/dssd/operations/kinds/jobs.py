@@ -33,15 +33,10 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.job import ENDED, Phase
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, Plan
+from dssd.store.job_rows import ChunkRow, JobNameRow, JobProgressRow, JobRow
 from dssd.store.paging import scan_all
 from dssd.store.port import Absent, Delete, Put, Store, VersionIs, Write
-from dssd.store.rows import (
-    ChunkRow,
-    JobNameRow,
-    JobProgressRow,
-    JobRow,
-    OperationRow,
-)
+from dssd.store.rows import OperationRow
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.located import located
 

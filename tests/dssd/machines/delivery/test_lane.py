@@ -25,7 +25,7 @@ from dssd.machines.delivery.events import (
     Ticked,
     Unpaused,
 )
-from dssd.machines.queues import Redrive, RetryPolicy
+from dssd.machines.queues import RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
 from support.proof_share import share
 
@@ -247,6 +247,43 @@ def test_of_what_is_refused_together_only_as_much_is_moved_as_the_queues_have_ro
     assert len(lane.out) == 9
 
 
+@pytest.mark.parametrize("lent_again", [False, True])
+def test_dead_letters_take_of_the_bytes_that_queues_may_hold(lent_again: bool) -> None:
+    lane = PlayedLane(4, RetryPolicy(3, (60_000,), queue_records=100, queue_bytes=20))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    if lent_again:
+        lane.die()
+    lane.nak(MAIN, 2)
+    assert lane.places() == [[DEAD], [DEAD], [MAIN], [MAIN]]
+
+
+def test_dead_letters_that_came_back_and_are_done_leave_room_for_as_many_bytes() -> None:
+    lane = PlayedLane(4, RetryPolicy(3, (60_000,), queue_records=100, queue_bytes=20))
+    for at in (0, 1):
+        lane.nak(MAIN, at, reject=True)
+    lane.tick(10)
+    lane.save()
+    lane.redrive(0, 1)
+    lane.tick(1_000)
+    lane.nak(MAIN, 2)
+    assert lane.places() == [[RETRY], [DEAD], [MAIN], [MAIN]]
+    lane.ack(RETRY, 0)
+    lane.nak(MAIN, 3)
+    assert lane.places() == [[], [DEAD], [MAIN], [RETRY]]
+
+
+def test_of_what_is_refused_together_only_as_many_bytes_are_moved_as_there_is_room_for() -> None:
+    lane = PlayedLane(9)
+    (main, _) = lane.window.streams()
+    size = main.records.out.bytes // 9
+    lane.feed(Edited(1, ACK_WAIT_MS, False, replace(POLICY, queue_bytes=4 * size)))
+    lane.holds = True
+    lane.settle(MAIN, naks=[Nak(0, 1), Nak(1, 2), Nak(2, 9)])
+    lane.answer()
+    assert sum(piece.end - piece.start for move in lane.moves for piece in move.pieces) == 4
+
+
 def test_what_a_client_refused_as_it_gave_the_stream_back_is_moved_first() -> None:
     lane = PlayedLane(1)
     lane.feed(RevokeBegun(GRANT, 1_000))
@@ -343,9 +380,7 @@ def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     lane.nak(MAIN, 1, reject=True)
     lane.tick(10)
     lane.save()
-    retry, dead = lane.saved.queues
-    lane.saved = replace(lane.saved, queues=(retry, replace(dead, redrive=Redrive(7, ((0, 1),)))))
-    lane.lend()
+    lane.redrive(0, 1)
     lane.tick(1_000)
     assert lane.places() == [[RETRY], [DEAD]]
     assert list(lane.out) == [(RETRY, 0)]
@@ -480,8 +515,7 @@ def test_a_move_that_fails_again_and_again_is_no_news_to_the_leader() -> None:
 
 
 def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_moved() -> None:
-    lane = PlayedLane(1, replace(POLICY, max_deliver=1, queue_records=0))
-    lane.nak(MAIN, 0, delay_ms=60_000)
+    lane = PlayedLane(1, replace(POLICY, max_deliver=1))
     lane.refuses = True
     lane.die()
     lane.tick(120_000)
@@ -489,6 +523,30 @@ def test_a_record_that_is_to_be_dead_does_not_come_again_while_it_cannot_be_move
     lane.refuses = False
     lane.tick(1_000)
     assert lane.places() == [[DEAD]]
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "the queues are full"])
+@pytest.mark.parametrize("level", [MAIN, RETRY])
+def test_what_was_refused_for_the_last_time_and_could_not_be_moved_dies_of_its_error(
+    level: int, why: str
+) -> None:
+    lane = PlayedLane(2)
+    lane.policy = replace(POLICY, max_deliver=1 + level)
+    full = replace(lane.policy, queue_records=0 if "queues" in why else 1_000)
+    if level == RETRY:
+        lane.nak(MAIN, 0, error="first")
+        lane.tick(1_000)
+    lane.feed(Edited(1, ACK_WAIT_MS, False, full))
+    lane.refuses = True
+    lane.nak(level, 0, error="boom")
+    lane.ack(MAIN, 1)
+    lane.tick(10)
+    lane.die()
+    lane.refuses = False
+    lane.tick(max(POLICY.backoff_ms))
+    assert not lane.queues[DEAD]
+    lane.nak(level, 0, error="the last")
+    assert [(kept.cause, kept.error) for kept in lane.queues[DEAD]] == [("refused", "the last")]
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -121,12 +121,52 @@ def test_a_lane_that_is_done_with_is_lent_again_for_its_dead_letters() -> None:
     assert granted.queues[1].redrive.ranges == CHOSEN
 
 
-def test_what_is_cancelled_is_done_at_once_though_lanes_that_were_told_go_on() -> None:
+def test_a_redrive_that_is_cancelled_is_taken_back_from_the_holder_and_the_rest_stays_dead() -> (
+    None
+):
+    run = Run()
+    run.ask(REDRIVE)
+    granted = run.lend()
+    run.feed(Instructed(CancelMoves(NUMBER), run.now_ms))
+    assert any(isinstance(each, Revoke) for each in run.sent)
+    some = replace(granted.queues[1], progress=Progress(0).with_acked([(1, 2)]))
+    run.report(granted, some, final=True)
+    assert run.concluded == []
+    run.tell(RevokeFinished(ANN, LEADER, stream(0), granted.grant_epoch))
+    run.pass_ms(500)
+    run.commit_all()
+    assert run.concluded == [NUMBER]
+    dead = run.saved[stream(0)].queues[-1]
+    assert (dead.progress, dead.redriving) == (some.progress, 0)
+    assert run.leader.streams[stream(0)].queues[1].redriving == 0
+
+
+def test_a_redrive_that_nobody_carries_out_is_cancelled_at_once() -> None:
     run = Run()
     run.ask(REDRIVE)
     run.ask(CancelMoves(NUMBER))
     assert run.concluded == [NUMBER]
-    assert run.lend().queues[1].redrive.operation == NUMBER
+    assert run.lend().queues[1].redriving == 0
+
+
+def test_a_redrive_that_is_cancelled_as_it_begins_brings_nothing_back() -> None:
+    run = Run()
+    run.feed(Instructed(REDRIVE, run.now_ms))
+    run.feed(Instructed(CancelMoves(NUMBER), run.now_ms))
+    assert run.concluded == []
+    run.commit_all()
+    assert run.concluded == [NUMBER]
+    assert run.saved[stream(0)].queues[-1].redriving == 0
+
+
+def test_a_leader_that_takes_over_stops_what_was_cancelled_before() -> None:
+    half = replace(SIX_DEAD[1], progress=Progress(3), redrive=Redrive(NUMBER, CHOSEN))
+    run = Run((SIX_DEAD[0], half))
+    run.ask(MoveCursors(NUMBER, ()))
+    run.ask(CancelMoves(NUMBER))
+    run.ask(CancelMoves(NUMBER))
+    assert run.concluded[:1] == [NUMBER]
+    assert run.lend().queues[1].redriving == 0
 
 
 def test_discarded_dead_letters_are_done_and_counted_as_moved_by_an_operator() -> None:
