@@ -407,7 +407,7 @@ class Lane:
     # Acks
 
     def acks_of(self, level: int, acked: Ranges) -> Ranges:
-        """What of these counts: of a queue only what is out, or on its way to a queue."""
+        """What of these counts: of a queue only what is out, due, or on its way to a queue."""
         if level == MAIN:
             if self._late:
                 self._settle_late(acked)
@@ -415,8 +415,10 @@ class Lane:
                 self._drop(acked)
             return acked
         moving = [(piece.start, piece.end) for piece in self._moving(level)]
-        out = self.retry.records.out
-        counted = [each for span in acked for each in out.within(*span)]
+        records = self.retry.records
+        counted = [each for span in acked for each in records.out.within(*span)]
+        # What was out in a pause for too long is due again, and moved by nobody.
+        counted += [each for span in acked for each in records.resting.due_in(*span)]
         counted += [each for span in acked for part in moving for each in clipped((part,), *span)]
         ranges = normalised(counted)
         self.entries.forget(without(ranges, self._done(RETRY)))

@@ -442,7 +442,7 @@ class DeliveredStream:
     def next_ms(self) -> int | None:
         """The earliest time at which something of it is due."""
         records = self.records
-        if records.ending:
+        if records.ending or self.is_shut:
             return self.revoke_until_ms
         times = (
             records.waits.next_ms(),

@@ -16,11 +16,13 @@ from dssd.machines.delivery.events import (
     Edited,
     Nak,
     OpenLane,
+    Paused,
     RevokeBegun,
     RevokeFinished,
     Saved,
     Settle,
     Ticked,
+    Unpaused,
 )
 from dssd.machines.queues import Redrive, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
@@ -119,6 +121,20 @@ def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> 
     lane.nak(MAIN, 0)
     lane.ack(MAIN, 0)
     lane.answer()
+    assert lane.places() == [[]]
+
+
+def test_an_ack_in_a_pause_counts_though_its_ack_wait_ran_out() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.settle(RETRY, handed_out=[0])
+    lane.feed(Paused(1))
+    lane.tick(ACK_WAIT_MS)
+    lane.feed(Settle(GRANT + RETRY, acked=((0, 1),), token=9))
+    lane.out.clear()
+    lane.feed(Unpaused(1))
+    assert not lane.out
     assert lane.places() == [[]]
 
 
@@ -251,6 +267,28 @@ def test_a_killer_on_its_way_to_the_dead_letters_does_not_come_again() -> None:
     lane.tick(120_000)
     assert len(lane.queues[DEAD]) == 1
     assert not lane.out
+
+
+def test_what_is_due_before_the_lane_is_open_and_shall_be_dead_does_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=2))
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.refuses = True
+    lane.nak(RETRY, 0, delay_ms=5_000)
+    lane.tick(10)
+    lane.save()
+    opened, told = lane._opened, list[DeliveryInput]()
+    monkeypatch.setattr(lane, "_opened", lambda asked: told.extend(opened(asked)) or [])
+    lane.lend()
+    lane.feed(Edited(1, ACK_WAIT_MS, False, lane.policy))  # anything that makes it look at times
+    lane.tick(6_000)
+    lane.feed(*told)
+    assert not lane.out
+    lane.refuses = False
+    lane.tick(1_000)
+    assert lane.places() == [[DEAD]]
 
 
 def test_a_killer_that_comes_alone_rests_as_the_back_off_of_the_group_says() -> None:
