@@ -63,6 +63,8 @@ QUEUES_ONCE_FAILED = {
     200181: "a lane that was lent with many moves that were not reported stood still for ever",
     1727: "what waited to be moved and was acknowledged held up its stream",
     100761: "a late ack that settled an entry was not reported",
+    50412: "an entry whose rest ended before its lane was open came again on its way to be dead",
+    51216: "an ack in a pause was passed over, for the ack wait of its entry had run out",
 }
 """The same of groups that have queues."""
 

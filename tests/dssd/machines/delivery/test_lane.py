@@ -348,7 +348,7 @@ def test_an_edit_counts_for_what_fails_after_it() -> None:
 def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dssd.machines.delivery.lane.QUEUE_RANGES_MAX", 4)
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
     lane = PlayedLane(24, replace(POLICY, max_deliver=9))
     for at in range(24):
         lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 500_000)
@@ -357,6 +357,26 @@ def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
         lane.ack(RETRY, at)
     assert len(lane.states()[1].progress.ranges) <= 12
     assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
+
+
+def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.SPARSE_RECORDS_MIN", 8)
+    lane = PlayedLane(12, replace(POLICY, max_deliver=9))
+    lane.nak(MAIN, 0, delay_ms=500_000, error="later")
+    for at in range(1, 12):
+        lane.nak(MAIN, at, delay_ms=1_000)
+        lane.tick(1_000)
+        lane.ack(RETRY, *(at for level, at in lane.out if level == RETRY))
+    assert lane.states()[1].progress.floor > 6
+    assert lane.places()[0] == [RETRY]
+    assert len(lane.queues[RETRY]) == 13
+    lane.tick(10)
+    lane.save()
+    lane.lend()
+    lane.tick(500_000)
+    assert list(lane.out) == [(RETRY, 9)]
 
 
 def test_an_ack_of_a_retried_record_that_is_waited_for_is_reported_at_once_and_answered() -> None:
