@@ -69,7 +69,6 @@ MACHINES = (
     Limit("SPARSE_RECORDS_MIN", least=2, most=6),
     Limit("GAP_RECORDS_MAX", least=1, most=3),
     Limit("MOVE_RECORDS_MAX", least=3, most=6),
-    Limit("LATE_ACKS_MAX", least=1, most=3),
 )
 """Of leaders and delivery windows."""
 

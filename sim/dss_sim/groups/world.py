@@ -198,7 +198,8 @@ class World:
         return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)
 
     def check_fenced(self, group_id: int, stream: StreamId, epoch: int, rule: str) -> None:
-        """S4: who held the stream before hands out nothing any more when it is granted anew.
+        """S4, H1: who held the stream before hands out nothing any more when it is granted anew, or
+        held back.
 
         Raises:
             Violation: a session may still deliver it.

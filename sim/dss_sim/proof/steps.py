@@ -124,6 +124,7 @@ STEPS: Sequence[Step] = (
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
     _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),
+    _tests("records that fail, struck at every call", 25, f"{SCENARIOS}/test_lane_points.py"),
     _tests("every state after a loss of power", 60, f"{SCENARIOS}/test_crash_images.py"),
     _tests(
         "every bit flips",
