@@ -75,6 +75,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_kill_daemon_under_load.py",
         f"{SCENARIOS}/test_group_loses_members.py",
         f"{SCENARIOS}/test_daemon_killed_under_consumers.py",
+        f"{SCENARIOS}/test_lanes_over_deaths.py",
         f"{SCENARIOS}/test_lanes_over_kills.py",
         "tests/dss_client/test_against_the_daemon.py",
     ),

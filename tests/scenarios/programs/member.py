@@ -10,11 +10,13 @@ With ``--late`` each comes so long after its record, so that whoever kills this 
 
 With ``--hold`` it acknowledges so many records, takes so many more without, says ``holding``, and
 goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held; or it
-refuses every other record of that (``--refuse``). When it reads ``leave`` it drains and ends. With ``--compute`` it holds its event loop for so long when it
-takes the first record, and then says for how long it stood still in that at most. With ``--stand``
-it says ``standing`` when it took so many, and then waits for a line on stdin in a call of the
-system, its event loop held: whoever freezes it there freezes it in its own code, not between the
-client's last look at the clock and that code.
+refuses every other record of that (``--refuse``). When it reads ``leave`` it drains and ends.
+
+With ``--compute`` it holds its event loop for so long when it takes the first record, and then says
+for how long it stood still in that at most. With ``--stand`` it says ``standing`` when it took so
+many, and then waits for a line on stdin in a call of the system, its event loop held: whoever
+freezes it there freezes it in its own code, not between the client's last look at the clock and
+that code.
 """
 
 import argparse

@@ -279,8 +279,14 @@ def test_what_is_due_before_the_lane_is_open_and_shall_be_dead_does_not_come(
     lane.nak(RETRY, 0, delay_ms=5_000)
     lane.tick(10)
     lane.save()
-    opened, told = lane._opened, list[DeliveryInput]()
-    monkeypatch.setattr(lane, "_opened", lambda asked: told.extend(opened(asked)) or [])
+    opened = lane._opened
+    told: list[DeliveryInput] = []
+
+    def later(asked: OpenLane) -> list[DeliveryInput]:
+        told[:] = opened(asked)
+        return []
+
+    monkeypatch.setattr(lane, "_opened", later)
     lane.lend()
     lane.feed(Edited(1, ACK_WAIT_MS, False, lane.policy))  # anything that makes it look at times
     lane.tick(6_000)
