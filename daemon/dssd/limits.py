@@ -335,6 +335,11 @@ GAP_RECORDS_MAX = 64
 """The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
 hold so few entries are closed."""
 
+SPARSE_RECORDS_MIN = 65_536
+SPARSE_PART = 4
+"""A retry queue of so many entries from its floor to its end, of which less than this part waits,
+has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
+
 REDRIVE_RECORDS = 200
 REDRIVE_MS = 100
 """A lane brings back at most so many dead letters at once, and how often: 2,000 a second."""

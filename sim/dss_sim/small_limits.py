@@ -65,6 +65,10 @@ MACHINES = (
         most=4,
     ),
     Limit("STALE_A_CALL_MAX", least=1, most=3),
+    Limit("QUEUE_RANGES_MAX", least=1, most=3),
+    Limit("SPARSE_RECORDS_MIN", least=2, most=6),
+    Limit("GAP_RECORDS_MAX", least=1, most=3),
+    Limit("MOVE_RECORDS_MAX", least=3, most=6),
 )
 """Of leaders and delivery windows."""
 

@@ -8,11 +8,11 @@ between. Payloads are all different, and tell who sent them, and in which order.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import dss_client
 from dss_client import Client, DeliveredRecord, DssError, Producer, Subscription
@@ -222,14 +222,19 @@ class Trial:
 
 async def perform(journal: Journal, endpoint: str, ended: Awaitable[object]) -> bool:
     """Do all steps, or those that a daemon lets be done before it has ended; tells which."""
-    trial = Trial(endpoint, journal)
 
     async def every_step() -> None:
+        trial = Trial(endpoint, journal)
         async with trial:
             for step in trial.steps():
                 await step.do()
 
-    steps = asyncio.create_task(every_step(), name="trial")
+    return await done_before(every_step(), ended)
+
+
+async def done_before(work: Coroutine[Any, Any, None], ended: Awaitable[object]) -> bool:
+    """Whether the work on a daemon was done before that ended; the work is over in any case."""
+    steps = asyncio.create_task(work, name="trial")
     waiting = asyncio.ensure_future(ended)
     try:
         await asyncio.wait([steps, waiting], return_when=asyncio.FIRST_COMPLETED)

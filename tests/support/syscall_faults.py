@@ -30,6 +30,7 @@ CALLS = (
 KILL = "signal=KILL"
 """The process ends as it enters the call, which is not done."""
 FAIL = "error=EIO"
+NO_ROOM = "error=ENOSPC"
 
 AT_ONCE = 4
 """Runs beside each other: each spends half of its time waiting."""

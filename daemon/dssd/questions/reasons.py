@@ -229,19 +229,14 @@ def held(asked: RecordAsked, client_id: str, found: HeldRecord, ahead: int, now:
 
 def out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason | None:
     """Its client has it, or will get it again; None where it does not."""
-    attempt = standing.attempts
-    until_ms = None if standing.until_ms is None else now.wall(standing.until_ms)
     match standing.place:
         case Place.HANDED_OUT:
             return _handed_out(asked, client_id, standing, now)
         case Place.SENT:
             told = f"It was sent to {client_id}, and waits there to be handed out."
-            return Reason("sent", told, client_id=client_id, attempt=attempt)
-        case Place.RESTING:
-            assert standing.until_ms is not None
-            told = f"It rests after attempt {attempt}, and comes again in "
-            told += f"{now.until(standing.until_ms)}."
-            return Reason("resting", told, "", client_id, None, until_ms, attempt)
+            return Reason("sent", told, client_id=client_id, attempt=standing.attempts)
+        case Place.RESTING | Place.MOVING:
+            return _later(client_id, standing, now)
         case Place.SUSPECT:
             return _suspect(asked, client_id, standing, now)
         case Place.GIVEN_BACK:
@@ -261,6 +256,21 @@ def _handed_out(asked: RecordAsked, client_id: str, standing: Standing, now: Now
         told += f"; its ack wait ends in {now.until(standing.until_ms)}"
     attempt = standing.attempts
     return Reason("handed-out", f"{told}.", asked.skip, client_id, since_ms, until_ms, attempt)
+
+
+def _later(client_id: str, standing: Standing, now: Now) -> Reason:
+    """It rests, or goes to a queue of its group."""
+    attempt, until_ms, until = standing.attempts, None, ""
+    if standing.until_ms is not None:
+        until_ms, until = now.wall(standing.until_ms), now.until(standing.until_ms)
+    if standing.place is Place.RESTING:
+        told = f"It rests after attempt {attempt}, and comes again in {until}."
+    elif until:
+        told = "It failed, and could not be appended to a queue of the group, as on a full disk; "
+        told += f"that is tried again in {until}."
+    else:
+        told = "It failed, and is on its way to a queue of the group."
+    return Reason(standing.place.value, told, "", client_id, None, until_ms, attempt)
 
 
 def _suspect(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:

@@ -197,6 +197,10 @@ class CursorOperator:
         self._running.pop(group_id, None)
         self._ended.pop(group_id, None)
 
+    def is_running(self, group_id: int) -> bool:
+        """Whether an operation on the group's cursors has not ended."""
+        return group_id in self._running
+
     def undoes(self, number: int) -> int:
         """The operation that an operation takes back; 0: none."""
         return self._asked[number].undoes
@@ -223,7 +227,8 @@ class CursorOperator:
             or moved(known := self._progress(group, move.stream), move) != known
         )
         leaders = self._world.leaders
-        if not changing or group.group_id in self._running or not leaders.takes_sessions:
+        busy = self.is_running(group.group_id) or self._world.hold_operator.holds(group.group_id)
+        if not changing or busy or not leaders.takes_sessions:
             return
         found = at_once(self._world.store.rows.read(GroupRow, (group.group_id,)))
         if found is None:

@@ -11,6 +11,7 @@ Invariant: nothing here is measured from runs.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
 from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, SLOW_READ_US, has_queues
@@ -59,6 +60,9 @@ def bounds_of(plan: "Plan") -> Bounds:
         # What was pinned is rebalanced then, and who was evicted comes back.
         given_back_ms += max(plan.timing.revoke_deadline_ms, GRACE_MS_MAX)
         late_us += LATE_US[1] + WORK_US
+    if any(timed.kind == HOLD for timed in plan.timed):
+        # What is kept for holders of before is waited for, then each stream is asked back.
+        given_back_ms += lease_ms + plan.timing.revoke_deadline_ms
     return Bounds(
         true_us(GRANTED_LEASES * lease_ms + given_back_ms) + late_us,
         true_us(

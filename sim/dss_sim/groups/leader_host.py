@@ -35,10 +35,12 @@ from dssd.machines.leader.events import (
     Concluded,
     Destroyed,
     Held,
+    Hold,
     Instructed,
     Instruction,
     LeaderEffect,
     LeaderInput,
+    LendAgain,
     PauseGroup,
     Persist,
     Received,
@@ -186,13 +188,16 @@ class LeaderHost:
         """Save everything and stop leading; sessions say goodbye next."""
         self._stopping = True
         for acting in list(self.leading.values()):
-            note = partial(self._feed_now, acting, SessionsEnding)
+            note = partial(self.feed, acting, SessionsEnding)
             self._world.schedule.after(0, note, self.host)
             # The goodbyes of this moment come first, as the registry is left after the sessions.
-            stop = partial(self._feed_now, acting, StopAsked)
+            stop = partial(self.feed, acting, StopAsked)
             self._world.schedule.after(GOODBYES_US, stop, self.host)
 
-    def _feed_now(self, acting: Leading, kind: type[SessionsEnding | StopAsked]) -> None:
+    def feed(
+        self, acting: Leading, kind: type[SessionsEnding | StopAsked | Hold | LendAgain]
+    ) -> None:
+        """Something that says no more than that it is asked for."""
         self._feed(acting, kind(self.host.now_ms()))
 
     @property
@@ -303,8 +308,7 @@ class LeaderHost:
                 self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
             case Held():
-                # Nobody asks here to hold streams.
-                pass
+                self._world.hold_operator.held(acting)
             case Stop():
                 self._end(acting)
             case _:
@@ -327,7 +331,7 @@ class LeaderHost:
             check_staying(acting.left, message)
             for granted in message.streams:
                 acting.said_ms[granted.stream] = self.host.now_ms()
-                self._world.check_fenced(group_id, granted)
+                self._world.check_fenced(group_id, granted.stream, granted.grant_epoch, "S4")
 
     def _note_stranger(self, acting: Leading, borrower_id: BorrowerId) -> None:
         """A message that overtakes its borrower's presentation may cost it all streams."""

@@ -19,6 +19,7 @@ from dssd.machines.leader.events import (
     StreamsChanged,
     Ticked,
 )
+from dssd.machines.leader.holding_back import is_holding
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Alarm, Leader, LeaderState, MemberLease
 from dssd.machines.messages import BorrowerId
@@ -115,7 +116,9 @@ def check_shared_soon(times: Times, leader: Leader) -> None:
     Raises:
         Violation: it waits longer.
     """
-    if leader.moves or all(member.leaving for member in leader.members.values()):
+    if leader.moves or is_holding(leader):
+        return
+    if all(member.leaving for member in leader.members.values()):
         return
     if leader.sessions_ending or not any(
         each.state is StreamState.FREE and not each.reserved for each in leader.streams.values()

@@ -14,6 +14,7 @@ from dssd.limits import OUT_BYTES_MAX
 from dssd.machines.delivery.events import Deliver
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.leader.events import StreamRecord
+from dssd.machines.leader.holding_back import is_holding
 from dssd.machines.leader.lent_stream import (
     ENDED_BY_DEADLINE,
     HELD,
@@ -97,7 +98,8 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
 def _is_operated(leader: Leader, stream: StreamId) -> bool:
     """Whether an operator, not balance, may be why the stream moves."""
     pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
-    return pins or stream in leader.hand_overs.open or bool(leader.evictions.by_member)
+    asked = stream in leader.hand_overs.open or bool(leader.evictions.by_member)
+    return pins or asked or is_holding(leader)
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:

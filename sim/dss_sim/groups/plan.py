@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from dss_sim.groups.client import Habits
+from dss_sim.groups.hold_operator import holds
 from dss_sim.groups.late_answers import LATE_ANSWER_SHARE, with_late_answers
 from dss_sim.groups.member_plans import operations
 from dss_sim.groups.pause_operator import pauses
@@ -209,6 +210,7 @@ def plan_of(seed: int) -> Plan:
     plan = _with_neglect(_with_lost_sectors(plan))
     asked = [Timed(*each, 0) for each in operations(seed, LOAD_US, LOAD_US + FAULTS_US)]
     asked += [Timed(*each) for each in pauses(seed, LOAD_US // 2, LOAD_US + FAULTS_US)]
+    asked += [Timed(*each) for each in holds(seed, LOAD_US // 2, LOAD_US + FAULTS_US)]
     timed = sorted([*plan.timed, *asked], key=lambda each: each.at_us)
     plan = replace(plan, timed=tuple(timed))
     # Drawn apart, so that the other plans do not depend on it.

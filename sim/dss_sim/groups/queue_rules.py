@@ -157,7 +157,7 @@ class QueueRules:
         if event.source_offset in source.left:
             other = source.left[event.source_offset]
             raise Violation("Q1", f"its source has an entry, {other}: {event}")
-        if event.grant_epoch < lane.epoch:
+        if event.grant_epoch < lane.epoch and not self._is_copy(event):
             raise Violation("Q2", f"the lane was taken over by {lane.epoch}: {event}")
         if event.stream == lane.names[2]:
             self._check_dead(event, lane, source, is_disturbed=is_disturbed)
@@ -165,6 +165,11 @@ class QueueRules:
             raise Violation("Q7", f"nobody redrives it: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
+
+    def _is_copy(self, event: Queued) -> bool:
+        """Whether it differs in its place only, and so says who had the record before."""
+        level, source = self._places(event)
+        return source is level and source.entries[event.source_offset].attempt == event.attempt
 
     def _places(self, event: Queued) -> tuple[_Level, _Level]:
         return self._levels[event.group, event.stream], self._levels[event.group, event.source]

@@ -12,6 +12,7 @@ from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.history import Destroyed, Disturbed, Gone
+from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
@@ -277,6 +278,10 @@ def _redrive(world: World, timed: Timed) -> None:
         world.cursor_operator.redrive(group)
 
 
+def _hold(world: World, timed: Timed) -> None:
+    world.hold_operator.hold(_group(world, timed).group_id, timed.amount)
+
+
 def _pause(world: World, timed: Timed) -> None:
     world.pause_operator.pause(_group(world, timed), timed.amount)
 
@@ -435,6 +440,7 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "pause": _pause,
+    HOLD: _hold,
     REDRIVE: _redrive,
     "append": _append,
     "begin": _begin,

@@ -25,6 +25,7 @@ from dss_sim.groups.history import (
     QueuesBorn,
     Redriven,
 )
+from dss_sim.groups.hold_operator import HoldOperator
 from dss_sim.groups.leader_host import LeaderHost, Leading
 from dss_sim.groups.leader_steps import Sight, seen_before
 from dss_sim.groups.ledger import Ledger
@@ -55,7 +56,7 @@ from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
-from dssd.machines.messages import BorrowerId, GrantedStream, ToBorrower, ToLeader
+from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
@@ -107,6 +108,7 @@ class World:
         self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
         self.pause_operator = PauseOperator(self)
+        self.hold_operator = HoldOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
         self._pipes = self.chance.of("pipes")
@@ -195,20 +197,21 @@ class World:
             check_answered(acting.leader, host.now_ms(), healed_ms, self.is_borrower, revoke_ms)
         return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)
 
-    def check_fenced(self, group_id: int, granted: GrantedStream) -> None:
-        """S4: who held the stream before hands out nothing any more when it is granted anew.
+    def check_fenced(self, group_id: int, stream: StreamId, epoch: int, rule: str) -> None:
+        """S4, H1: who held the stream before hands out nothing any more when it is granted anew, or
+        held back.
 
         Raises:
             Violation: a session may still deliver it.
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
-            if session.rules.consumed(granted.stream) >= self._sealed_end(granted.stream):
+            if session.rules.consumed(stream) >= self._sealed_end(stream):
                 # Finished, and reopened by an operator before its holder heard that it is over.
                 continue
-            for epoch in session.rules.delivered(group_id, granted.stream):
-                if epoch < granted.grant_epoch and not stands_still:
-                    raise Violation("S4", f"{client_id} still delivers what is granted: {granted}")
+            for old in session.rules.delivered(group_id, stream):
+                if old < epoch and not stands_still:
+                    raise Violation(rule, f"{client_id} still delivers {stream} of {old}: {epoch}")
 
     def _sealed_end(self, stream: StreamId) -> int:
         parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)

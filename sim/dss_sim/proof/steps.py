@@ -75,6 +75,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_kill_daemon_under_load.py",
         f"{SCENARIOS}/test_group_loses_members.py",
         f"{SCENARIOS}/test_daemon_killed_under_consumers.py",
+        f"{SCENARIOS}/test_lanes_over_deaths.py",
         f"{SCENARIOS}/test_lanes_over_kills.py",
         f"{SCENARIOS}/test_topic_grows_under_producers.py",
         "tests/dss_client/test_against_the_daemon.py",
@@ -125,6 +126,7 @@ STEPS: Sequence[Step] = (
     _tests("kill at every system call", 14, f"{SCENARIOS}/test_kill_points.py"),
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
     _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),
+    _tests("records that fail, struck at every call", 25, f"{SCENARIOS}/test_lane_points.py"),
     _tests("every state after a loss of power", 60, f"{SCENARIOS}/test_crash_images.py"),
     _tests(
         "every bit flips",

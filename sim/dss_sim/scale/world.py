@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from random import Random
 
+from dss_core.ids import StreamId
 from dss_sim.groups.client import Client, Habits
 from dss_sim.groups.history import Committed, Event, Stored
 from dss_sim.groups.leader_host import Leading
@@ -20,7 +21,7 @@ from dss_sim.groups.world import World
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Leader
-from dssd.machines.messages import GrantedStream, ToBorrower, ToLeader
+from dssd.machines.messages import ToBorrower, ToLeader
 
 LARGE_TOPICS = ((1, 1_024), (4, 256), (8, 64))
 SMALL_TOPICS = (96, 16)
@@ -151,10 +152,10 @@ class LargeWorld(World):
         """Look into one in so many."""
         return super().await_leader(acting, given) if self._is_looked_at() else None
 
-    def check_fenced(self, group_id: int, granted: GrantedStream) -> None:
+    def check_fenced(self, group_id: int, stream: StreamId, epoch: int, rule: str) -> None:
         """Look into one in so many."""
         if self._is_looked_at():
-            super().check_fenced(group_id, granted)
+            super().check_fenced(group_id, stream, epoch, rule)
 
     def _is_looked_at(self) -> bool:
         self._looks += 1

@@ -67,6 +67,8 @@ QUEUES_ONCE_FAILED = {
     201011: "a daemon that stopped lent streams on, of which the next one knew nobody before",
     202425: "the world's operator redrove dead letters while others of their lane came back",
     309462: "a late ack of an entry whose ack wait ran out in a pause was confirmed, and dropped",
+    50412: "an entry whose rest ended before its lane was open came again on its way to be dead",
+    51216: "an ack in a pause was passed over, for the ack wait of its entry had run out",
 }
 """The same of groups that have queues."""
 

@@ -1,6 +1,6 @@
 """A member of a group: takes records one by one and acknowledges them, telling of each on stdout.
 
-Usage: member.py ENDPOINT CLIENT_ID FILTER [--hold ACKED,HELD] [--credit RECORDS]
+Usage: member.py ENDPOINT CLIENT_ID FILTER [--hold ACKED,HELD] [--refuse] [--credit RECORDS]
                  [--compute SECONDS] [--stand RECORDS] [--sync EVERY] [--late SECONDS]
 
 Each line has the moment on the monotonic clock. ``record`` is said right before a record is dealt
@@ -9,12 +9,14 @@ a grant are durable. With ``--sync`` one in so many acks waits for that, and no 
 With ``--late`` each comes so long after its record, so that whoever kills this finds it at work.
 
 With ``--hold`` it acknowledges so many records, takes so many more without, says ``holding``, and
-goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held. When it
-reads ``leave`` it drains and ends. With ``--compute`` it holds its event loop for so long when it
-takes the first record, and then says for how long it stood still in that at most. With ``--stand``
-it says ``standing`` when it took so many, and then waits for a line on stdin in a call of the
-system, its event loop held: whoever freezes it there freezes it in its own code, not between the
-client's last look at the clock and that code.
+goes on when it reads ``go`` from stdin: first it acknowledges, late perhaps, what it held; or it
+refuses every other record of that (``--refuse``). When it reads ``leave`` it drains and ends.
+
+With ``--compute`` it holds its event loop for so long when it takes the first record, and then says
+for how long it stood still in that at most. With ``--stand`` it says ``standing`` when it took so
+many, and then waits for a line on stdin in a call of the system, its event loop held: whoever
+freezes it there freezes it in its own code, not between the client's last look at the clock and
+that code.
 """
 
 import argparse
@@ -79,8 +81,9 @@ class Acks:
 class Hold:
     """When to stop acknowledging, and what is held then."""
 
-    def __init__(self, acks: Acks, acked: int, held: int) -> None:
+    def __init__(self, acks: Acks, acked: int, held: int, *, refuses: bool) -> None:
         self.go = asyncio.Event()
+        self._refuses = refuses
         self._acks = acks
         self._acked = acked
         self._until = acked + held
@@ -107,14 +110,17 @@ class Hold:
         tell("holding")
         await self.go.wait()
         self._over = True
-        for record in self._taken[self._acked :]:
-            await self._acks.give(record)
+        for at, record in enumerate(self._taken[self._acked :]):
+            if self._refuses and at % 2:
+                await record.nak(error="too late")
+            else:
+                await self._acks.give(record)
 
 
 async def take_part(arguments: argparse.Namespace) -> None:
     """Be a member until told to leave."""
     acks = Acks(arguments.sync, arguments.late)
-    hold = Hold(acks, *arguments.hold)
+    hold = Hold(acks, *arguments.hold, refuses=arguments.refuse)
     client = dss_client.connect(
         arguments.client_id, endpoint=arguments.endpoint, credit_records=arguments.credit
     )
@@ -214,6 +220,7 @@ if __name__ == "__main__":
     parser.add_argument("client_id")
     parser.add_argument("filter")
     parser.add_argument("--hold", type=two_numbers, default=(0, 0))
+    parser.add_argument("--refuse", action="store_true")
     parser.add_argument("--credit", type=int, default=None)
     parser.add_argument("--compute", type=float, default=0.0)
     parser.add_argument("--stand", type=int, default=0)

@@ -20,21 +20,18 @@ again. This module does not know credit, turns or the log.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from heapq import nsmallest
-from itertools import pairwise
 
 from dss_core.lane import DEAD, MAIN, RETRY
-from dss_core.progress import Range, Ranges, clipped, covers, normalised, total, without
+from dss_core.progress import Ranges, clipped, covers, normalised, total, without
 from dssd.limits import (
-    GAP_RECORDS_MAX,
     ISOLATE_AFTER_DOUBTS,
     LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
-    QUEUE_RANGES_MAX,
     REDRIVE_MS,
     REDRIVE_RECORDS,
     REFUSED_MOVE_MS,
 )
+from dssd.machines.delivery.copying import to_copy
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import (
     EntriesRead,
@@ -88,7 +85,7 @@ class Lane:
         """Of a record of main that failed last, in bytes."""
         self._dead_bytes = 0
         """Of the entries of the dead letters that are not done."""
-        self._again_ms: int | None = None
+        self.again_ms: int | None = None
         """Nothing is moved before."""
         self._late: dict[tuple[int, int], int] = {}
         """The entries of what was not acknowledged in time, by its level and offset; the newest."""
@@ -133,6 +130,10 @@ class Lane:
     def is_moving(self) -> bool:
         """Whether something waits to be moved, or is on its way."""
         return bool(self._pending or self._under_way)
+
+    def moves(self, level: int, offset: int) -> bool:
+        """Whether a record waits to be moved, or is on its way."""
+        return any(piece.start <= offset < piece.end for piece in self._moving(level))
 
     def queues(self) -> Queues:
         """As the group protocol carries them."""
@@ -284,9 +285,9 @@ class Lane:
         """What is moved now, if anything: as much as fits into one move."""
         if not self.is_open or self._under_way or not self._pending:
             return None
-        if self._again_ms is not None and now_ms < self._again_ms:
+        if self.again_ms is not None and now_ms < self.again_ms:
             return None
-        self._again_ms = None
+        self.again_ms = None
         pieces, left = self._first_pending()
         self._pending, self._under_way = left, pieces
         self._count_moving()
@@ -320,7 +321,7 @@ class Lane:
             )
         ]
         if not self._pending:
-            self._again_ms = None
+            self.again_ms = None
         self._count_moving()
 
     def _done(self, level: int) -> Ranges:
@@ -344,7 +345,7 @@ class Lane:
             self._lose(level, start, end)
         if given.failed:
             self._pending[:0] = given.failed
-            self._again_ms = now_ms + REFUSED_MOVE_MS
+            self.again_ms = now_ms + REFUSED_MOVE_MS
         self._drop(self._done(MAIN))
         self._copy_forward()
 
@@ -490,22 +491,12 @@ class Lane:
     # Upkeep
 
     def _copy_forward(self) -> None:
-        """Where acked entries lie in too many ranges, the smallest gaps between them are closed:
-        what waits there goes to the end of the queue, all together."""
-        ranges = self.retry.records.progress.ranges
-        surplus = len(ranges) - QUEUE_RANGES_MAX
-        if surplus <= 0 or any(piece.is_copied for piece in self._moving(RETRY)):
+        """What waits for long goes to the end of the queue, where its place costs too much."""
+        if any(piece.is_copied for piece in self._moving(RETRY)):
             return
-        gaps = [
-            (low[1], high[0]) for low, high in pairwise(ranges) if self._is_idle(low[1], high[0])
-        ]
-        for start, end in nsmallest(surplus + QUEUE_RANGES_MAX // 4, gaps, key=_size):
+        progress = self.retry.records.progress
+        for start, end in to_copy(progress, self.entries, self._retry.applied_end):
             self._add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
-
-    def _is_idle(self, start: int, end: int) -> bool:
-        """Whether all of a small gap waits for its time."""
-        asked = self.entries.attempts
-        return end - start <= GAP_RECORDS_MAX and not any(at in asked for at in range(start, end))
 
     def _to_redrive(self) -> Ranges:
         ranges = without(self._dead.redrive.ranges, self._done(DEAD))
@@ -513,7 +504,7 @@ class Lane:
 
     def next_ms(self) -> int | None:
         """When it has something to do by itself."""
-        times = [at_ms for at_ms in (self._again_ms, self._redrive_ms) if at_ms is not None]
+        times = [at_ms for at_ms in (self.again_ms, self._redrive_ms) if at_ms is not None]
         return min(times, default=None)
 
     def wake(self, now_ms: int) -> None:
@@ -532,7 +523,3 @@ class Lane:
             if start < cut:
                 self._add(MovePiece(DEAD, start, cut, RETRY, 0, due_ms, REDRIVEN, operation=number))
                 room -= cut - start
-
-
-def _size(gap: Range) -> int:
-    return gap[1] - gap[0]

@@ -27,6 +27,8 @@ class Place(Enum):
     """It comes again at a time."""
     DUE = "due"
     """It comes again as soon as it is its turn."""
+    MOVING = "moving"
+    """It failed, and waits for its way to a queue of the group."""
     SUSPECT = "suspect"
     """Clients vanished with it: it comes alone, once no other such record is out."""
     READ = "read"
@@ -72,7 +74,7 @@ class Standing:
     since_ms: int | None = None
     """When the client handed it out, or asked for more time for it."""
     until_ms: int | None = None
-    """When its ack wait or its rest ends."""
+    """When its ack wait or its rest ends, or its move is tried again."""
     alone: int | None = None
     """The suspect that is out or on its way: the next one comes after it."""
 
@@ -105,7 +107,10 @@ def _place(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int
 
 
 def _waiting(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None] | None:
-    """Of what comes again, or in its own time."""
+    """Of what comes again, or in its own time, or goes to a queue."""
+    lane = stream.lane
+    if lane is not None and lane.moves(stream.level, offset):
+        return Place.MOVING, None, lane.again_ms
     until_ms = stream.records.resting.until(offset)
     if until_ms is not None:
         return Place.RESTING, None, until_ms

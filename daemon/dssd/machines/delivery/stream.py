@@ -65,8 +65,15 @@ class LaneOfParts(Protocol):
     def parts(self) -> "tuple[DeliveredStream, ...]":
         """What is delivered of it, by level."""
 
+    @property
+    def again_ms(self) -> int | None:
+        """When it is tried again to move what could not be appended."""
+
     def queues(self) -> Queues:
         """As the group protocol carries them."""
+
+    def moves(self, level: int, offset: int) -> bool:
+        """Whether a record waits to be moved, or is on its way."""
 
 
 class DeliveredStream:
@@ -442,7 +449,7 @@ class DeliveredStream:
     def next_ms(self) -> int | None:
         """The earliest time at which something of it is due."""
         records = self.records
-        if records.ending:
+        if records.ending or self.is_shut:
             return self.revoke_until_ms
         times = (
             records.waits.next_ms(),

@@ -186,6 +186,20 @@ def test_a_record_that_is_acked_while_it_is_moved_is_done_in_the_queue_too() -> 
     assert lane.places() == [[]]
 
 
+def test_an_ack_in_a_pause_counts_though_its_ack_wait_ran_out() -> None:
+    lane = PlayedLane(1)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.settle(RETRY, handed_out=[0])
+    lane.feed(Paused(1))
+    lane.tick(ACK_WAIT_MS)
+    lane.feed(Settle(GRANT + RETRY, acked=((0, 1),), token=9))
+    lane.out.clear()
+    lane.feed(Unpaused(1))
+    assert not lane.out
+    assert lane.places() == [[]]
+
+
 def test_what_fails_while_a_move_is_under_way_goes_with_the_next_one() -> None:
     lane = PlayedLane(4)
     lane.holds = True
@@ -354,6 +368,34 @@ def test_a_killer_on_its_way_to_the_dead_letters_does_not_come_again() -> None:
     assert not lane.out
 
 
+def test_what_is_due_before_the_lane_is_open_comes_once_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = PlayedLane(1, replace(POLICY, max_deliver=2))
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.refuses = True
+    lane.nak(RETRY, 0, delay_ms=5_000)
+    lane.tick(10)
+    lane.save()
+    opened = lane._opened
+    told: list[DeliveryInput] = []
+
+    def later(asked: OpenLane) -> list[DeliveryInput]:
+        told[:] = opened(asked)
+        return []
+
+    monkeypatch.setattr(lane, "_opened", later)
+    lane.lend()
+    lane.feed(Edited(1, ACK_WAIT_MS, False, lane.policy))  # anything that makes it look at times
+    lane.tick(6_000)
+    assert not lane.out
+    lane.feed(*told)
+    lane.refuses = False
+    lane.tick(1_000)
+    assert (len(lane.out), lane.places()) == (1, [[RETRY]])
+
+
 def test_a_killer_that_comes_alone_rests_as_the_back_off_of_the_group_says() -> None:
     lane = PlayedLane(1, replace(POLICY, max_deliver=9))
     for _ in range(4):
@@ -432,7 +474,7 @@ def test_an_edit_counts_for_what_fails_after_it() -> None:
 def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dssd.machines.delivery.lane.QUEUE_RANGES_MAX", 4)
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
     lane = PlayedLane(24, replace(POLICY, max_deliver=9))
     for at in range(24):
         lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 500_000)
@@ -441,6 +483,26 @@ def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
         lane.ack(RETRY, at)
     assert len(lane.states()[1].progress.ranges) <= 12
     assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
+
+
+def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.SPARSE_RECORDS_MIN", 8)
+    lane = PlayedLane(12, replace(POLICY, max_deliver=9))
+    lane.nak(MAIN, 0, delay_ms=500_000, error="later")
+    for at in range(1, 12):
+        lane.nak(MAIN, at, delay_ms=1_000)
+        lane.tick(1_000)
+        lane.ack(RETRY, *(at for level, at in lane.out if level == RETRY))
+    assert lane.states()[1].progress.floor > 6
+    assert lane.places()[0] == [RETRY]
+    assert len(lane.queues[RETRY]) == 13
+    lane.tick(10)
+    lane.save()
+    lane.lend()
+    lane.tick(500_000)
+    assert list(lane.out) == [(RETRY, 9)]
 
 
 def test_an_ack_of_a_retried_record_that_is_waited_for_is_reported_at_once_and_answered() -> None:

@@ -1,8 +1,11 @@
 """Where one offset of a held stream stands."""
 
+import pytest
+
+from dss_core.lane import MAIN
 from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress
-from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.limits import ISOLATE_AFTER_DOUBTS, REFUSED_MOVE_MS
 from dssd.machines.attempts import Due
 from dssd.machines.delivery.events import (
     Nak,
@@ -14,6 +17,7 @@ from dssd.machines.delivery.events import (
     Unpaused,
 )
 from dssd.machines.delivery.standing import Hindrance, Place, Standing
+from support.played_lane import GRANT, PlayedLane
 from support.played_window import ACK_WAIT_MS, Client, Stream
 
 
@@ -65,6 +69,18 @@ def test_a_refused_record_rests_until_its_time_and_is_sent_as_the_next_attempt()
     assert place(client, 2) is Place.SENT  # the wait of the first sending still runs
     client.feed(Settle(1, handed_out=((2, 3),)))
     assert (place(client, 2), standing(client, 2).attempts) == (Place.HANDED_OUT, 2)
+
+
+@pytest.mark.parametrize(("refuses", "again_ms"), [(False, None), (True, REFUSED_MOVE_MS)])
+def test_a_record_on_its_way_to_a_queue_says_when_that_is_tried_again(
+    refuses: bool, again_ms: int | None
+) -> None:
+    lane = PlayedLane(1)
+    lane.holds, lane.refuses = not refuses, refuses
+    lane.nak(MAIN, 0)
+    found = lane.window.standing(GRANT, 0)
+    assert found is not None
+    assert (found.place, found.until_ms) == (Place.MOVING, again_ms)
 
 
 def test_a_record_that_is_due_while_the_group_is_paused_waits_for_its_turn() -> None:

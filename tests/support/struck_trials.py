@@ -1,0 +1,134 @@
+"""A trial under a daemon that is struck at one of its system calls, and the daemon after that one.
+
+A trial is counted once for its points, and done once for each point that is struck. Invariant: an
+offline check finds no damage in what a struck daemon left, before the next one starts on it.
+"""
+
+import os
+import re
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from dss_core.errors import ExitCode
+from dss_sim import strace
+from support import client_trial, lane_trial, syscall_faults, trial_verdict
+from support.daemon_process import running, short_directory
+from support.syscall_faults import CALLS, MISSED, Point
+
+SMALL = (str(Path(__file__).parents[1] / "scenarios" / "programs" / "small_daemon.py"),)
+SYNCS = ("fdatasync", "fsync")
+IGNORED = ("fdatasync", ".")
+"""SQLite does not look at what comes of syncing a directory; what it would have made durable, the
+daemon has synced before."""
+SYNCED = ("pwritev2",)
+WRITTEN = re.compile(r", (\d+), 0$")
+"""Position and flags of a pwritev2."""
+
+J = TypeVar("J")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(Generic[J]):
+    """Work on a daemon, and what must hold after it."""
+
+    journal: Callable[[], J]
+    """What was tried, and what was answered."""
+    perform: Callable[[J, str, Awaitable[object]], Awaitable[bool]]
+    check: Callable[[str, J], Awaitable[None]]
+
+    async def points(self, calls: Sequence[str] = CALLS) -> list[Point]:
+        """What can be struck in it, in the order in which it comes."""
+        with short_directory() as directory:
+            output = directory / "calls"
+            tracer = syscall_faults.counting(output, calls)
+            exit_code, said = await self._lived(directory, self.journal(), tracer)
+            assert exit_code == 0, said
+            return syscall_faults.points_in(output, syscall_faults.data_in(directory), calls)
+
+    async def syncs(self) -> list[Point]:
+        """The syncs in it."""
+        return [each for each in await self.points(SYNCS) if (each.call, each.path) != IGNORED]
+
+    async def killed_at(self, point: Point) -> str:
+        """Kill a daemon there, and judge the next one."""
+        journal = self.journal()
+        with short_directory() as directory:
+            data = syscall_faults.data_in(directory)
+            tracer = syscall_faults.injecting(point, data, syscall_faults.KILL, directory / "calls")
+            exit_code, said = await self._lived(directory, journal, tracer)
+            if exit_code != -signal.SIGKILL:
+                return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"
+            return await self._judged(directory, journal)
+
+    async def failed_at(self, point: Point) -> str:
+        """Have a sync fail, and judge the daemon and the next one.
+
+        The disk forgets then what the segment file had not synced.
+        """
+        journal = self.journal()
+        with short_directory() as directory:
+            data, output = syscall_faults.data_in(directory), directory / "calls"
+            fault = syscall_faults.FAIL
+            tracer = syscall_faults.injecting(point, data, fault, output, also=SYNCED)
+            exit_code, said = await self._lived(directory, journal, tracer)
+            if exit_code == 0 and not _was_struck(output):
+                return MISSED
+            if exit_code != ExitCode.IO_ERROR or "DSS5007" not in said or "Traceback" in said:
+                return f"exit code {exit_code}: {said}"
+            if point.path.endswith(".seg"):
+                _forget_unsynced(data / point.path, output)
+            return await self._judged(directory, journal)
+
+    async def refused_at(self, point: Point) -> str:
+        """Have a write find no room, once: all is done nevertheless, and the next one is sound."""
+        journal = self.journal()
+        with short_directory() as directory:
+            data, output = syscall_faults.data_in(directory), directory / "calls"
+            tracer = syscall_faults.injecting(point, data, syscall_faults.NO_ROOM, output)
+            exit_code, said = await self._lived(directory, journal, tracer)
+            if exit_code != 0:
+                return f"exit code {exit_code}: {said}"
+            return await self._judged(directory, journal) if _was_struck(output) else MISSED
+
+    async def _lived(self, directory: Path, journal: J, tracer: Sequence[str]) -> tuple[int, str]:
+        work = partial(self.perform, journal)
+        return await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
+
+    async def _judged(self, directory: Path, journal: J) -> str:
+        if damage := syscall_faults.damage_in(syscall_faults.data_in(directory)):
+            return f"damage: {damage}"
+        async with running(*syscall_faults.serving(directory, "next")) as daemon:
+            try:
+                await self.check(daemon.endpoint, journal)
+            except TimeoutError as late:
+                late.add_note(daemon.said)
+                raise
+            except AssertionError as wrong:
+                return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
+            return "" if await daemon.stop() == 0 else daemon.said
+
+
+def _was_struck(output: Path) -> bool:
+    return "INJECTED" in output.read_text(errors="replace")
+
+
+def _forget_unsynced(path: Path, output: Path) -> None:
+    """Cut a segment file to what was durable before the sync that failed."""
+    size = synced = 0
+    for call in strace.calls_of(output.read_text(errors="replace").splitlines()):
+        written = WRITTEN.search(call.arguments)
+        if written is not None:
+            size = int(written[1]) + int(call.result)
+        elif call.result == "0":
+            synced = size
+    os.truncate(path, synced)
+
+
+RECORDS = Trial(client_trial.Journal, client_trial.perform, trial_verdict.check)
+"""Sixty operations of every kind."""
+LANES = Trial(lane_trial.Lanes, lane_trial.perform, lane_trial.check)
+"""Records that fail, in a group with queues."""
