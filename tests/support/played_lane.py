@@ -29,7 +29,7 @@ from dssd.machines.delivery.events import (
 from dssd.machines.delivery.window import DeliveryWindow
 from dssd.machines.fate import NO_FATE
 from dssd.machines.messages import GrantedStream, StreamReport
-from dssd.machines.queues import QueueState, Redrive, RetryPolicy, merged_queues
+from dssd.machines.queues import QueueState, Redrive, RetryPolicy, lent_anew, merged_queues
 from support.played_window import Stream, cut, offsets
 
 GRANT = 4
@@ -98,7 +98,7 @@ class PlayedLane:
             saved.attempts,
             self.records,
             saved.fate or NO_FATE,
-            queues=saved.queues,
+            queues=lent_anew(saved.queues),
         )
         self.window = DeliveryWindow(cut, credit_records=1_000, credit_bytes=1 << 20)
         self.feed(Installed(GRANT, 1, granted, ACK_WAIT_MS, policy=self.policy))

@@ -3,15 +3,18 @@
 A queue is one stream of its own: the retry queue of a lane, or its dead letters. Whoever holds the
 lane is the only one who appends to them. An entry acknowledges its *source*, the record that it was
 made of, on whichever level that is; so what a queue holds beyond `applied_end` is taken in by the
-next holder, and nothing is in two places or in none. Invariants: merging is monotone and the same
-in any order; `applied_end` and the progress that it stands for are in one report.
+next holder, and nothing is in two places or in none. What may be there that nobody reported, is
+told by what was `begun` with the lane and is not `ended`: as long as there is such, the lane is not
+over. Invariants: merging is monotone and the same in any order; `applied_end` and the progress that
+it stands for are in one report, and what was begun is, with what was acknowledged meanwhile.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dss_core.ids import StreamId
+from dss_core.lane import RETRY
 from dss_core.progress import Progress, Ranges
 from dssd.limits import BACKOFF_MS
 from dssd.machines.attempts import Attempts, merged_attempts
@@ -46,11 +49,18 @@ class QueueState:
     fate: Fate = NO_FATE
     redrive: Redrive = NO_REDRIVE
     """Of dead letters; what is done of it is in the progress."""
+    begun: int = field(default=0, compare=False)
+    """Of a retry queue: what was begun with its lane since that was lent, the opening and each
+    move. Not stored, so it is nothing new by itself."""
+    ended: int = field(default=0, compare=False)
+    """So much of it is over."""
 
     def merged(self, other: "QueueState") -> "QueueState":
         """What both know."""
+        begun, ended = max(self.begun, other.begun), max(self.ended, other.ended)
         if self == other:
-            return self
+            is_so = (begun, ended) == (self.begun, self.ended)
+            return self if is_so else replace(self, begun=begun, ended=ended)
         progress = self.progress.merged(other.progress)
         return QueueState(
             self.stream,
@@ -59,11 +69,13 @@ class QueueState:
             merged_attempts(self.attempts, other.attempts, progress),
             self.fate.merged(other.fate, progress),
             max(self.redrive, other.redrive, key=_newest),
+            begun,
+            ended,
         )
 
     def covers(self, other: "QueueState") -> bool:
         """Whether it knows of all that the other says is done."""
-        if other.applied_end > self.applied_end:
+        if other.applied_end > self.applied_end or other.ended > self.ended:
             return False
         return self.progress.merged(other.progress) == self.progress
 
@@ -88,6 +100,14 @@ class QueueState:
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
         return replace(self, progress=progress, fate=fate)
 
+    def begin(self) -> "QueueState":
+        """Something more is begun with the lane."""
+        return replace(self, begun=self.begun + 1)
+
+    def end(self) -> "QueueState":
+        """Something is over."""
+        return replace(self, ended=self.ended + 1)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is known to wait in it."""
@@ -109,9 +129,32 @@ Queues = tuple[QueueState, ...]
 
 def merged_queues(mine: Queues, other: Queues) -> Queues:
     """What both know; one who knows of no queues says nothing of them."""
-    if not (mine and other) or mine == other:
+    if not (mine and other):
         return mine or other
     return tuple(one.merged(two) for one, two in zip(mine, other, strict=True))
+
+
+def lent_anew(queues: Queues) -> Queues:
+    """As who is lent the lane has them: it begins with opening it."""
+    return queues and (replace(queues[RETRY - 1], begun=1, ended=0), *queues[RETRY:])
+
+
+def out_of_sight(queues: Queues) -> Queues:
+    """As who held the lane leaves them without a last word: more may have been begun."""
+    return queues and (queues[RETRY - 1].begin(), *queues[RETRY:])
+
+
+def are_known(queues: Queues) -> bool:
+    """Whether they hold nothing that nobody reported."""
+    return not queues or queues[RETRY - 1].ended >= queues[RETRY - 1].begun
+
+
+def begun_as(queues: Queues, now: Queues) -> Queues:
+    """The same, where so much was begun and is over as there."""
+    if not (queues and now):
+        return queues
+    begun, ended = now[RETRY - 1].begun, now[RETRY - 1].ended
+    return (replace(queues[RETRY - 1], begun=begun, ended=ended), *queues[RETRY:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        catalogue.watch((writers := QueueWriters(log)).topic_changed)
+        catalogue.watch((writers := QueueWriters(log)).topic_changed, internal=True)
         parts = store, catalogue, log, groups, registry, clock, writers
         sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()

@@ -35,6 +35,11 @@ REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
 REDRIVES_MAX = 2
+SWITCH = "switch_topic"
+GROWN_SHARE = 1 / 3
+"""Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
+SWITCHES_MAX = 3
+PARTITIONS_MAX = 3
 
 
 def has_queues(plan: "Plan") -> bool:
@@ -43,11 +48,13 @@ def has_queues(plan: "Plan") -> bool:
 
 
 def without_queues(plan: "Plan") -> "Plan":
-    """The same where all groups are plain."""
-    return replace(plan, groups=tuple(replace(group, queues=None) for group in plan.groups))
+    """The same where all groups are plain, and nothing happens that was drawn for queues."""
+    timed = tuple(each for each in plan.timed if each.kind != SWITCH)
+    groups = tuple(replace(group, queues=None) for group in plan.groups)
+    return replace(plan, groups=groups, timed=timed)
 
 
-def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -> "Plan":
+def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) -> "Plan":
     """The plan, in some runs with queues for its shared groups, and with users that refuse more."""
     chance = Random(f"{plan.seed}/queues")
     if chance.random() >= QUEUES_SHARE:
@@ -65,10 +72,13 @@ def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -
     rates = {kind: chance.choice(odds) for kind, odds in RATES.items() if chance.random() < 0.4}
     times = 0 if strict else chance.choice((0, 0, 1, REDRIVES_MAX))
     redrives = [
-        redrive(chance.randrange(plan.heal_us // 4, plan.heal_us), REDRIVE, chance.randrange(99), 0)
+        timed_as(
+            chance.randrange(plan.heal_us // 4, plan.heal_us), REDRIVE, chance.randrange(99), 0
+        )
         for _ in range(times)
     ]
-    timed = sorted([*plan.timed, *redrives], key=lambda each: each.at_us)
+    more = [*redrives, *(timed_as(*each) for each in _switches(plan))]
+    timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
     return replace(
         plan,
         groups=groups,
@@ -76,6 +86,23 @@ def with_queues(plan: "Plan", redrive: "type[Timed]", *, strict: bool = False) -
         rates=plan.rates if strict else {**plan.rates, **rates},
         timed=tuple(timed),
     )
+
+
+def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
+    """Growths, which disturb nothing, while records fail and wait."""
+    chance = Random(f"{plan.seed}/growths")
+    if chance.random() >= GROWN_SHARE:
+        return []
+    first_us, ends_us = plan.heal_us // 8, plan.heal_us
+    return [
+        (
+            chance.randrange(first_us, ends_us),
+            SWITCH,
+            chance.randrange(99),
+            chance.randint(1, PARTITIONS_MAX),
+        )
+        for _ in range(chance.randint(1, SWITCHES_MAX))
+    ]
 
 
 def _queued(group: "GroupPlan", chance: Random) -> "GroupPlan":

@@ -1,4 +1,4 @@
-"""Sixty-two scripted runs in which a crash is tried after every effect, not sampled.
+"""Sixty-three scripted runs in which a crash is tried after every effect, not sampled.
 
 A scenario has no chance of harm: its script is what members and operators do, its network is
 sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
@@ -361,6 +361,18 @@ def _retried() -> list[Scenario]:
             "a joiner takes lanes from one that refuses",
             [begin, at(500, "begin", 1), *records(300, 6)],
             habits=(REFUSES, REFUSES),
+            groups=lane,
+        ),
+        _scenario(
+            "a topic grows under one that refuses",
+            [
+                begin,
+                *records(300, 4),
+                at(440, "switch_topic", 0, 1),
+                *records(480, 3),
+                at(900, "redrive"),
+            ],
+            habits=(REJECTS,),
             groups=lane,
         ),
     ]

@@ -29,7 +29,7 @@ UNDISTURBING = (
         {
             "append", "begin", "join", "intrude", "grow_topic", "seal_topic", "fill_disk", "rot",
             "lose_sectors", "neglect", "cut_producer", "kill_producer", "burst", "move_cursors",
-            "undo_moves", "cancel_moves", "instruct_again", "pause",
+            "undo_moves", "cancel_moves", "instruct_again", "pause", "switch_topic",
         }
     )
     | LEADER_FAULTS

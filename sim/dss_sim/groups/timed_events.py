@@ -16,7 +16,7 @@ from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
-from dss_sim.groups.queue_plans import REDRIVE
+from dss_sim.groups.queue_plans import REDRIVE, SWITCH
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
@@ -187,9 +187,21 @@ def _grow_topic(world: World, timed: Timed) -> None:
 def _seal_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
-        last = topic.storage_topics[-1]
-        sealed = partial(_sealed, world, topic.name, last)
-        world.writer.seal(last.storage_topic_id, sealed)
+        _seal(world, topic, topic.storage_topics[-1])
+
+
+def _switch_topic(world: World, timed: Timed) -> None:
+    """The topic grows: another storage topic, then the seal; so its records go there."""
+    topic = _topic(world, timed)
+    if topic is not None:
+        _grow_topic(world, timed)
+        _seal(world, topic, topic.storage_topics[-1])
+
+
+def _seal(world: World, topic: Topic, part: StorageTopic) -> None:
+    if part.ends is None:
+        sealed = partial(_sealed, world, topic.name, part)
+        world.writer.seal(part.storage_topic_id, sealed)
 
 
 def _sealed(world: World, name: str, part: StorageTopic) -> None:
@@ -452,6 +464,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "intrude": _intrude,
     "grow_topic": _grow_topic,
     "seal_topic": _seal_topic,
+    SWITCH: _switch_topic,
     "remove_topic": _remove_topic,
     "destroy_group": _destroy_group,
     "move_cursors": _move_cursors,

@@ -28,9 +28,9 @@ IN_LANES = (
         "acknowledged on a failed append",
         "what could not be appended is done with where it was",
         "Lane.take_moved",
-        "self._pending[:0] = given.failed",
+        "self._pending[:0] = failed",
         """
-        for piece in given.failed:
+        for piece in failed:
             self._settle(piece.level, ((piece.start, piece.end),))
         """,
     ),
@@ -70,7 +70,7 @@ IN_LANES = (
         "entry sent before its time",
         "a back-off, or the delay of a user, is forgotten once the record is in a queue",
         "WaitingEntries.add",
-        "max(due_ms - self.wall_ahead_ms, 0)",
+        "max(each.due_ms - self.wall_ahead_ms, 0)",
         "0",
     ),
 )

@@ -98,21 +98,21 @@ IN_LENDING = (
         "death without doubt",
         "what a dead holder may have handed out unreported comes again unmarked",
         "_lose_holder",
-        "state.unmeasured = True",
+        "_lose_sight(state)",
         "",
     ),
     Mutant(
         "absence without doubt",
         "what a holder of the leader before may have handed out comes again unmarked",
         "_give_up_holder",
-        "state.unmeasured = True",
+        "_lose_sight(state)",
         "",
     ),
     Mutant(
         "release without doubt",
         "a holder that drops a stream unreported is believed to have handed out nothing",
         "_release_doubtful",
-        "state.unmeasured = True",
+        "_lose_sight(state)",
         "",
     ),
     Mutant(
@@ -154,7 +154,7 @@ IN_LENDING = (
         "finished granted again",
         "a stream that is consumed to its sealed end is lent again (EMQX 5.9: for ever)",
         "leader.stream._end",
-        "state.is_at_end()",
+        "state.is_over()",
         "False",
     ),
     Mutant(

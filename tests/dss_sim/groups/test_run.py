@@ -64,6 +64,8 @@ QUEUES_ONCE_FAILED = {
     200181: "a lane that was lent with many moves that were not reported stood still for ever",
     1727: "what waited to be moved and was acknowledged held up its stream",
     100761: "a late ack that settled an entry was not reported",
+    9251: "a lane was over while an entry of it was on its way to a queue",
+    32511: "a dead letter that was brought back and done before was counted twice",
     201011: "a daemon that stopped lent streams on, of which the next one knew nobody before",
     202425: "the world's operator redrove dead letters while others of their lane came back",
     309462: "a late ack of an entry whose ack wait ran out in a pause was confirmed, and dropped",

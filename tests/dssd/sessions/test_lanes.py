@@ -3,19 +3,23 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from dss_core.decode import decode
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, QUEUES, RETRY, grant_and_level
 from dss_core.rows_layout import Headers
-from dss_sim.played_groups import PATIENCE_S
-from dss_sim.played_sessions import Attached, Hall
+from dss_sim.played_groups import PATIENCE_S, Plant
+from dss_sim.played_sessions import Attached, Hall, opened_hall
 from dssd.machines.delivery.events import Deliver, Nak, Settle
 from dssd.machines.delivery.standing import Place
 from dssd.machines.start_point import Earliest
 from dssd.queues.entries import error_of, lane_of
+from dssd.queues.writers import QueueWriters
 from dssd.sessions.client_items import Settled, Subscribe
 from dssd.store.port import Put
 from dssd.store.rows import GroupRow, ProgressRow
+from dssd.topics.model import Topic
 
 GROUP = "$share/g/orders/#"
 KNOWS = frozenset({QUEUES, "what nobody knows"})
@@ -144,3 +148,19 @@ async def test_a_group_that_gets_queues_ends_with_clients_that_know_none(hall: H
         refused = await old.refused()
         assert (refused.error.code, refused.subscription, refused.final) == ("DSS6090", 1, True)
         await new.records(4)
+
+
+async def test_who_appends_to_queues_hears_that_they_were_removed(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, bool]] = []
+
+    def changed(_: QueueWriters, topic: Topic, removed: bool) -> None:
+        told.append((topic.level, removed))
+
+    monkeypatch.setattr(QueueWriters, "topic_changed", changed)
+    async with opened_hall(plant) as hall:
+        group = await lane_group(hall)
+        await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+        await plant.catalogue.remove("orders")
+    assert {(RETRY, True), (DEAD, True)} <= set(told)

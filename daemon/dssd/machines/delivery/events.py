@@ -6,12 +6,12 @@ meant (`Read` and its answer, `Deliver`, `Settle`, `TellGone`, `RefuseRange`) th
 it. Offsets in a `Settle` come from a client and are untrusted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dss_core.ids import StreamId
-from dss_core.progress import Progress, Ranges
+from dss_core.progress import Progress, Ranges, without
 from dssd.limits import NAK_RANGES
 from dssd.machines.messages import GrantedStream, Stall, StreamReport
 from dssd.machines.queues import RetryPolicy
@@ -72,6 +72,11 @@ class MovePiece(NamedTuple):
     """That redrives them."""
     is_copied: bool = False
     """As they are: only the place changes."""
+
+    def left(self, done: Sequence[Ranges]) -> "Iterator[MovePiece]":
+        """What of it is not done; `done` is by level."""
+        for start, end in without(((self.start, self.end),), done[self.level]):
+            yield self._replace(start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,7 @@ class Lane:
     def opened(self, now_ms: int, dead_size: int) -> None:
         """All of them were read: begin. A dead letter has so many bytes, on average."""
         self.is_open = True
+        self._retry = self._retry.end()
         self._dead_bytes = dead_size * self._dead_records()
         for part in self.parts:
             part.is_shut = False
@@ -291,6 +292,7 @@ class Lane:
         pieces, left = self._first_pending()
         self._pending, self._under_way = left, pieces
         self._count_moving()
+        self._retry = self._retry.begin() if pieces else self._retry
         return Move(self.main.grant, pieces) if pieces else None
 
     def _first_pending(self) -> tuple[tuple[MovePiece, ...], list[MovePiece]]:
@@ -301,25 +303,20 @@ class Lane:
         for at, piece in enumerate(self._pending):
             if not room:
                 return tuple(pieces), left + self._pending[at:]
-            for low, high in without(((piece.start, piece.end),), done[piece.level]):
-                cut = min(high, low + room)
-                if low < cut:
-                    pieces.append(piece._replace(start=low, end=cut))
-                    room -= cut - low
-                if cut < high:
-                    left.append(piece._replace(start=cut, end=high))
+            for each in piece.left(done):
+                cut = min(each.end, each.start + room)
+                if each.start < cut:
+                    pieces.append(each._replace(end=cut))
+                    room -= cut - each.start
+                if cut < each.end:
+                    left.append(each._replace(start=cut))
         return tuple(pieces), left
 
     def _drop(self, done: Ranges) -> None:
         """Of what waits to be moved from the stream, these are done: nothing is read behind them
         for longer than they wait."""
-        self._pending = [
-            piece._replace(start=low, end=high)
-            for piece in self._pending
-            for low, high in without(
-                ((piece.start, piece.end),), done if piece.level == MAIN else ()
-            )
-        ]
+        of_level = (done, (), ())
+        self._pending = [left for each in self._pending for left in each.left(of_level)]
         if not self._pending:
             self.again_ms = None
         self._count_moving()
@@ -334,6 +331,7 @@ class Lane:
         """A move was answered: what arrived leaves where it was; what did not stays."""
         expired = [self._expired(level) for level in (MAIN, RETRY)]
         self._under_way = ()
+        self._retry = self._retry.end()
         for level in (RETRY, DEAD):
             arrived = [entry for to, entry in given.entries if to == level]
             if any(expired) and level == RETRY:
@@ -343,8 +341,9 @@ class Lane:
                 self._note_applied(level, arrived[-1].offset + 1)
         for level, start, end in given.lost:
             self._lose(level, start, end)
-        if given.failed:
-            self._pending[:0] = given.failed
+        done = [self._done(level) for level in (MAIN, RETRY, DEAD) if given.failed]
+        if failed := [left for each in given.failed for left in each.left(done)]:
+            self._pending[:0] = failed
             self.again_ms = now_ms + REFUSED_MOVE_MS
         self._drop(self._done(MAIN))
         self._copy_forward()
@@ -392,8 +391,9 @@ class Lane:
             self.retry.records.consumed.ack(ranges)
 
     def _close_dead(self, ranges: Ranges, kind: str) -> None:
+        """They are done. One that was brought back before anybody told of it is already."""
         before = self._dead_records()
-        counts = self._dead.fate.counts.plus(kind, total(ranges))
+        counts = self._dead.fate.counts.plus(kind, total(without(ranges, self._done(DEAD))))
         progress = self._dead.progress.with_acked(ranges)
         self._dead = replace(self._dead, progress=progress, fate=Fate(counts=counts))
         # Sizes are not kept by entry: each counts as the average.

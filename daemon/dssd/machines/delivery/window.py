@@ -173,7 +173,9 @@ class DeliveryWindow:
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        self._go_on_with(lane, now_ms, moved=bool(given.entries or given.lost))
+        # Also where nothing arrived, and nothing is left to be tried again: it was acknowledged.
+        is_over = lane is not None and not lane.is_moving
+        self._go_on_with(lane, now_ms, moved=is_over or bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.is_moving:
             self._finish(lane.main, None)
 

@@ -16,7 +16,7 @@ from dssd.machines.leader.events import (
     StreamRecord,
 )
 from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
-from dssd.machines.queues import Queues
+from dssd.machines.queues import Queues, are_known, out_of_sight
 
 
 class StreamState(Enum):
@@ -96,7 +96,9 @@ class LentStream:
         """What the present state waits for is committed."""
         self.grant_unsaved = False
         self.since_ms = 0
-        if stored.finished or self.is_at_end():
+        if stored.grant_epoch and not stored.finished:
+            self.queues = out_of_sight(self.queues)
+        if stored.finished or self.is_over():
             self.state = StreamState.FINISHED
 
     def is_at_end(self) -> bool:
@@ -106,6 +108,10 @@ class LentStream:
         return not self.queues or (
             self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
         )
+
+    def is_over(self) -> bool:
+        """Whether it is at its end, and nothing is in its queues that nobody reported."""
+        return self.is_at_end() and are_known(self.queues)
 
     def redriving(self) -> int:
         """The operation that brings back dead letters and has durably not brought all; or 0."""

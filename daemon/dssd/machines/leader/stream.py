@@ -57,7 +57,7 @@ from dssd.machines.leader.stream_events import (
     StreamEvent,
 )
 from dssd.machines.messages import Stall, StreamReport
-from dssd.machines.queues import merged_queues
+from dssd.machines.queues import lent_anew, merged_queues, out_of_sight
 
 
 def step(state: LentStream, event: StreamEvent) -> Acts:
@@ -68,11 +68,12 @@ def step(state: LentStream, event: StreamEvent) -> Acts:
 def _lend(state: LentStream, event: GrantDecided) -> Acts:
     # A stream that was kept for the session may still have its move before it.
     make_move(state)
-    if state.is_at_end():
+    if state.is_over():
         _finish(state)
         return (Act.SAVE_NOW, Act.SHARE_ANEW)
     state.state = StreamState.GRANTING
     state.grant_epoch += 1
+    state.queues = lent_anew(state.queues)
     state.holder = event.borrower_id
     state.session_id = event.session_id
     state.heir = None
@@ -100,9 +101,15 @@ def _is_holders(state: LentStream, event: Reported) -> bool:
     return event.borrower_id == state.holder and event.report.grant_epoch == state.grant_epoch
 
 
+def _lose_sight(state: LentStream) -> None:
+    """Nobody says how far its holder came."""
+    state.unmeasured = True
+    state.queues = out_of_sight(state.queues)
+
+
 def _note_sent(state: LentStream, sent: int | None) -> None:
     if sent is None:
-        state.unmeasured = True
+        _lose_sight(state)
     else:
         state.suspect_end = max(state.suspect_end, sent)
 
@@ -114,7 +121,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
     state.stall = event.report.stall
     if state.state is StreamState.GRANTING:
         state.state = StreamState.GRANTED
-    if event.final or state.is_at_end():
+    if event.final or state.is_over():
         _note_sent(state, event.report.sent if event.final else state.progress.floor)
         state.state = StreamState.REVOKED
         state.durable = False
@@ -148,7 +155,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         state.reserved = False
         state.state = StreamState.REVOKING
         return (Act.SAVE_SOON, Act.SEND_REVOKE)
-    if state.is_at_end():
+    if state.is_over():
         return (*_end(state), Act.SEND_INVALIDATE)
     if adopts:
         state.stall = event.report.stall
@@ -188,7 +195,7 @@ def _end(state: LentStream) -> Acts:
     state.grant_unsaved = True
     save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
     make_move(state)
-    if state.is_at_end():
+    if state.is_over():
         _finish(state)
         return (save, Act.SHARE_ANEW)
     state.state = StreamState.FREE
@@ -236,7 +243,7 @@ def _release_doubtful(state: LentStream, event: Released) -> Acts:
     """Released without a final report: it never came, or the grant never did."""
     if not _is_of_grant(state, event):
         return ()
-    state.unmeasured = True
+    _lose_sight(state)
     return _end(state)
 
 
@@ -248,7 +255,7 @@ def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
     """The holder for whom it was kept did not come."""
     if not state.reserved:
         return ()
-    state.unmeasured = True
+    _lose_sight(state)
     return _end_reserve(state, ReserveEnded())
 
 
@@ -260,7 +267,7 @@ def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
 
 
 def _lose_holder(state: LentStream, event: HolderLost) -> Acts:
-    state.unmeasured = True
+    _lose_sight(state)
     return _end(state)
 
 
@@ -270,7 +277,7 @@ def _end_exactly(state: LentStream, event: HolderLost) -> Acts:
 
 def _take_back(state: LentStream, event: Overdue) -> Acts:
     """It did not answer in time: whatever it holds of the stream now comes again, marked."""
-    state.unmeasured = True
+    _lose_sight(state)
     state.state = StreamState.REVOKED
     state.durable = False
     return (Act.SAVE_NOW,)
@@ -333,12 +340,12 @@ def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
     # After a move it would be lent again while the holder that it is kept for may hand out.
     waits = state.reserved and state.move is not None
-    return _end(state) if state.is_at_end() and not waits else ()
+    return _end(state) if state.is_over() and not waits else ()
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
-    if not state.is_at_end():
+    if not state.is_over():
         return ()
     state.state = StreamState.REVOKED
     state.durable = False

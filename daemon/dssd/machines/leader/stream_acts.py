@@ -37,7 +37,7 @@ from dssd.machines.messages import (
     Revoke,
     Revoked,
 )
-from dssd.machines.queues import Queues
+from dssd.machines.queues import Queues, begun_as
 
 
 def turn_stream(
@@ -153,7 +153,8 @@ def _send_to_holder(turn: LeaderTurn, lent: LentStream, act: Act) -> None:
 
 
 def _saved(lent: LentStream) -> tuple[StreamId, int, Progress, Queues]:
-    return lent.stream, lent.grant_epoch, lent.saved, lent.saved_queues
+    heard = begun_as(lent.saved_queues, lent.queues)
+    return lent.stream, lent.grant_epoch, lent.saved, heard
 
 
 def send_grants(turn: LeaderTurn) -> None:

@@ -15,6 +15,7 @@ from dssd.machines.delivery.events import (
     Closing,
     DeliveryInput,
     Edited,
+    Entry,
     Nak,
     OpenLane,
     Paused,
@@ -26,7 +27,7 @@ from dssd.machines.delivery.events import (
     Unpaused,
 )
 from dssd.machines.queues import RetryPolicy
-from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, PlayedLane
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, Kept, PlayedLane
 from support.proof_share import share
 
 
@@ -624,6 +625,39 @@ def test_what_is_acknowledged_while_it_waits_to_be_moved_holds_up_nothing(answer
     lane.now_ms += 2_000
     lane.feed(Ticked())
     assert (lane.window.wake_at_ms or ACK_WAIT_MS) > lane.now_ms
+
+
+@pytest.mark.parametrize("level", [MAIN, RETRY])
+@pytest.mark.parametrize("refuses", [True, False])
+def test_a_holder_tells_of_a_move_until_it_is_over_also_where_its_record_was_acknowledged(
+    level: int, refuses: bool
+) -> None:
+    lane = PlayedLane(1)
+    if level == RETRY:
+        lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.holds, lane.refuses = True, refuses
+    lane.nak(level, 0)
+    lane.ack(level, 0)
+    lane.tick(10)
+    under_way = lane.reports[-1].queues[0]
+    assert lane.states()[level] == Progress(1) if level == MAIN else under_way.is_empty
+    assert under_way.begun == under_way.ended + 1 == len(lane.moves) + 1
+    lane.answer()
+    lane.tick(10)
+    over = lane.reports[-1].queues[0]
+    assert over.begun == over.ended == under_way.begun
+    assert over.is_empty
+
+
+def test_a_dead_letter_that_was_brought_back_and_was_acknowledged_before_is_counted_once() -> None:
+    lane = PlayedLane(1)
+    lane.queues[DEAD].append(Kept(Entry(0, 0, 1, MAIN, 0, 10, 0), 0, "refused", ""))
+    lane.queues[RETRY].append(Kept(Entry(0, 0, 0, DEAD, 0, 10, 0), 0, "redriven", ""))
+    lane.saved = replace(lane.saved, progress=Progress(1))
+    lane.lend()
+    _, _, dead = lane.states()
+    assert (dead.progress, sum(dead.fate.counts)) == (Progress(1), 1)
 
 
 class AnyLane(RuleBasedStateMachine):

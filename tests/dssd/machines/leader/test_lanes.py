@@ -11,6 +11,7 @@ from dssd.machines.borrower.events import Received, Reported, Started
 from dssd.machines.borrower.lease_machine import step as step_lease_borrower
 from dssd.machines.borrower.state import Borrower, LeaseBorrower
 from dssd.machines.leader.events import (
+    CursorMove,
     PresentStream,
     StoredStream,
     StreamsChanged,
@@ -18,7 +19,14 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.stream import step as step_stream
-from dssd.machines.leader.stream_events import Act, GrantDecided, Released, Sealed
+from dssd.machines.leader.stream_events import (
+    Act,
+    GrantDecided,
+    HolderLost,
+    MoveAsked,
+    Released,
+    Sealed,
+)
 from dssd.machines.leader.stream_events import Reported as StreamReported
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
@@ -50,6 +58,11 @@ def lane(queues: Queues = NEW, *, sealed_end: int | None = None) -> StoredStream
 
 def said(floor: int, queues: Queues, epoch: int = 1, *, sent: int | None = None) -> StreamReport:
     return StreamReport(stream(0), epoch, Progress(floor), floor, sent=sent, queues=queues)
+
+
+def after(begun: int, ended: int, queues: Queues) -> Queues:
+    """As who holds the lane tells of them that has begun and ended so much."""
+    return (replace(queues[0], begun=begun, ended=ended), *queues[1:])
 
 
 def run_of(stored: StoredStream, *, leases: bool = False) -> LeaderRun:
@@ -135,7 +148,7 @@ def test_a_sealed_stream_is_finished_once_nothing_waits_in_its_retry_queue(
 ) -> None:
     lent = LentStream(lane(NEW, sealed_end=20))
     step_stream(lent, GrantDecided(ANN, b"s"))
-    acts = step_stream(lent, StreamReported(ANN, said(20, queues), final=False))
+    acts = step_stream(lent, StreamReported(ANN, said(20, after(1, 1, queues)), final=False))
     assert acts == ((Act.SAVE_NOW,) if finished else (Act.SAVE_SOON,))
     assert LentStream(lane(queues, sealed_end=10)).is_at_end() == finished
 
@@ -145,9 +158,53 @@ def test_a_stream_that_is_sealed_stays_with_its_holder_while_records_wait() -> N
     step_stream(lent, GrantDecided(ANN, b"s"))
     step_stream(lent, StreamReported(ANN, said(20, FAILED), final=False))
     assert step_stream(lent, Sealed(20)) == ()
-    assert step_stream(lent, StreamReported(ANN, said(20, ALL_DONE), final=False))
+    assert step_stream(lent, StreamReported(ANN, said(20, after(1, 1, ALL_DONE)), final=False))
     step_stream(lent, Released(ANN, 1))
     assert lent.state is StreamState.FINISHED
+
+
+def test_a_sealed_stream_stays_with_its_holder_while_a_move_is_under_way() -> None:
+    lent = LentStream(lane(NEW, sealed_end=20))
+    step_stream(lent, GrantDecided(ANN, b"s"))
+    before = StreamReported(ANN, said(19, after(1, 1, NEW)), final=False)
+    # What is moved was acknowledged late: nothing waits, as far as its holder knows.
+    moving = StreamReported(ANN, said(20, after(2, 1, NEW)), final=False)
+    for told, act in ((before, Act.SAVE_SOON), (moving, Act.SAVE_SOON), (before, Act.SEND_SAVED)):
+        assert step_stream(lent, told) == (act,)
+    arrived = StreamReported(ANN, said(20, after(2, 2, ALL_DONE)), final=False)
+    assert step_stream(lent, arrived) == (Act.SAVE_NOW,)
+    step_stream(lent, Released(ANN, 1))
+    assert lent.state is StreamState.FINISHED
+
+
+@pytest.mark.parametrize("begun", [1, 2])
+def test_a_sealed_stream_whose_holder_was_lost_is_looked_at_once_more(begun: int) -> None:
+    lent = LentStream(lane(NEW, sealed_end=20))
+    step_stream(lent, GrantDecided(ANN, b"s"))
+    step_stream(lent, StreamReported(ANN, said(12, after(begun, begun, NEW)), final=False))
+    step_stream(lent, HolderLost())
+    step_stream(lent, MoveAsked(CursorMove(stream(0), 7, (), ((0, 20),)), None))
+    assert (lent.state, lent.is_at_end()) == (StreamState.FREE, True)
+    step_stream(lent, GrantDecided(BOB, b"t"))
+    opening = StreamReported(BOB, said(20, after(1, 0, NEW), 3), final=False)
+    assert step_stream(lent, opening) == (Act.SEND_SAVED,)
+    opened = StreamReported(BOB, said(20, after(1, 1, ALL_DONE), 3), final=False)
+    assert step_stream(lent, opened) == (Act.SAVE_NOW,)
+    assert lent.state is StreamState.REVOKED
+
+
+def test_a_holder_hears_what_its_leader_heard_of_though_nothing_of_it_is_stored() -> None:
+    run = run_of(lane(FAILED))
+    lend(run, ANN)
+    opened = said(10, after(1, 1, FAILED))
+    for _ in range(2):
+        run.sent.clear()
+        run.tell(UpdateProgress(ANN, LEADER, (opened,)))
+        run.pass_ms(100)
+        run.commit_all()
+    [told] = [each for each in run.sent if isinstance(each, ProgressSaved)]
+    assert (told.queues[0].begun, told.queues[0].ended) == (1, 1)
+    assert run.saved[stream(0)].queues == ()
 
 
 # Borrowers
