@@ -196,6 +196,8 @@ class SegmentLog:
             log._writer.add(topic)
         log._writer.start()
         log._housekeeper.start()
+        for state in log._topics.values():
+            log._housekeeper.begin_end(state)
         return log
 
     @property
@@ -374,6 +376,14 @@ class SegmentLog:
         one = state.streams[stream.partition]
         return Bounds(one.start, one.end, state.bytes_of(stream.partition))
 
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        return self._trimmer.kept_bytes(self._state(StreamId(storage_topic_id, 0)))
+
     def span(self, stream: StreamId) -> Range:
         """Start and end of a stream, now.
 
@@ -456,8 +466,10 @@ class SegmentLog:
                 finally:
                     if not sealed:
                         self._writer.unseal(storage_topic_id)
+                    state.sealed = sealed
             finally:
                 self._appender.release(state, sealed=sealed)
+        self._housekeeper.begin_end(state)
 
     async def begin_at(self, storage_topic_id: int, begins_us: int) -> None:
         """Let a storage topic take over: no record there is older, and no producer began before.
