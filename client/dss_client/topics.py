@@ -70,7 +70,7 @@ class Topic:
     @property
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
-        return self.storage_topics[self.produce_ordinal]
+        return next(one for one in self.storage_topics if one.ordinal == self.produce_ordinal)
 
     @property
     def partitions(self) -> int:
