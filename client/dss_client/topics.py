@@ -41,6 +41,8 @@ class StorageTopic:
     sealed: bool
     streams: tuple[StreamBounds, ...]
     """Filled by `Topics.describe` only."""
+    begins_us: int = 0
+    """When it took over from the one before; 0: it has not, or is the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,13 @@ class Topic:
     @property
     def producing(self) -> StorageTopic:
         """The storage topic that takes new records."""
-        # Older ones may be gone.
-        return self.storage_topics[self.produce_ordinal - self.storage_topics[0].ordinal]
+        return next(one for one in self.storage_topics if one.ordinal == self.produce_ordinal)
+
+    def state_of(self, part: StorageTopic) -> str:
+        """Of a storage topic: ``sealed``, ``producing``, or ``waiting`` for a switch to it."""
+        if part.sealed:
+            return "sealed"
+        return "producing" if part.ordinal == self.produce_ordinal else "waiting"
 
     @property
     def partitions(self) -> int:

@@ -58,7 +58,8 @@ class ByRecords:
 
 @dataclass(frozen=True, slots=True)
 class BySpan:
-    """From the append time of the record at the floor, forward, or back where it is negative."""
+    """From the append time of a topic's newest record at a floor, forward, or back where it is
+    negative: to one time for all its streams."""
 
     span_ms: int
 

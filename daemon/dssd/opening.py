@@ -47,6 +47,7 @@ from dssd.store.rows import StorageTopicRow
 from dssd.store.sqlite import SqliteStore
 from dssd.task_wiring import Facts, TaskWiring
 from dssd.topics.catalogue import Catalogue
+from dssd.topics.old_storage_topics import OldStorageTopics
 from dssd.topics.retention import RetentionSchedule
 
 Failed = Callable[[BaseException], None]
@@ -110,7 +111,8 @@ async def opened(
     stack.push_async_callback(jobs.settle)
 
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
-    retention = RetentionSchedule(catalogue, log, clock, unread)
+    old = OldStorageTopics(store, catalogue, log, clock)
+    retention = RetentionSchedule(catalogue, log, clock, unread, old)
     operations = await Operations.open(store, groups, registry, clock, events)
     answering = (groups, registry, catalogue, log, sessions, operations, clock)
     questions = Questions(*answering, events.error_of)

@@ -74,6 +74,33 @@ def test_a_topic_is_created_listed_described_and_removed(daemon: Daemon) -> None
     refused(daemon.dssctl("topics", "describe", "life"), 5, "DSS2001")
 
 
+def test_a_grown_topic_shows_its_storage_topics_and_the_streams_that_are_written_to(
+    daemon: Daemon,
+) -> None:
+    topic(daemon, "grown", "--partitions", "2")
+    ok(daemon.dssctl("produce", "grown", stdin=b"one\ntwo\n"))
+    ok(daemon.dssctl("topics", "grow", "grown", "--partitions", "4", "--yes"))
+    ok(daemon.dssctl("topics", "add-storage", "grown", "--partitions", "6", "--yes"))
+    item = json.loads(ok(daemon.dssctl("topics", "describe", "grown", "-o", "json")))["item"]
+    shown = ("storage", "partitions", "factor", "base", "state", "records")
+    assert [tuple(each[field] for field in shown) for each in item["storage_topics"]] == [
+        ("grown/0", 2, 1, 2, "sealed", 2),
+        ("grown/1", 4, 2, 2, "producing", 0),
+        ("grown/2", 6, 3, 2, "waiting", 0),
+    ]
+    began = [each["began_at"] for each in item["storage_topics"]]
+    assert item["created_at"] == began[0] < began[1]
+    assert began[2] is None
+    assert (item["partitions"], len(item["streams"])) == (4, 12)
+    page = ok(daemon.dssctl("topics", "describe", "grown"))
+    assert b"grown/1/3" in page
+    assert not {b"grown/0/0", b"grown/2/0"} & set(page.split())
+    assert b"grown/0/0" in ok(daemon.dssctl("topics", "describe", "grown", "-o", "wide"))
+    settled = ("topics", "create", "grown", "--if-not-exists", "--partitions")
+    assert b"note: DSS2110" not in daemon.dssctl(*settled, "4").stderr
+    assert b"--partitions 2 was asked for, and it has 4" in daemon.dssctl(*settled, "2").stderr
+
+
 def test_what_exists_is_a_conflict_unless_that_is_accepted(daemon: Daemon) -> None:
     topic(daemon, "twice")
     refused(daemon.dssctl("topics", "create", "twice"), 6, "DSS2002")

@@ -15,12 +15,13 @@ from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
 from dssctl.items import item_of
 from dssctl.listing import list_items, listing
-from dssctl.nouns.topics import CREATED_KIND, STREAM_KIND, TOPIC_KIND
-from dssctl.output import Item, Section
+from dssctl.nouns.topics import CREATED_KIND, STORAGE_TOPIC_KIND, STREAM_KIND, TOPIC_KIND
+from dssctl.output import Instant, Item, Section
 from dssctl.page import page
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
 from dssctl.selection import ListRules, Named, Wanted
+from dssctl.settings import Format, Settings
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
@@ -113,13 +114,21 @@ def describe(context: typer.Context, name: TopicName) -> None:
     settings = settings_of(context)
     look = ask(settings, lambda client: topic_look(client, name))
     topic = look.topic
-    streams = [stream for storage in topic.storage_topics for stream in _streams(topic, storage)]
+    storage_topics = [_storage_topic(topic, storage) for storage in topic.storage_topics]
     item = {
         **_item(topic),
-        "records": sum(int(str(stream["records"])) for stream in streams),
-        "bytes": sum(int(str(stream["bytes"])) for stream in streams),
+        "records": sum(int(str(each["records"])) for each in storage_topics),
+        "bytes": sum(int(str(each["bytes"])) for each in storage_topics),
     }
-    show_topic(settings, TOPIC_KIND, item, [(Section("streams", STREAM_KIND), streams)], look)
+    shown = [storage for storage in topic.storage_topics if _is_shown(settings, topic, storage)]
+    lists = [
+        (Section("storage_topics", STORAGE_TOPIC_KIND), storage_topics),
+        (
+            Section("streams", STREAM_KIND),
+            [stream for storage in shown for stream in _streams(topic, storage)],
+        ),
+    ]
+    show_topic(settings, TOPIC_KIND, item, lists, look)
 
 
 @app.command(cls=Changing)
@@ -227,6 +236,25 @@ def _sentence(topic: "Topic") -> str:
     return (
         f"The topic {topic.name} is there: {counted(topic.partitions, 'partition')}, durability "
         f"{topic.durability}, records kept {kept}."
+    )
+
+
+def _is_shown(settings: Settings, topic: "Topic", storage: "StorageTopic") -> bool:
+    """Whether its streams are: on a page those that are written to, unless it may be wide."""
+    return settings.format is not Format.TABLE or storage is topic.producing
+
+
+def _storage_topic(topic: "Topic", storage: "StorageTopic") -> Item:
+    begins_us = storage.begins_us or (0 if storage.ordinal else topic.created_at_ms * 1_000)
+    return item_of(
+        "StorageTopic",
+        storage,
+        storage=f"{topic.name}/{storage.ordinal}",
+        base=storage.partitions // storage.factor,
+        state=topic.state_of(storage),
+        began_at=Instant(begins_us) if begins_us else None,
+        records=sum(bounds.records for bounds in storage.streams),
+        bytes=sum(bounds.bytes for bounds in storage.streams),
     )
 
 

@@ -29,6 +29,7 @@ _PLACES = {
     "Topic": "nouns.topics.TOPIC",
     "Stream": "nouns.topics.STREAM",
     "Reader": "nouns.topics.READER",
+    "StorageTopic": "nouns.topics.STORAGE_TOPIC",
     "Record": "nouns.topics.RECORD",
     "StoredRecord": "nouns.topics.STORED_RECORD",
     "Header": "nouns.topics.HEADER",

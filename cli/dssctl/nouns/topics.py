@@ -22,7 +22,7 @@ from dssctl.output.model import size as size_cell
 TOPIC: Fields = (
     number("topic_id", "Its number, never given again."),
     text("name", "Its name."),
-    number("partitions", "Streams of its newest storage topic."),
+    number("partitions", "Streams of the storage topic that producers write to."),
     texts("patterns", "The subjects that it owns."),
     text("router", "block or range: which partition a key goes to."),
     text("durability", "sync: acknowledged after fdatasync; os: lost with the machine."),
@@ -35,9 +35,28 @@ TOPIC: Fields = (
     number("revision", "Rises with each change; a new topic begins above any that had its name."),
     number("records", "Records that it holds.", absent=True),
     size("bytes", "What they take on disk.", absent=True),
-    items("streams", "Stream", "Its streams; of describe only.", absent=True),
+    items("streams", "Stream", "Streams of all storage topics; of describe only.", absent=True),
+    items(
+        "storage_topics",
+        "StorageTopic",
+        "Its storage topics, the oldest first; of describe only.",
+        absent=True,
+    ),
     items("groups", "Reader", "Groups that read it; of describe only.", absent=True),
     *PAGE,
+)
+
+STORAGE_TOPIC: Fields = (
+    text("storage", "TOPIC/STORAGE, orders/0 for one."),
+    number("partitions", "Its streams."),
+    number("factor", "K: into how many partitions next to each other a block of keys is spread."),
+    number("base", "B: blocks of keys; partitions divided by K."),
+    text(
+        "state", "sealed: takes no more; producing: takes what is produced; waiting: for a switch."
+    ),
+    moment("began_at", "When it took over, or its topic was created.", optional=True),
+    number("records", "Records that it holds."),
+    size("bytes", "What they take on disk."),
 )
 
 READER: Fields = (
@@ -85,6 +104,20 @@ _KEPT = (
 
 TOPIC_KIND = Kind("Topic", (*_DEFINITION, *_KEPT, *_SETTINGS), lambda item: str(item["name"]))
 CREATED_KIND = Kind("Topic", (*_DEFINITION, *_SETTINGS), lambda item: str(item["name"]))
+STORAGE_TOPIC_KIND = Kind(
+    "StorageTopic",
+    (
+        Column("storage", "STORAGE"),
+        Column("partitions", "PARTITIONS", right=True),
+        Column("factor", "K", right=True),
+        Column("base", "BASE", right=True),
+        Column("state", "STATE", styles={"producing": "green"}),
+        Column("began_at", "BEGAN", right=True),
+        Column("records", "RECORDS", right=True),
+        Column("bytes", "SIZE", right=True, cell=size_cell("bytes")),
+    ),
+    lambda item: str(item["storage"]),
+)
 STREAM_KIND = Kind(
     "Stream",
     (

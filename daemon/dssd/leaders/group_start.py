@@ -1,9 +1,11 @@
 """Where each stream of a new group begins.
 
 A start is resolved once, when the group is declared, for the streams that its filter selects at
-that moment; streams created later begin at 0. It knows the log, not the store.
+that moment; streams created later begin at 0. An offset is one of the stream that is written to:
+what is sealed lies before it. It knows the log, not the store.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -13,7 +15,7 @@ from dss_core.ids import StreamId
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
-from dssd.topics.catalogue import Catalogue
+from dssd.topics.catalogue import Catalogue, Topic
 
 
 async def resolved_start(
@@ -22,13 +24,12 @@ async def resolved_start(
     """The first offset of each stream that the filter selects.
 
     Raises:
-        IllegalArgument: the start is an offset, and the filter does not select exactly one stream.
+        IllegalArgument: the start is an offset, and not exactly one stream is written to.
         OffsetOutOfRange: the stream does not hold the offset.
     """
     topics = catalogue.meeting(wanted)
     if isinstance(start, AtOffset):
-        stream = _only([stream for topic in topics for stream in topic.streams()])
-        return {stream: _checked(start.offset, stream, catalogue, log)}
+        return _at_offset(start.offset, topics, catalogue, log)
     resolved: dict[StreamId, int] = {}
     turn = LoopTurn()
     for topic in topics:
@@ -49,6 +50,15 @@ async def _first(start: Now | Earliest | AtTime, stream: StreamId, log: Log) -> 
             return await log.locate(stream, time_us)
         case _:
             assert_never(start)
+
+
+def _at_offset(
+    offset: int, topics: Sequence[Topic], catalogue: Catalogue, log: Log
+) -> dict[StreamId, int]:
+    stream = _only([stream for topic in topics for stream in topic.producing.streams()])
+    sealed = [part for topic in topics for part in topic.storage_topics if part.ends is not None]
+    passed = {each: log.bounds(each).end for part in sealed for each in part.streams()}
+    return {**passed, stream: _checked(offset, stream, catalogue, log)}
 
 
 def _only(streams: list[StreamId]) -> StreamId:

@@ -27,6 +27,7 @@ from dssd.log.port import Expiring
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.retention import shares
 
 RETENTION_AHEAD_PERCENT = 10
 """Unread records are told of when a retention shorter or smaller by this would take them: of the
@@ -43,6 +44,9 @@ so that a wide topic does not fill the events."""
 
 class Expires(Protocol):
     """What this asks of the log."""
+
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept."""
 
     async def expiring(
         self,
@@ -106,14 +110,14 @@ class RetentionAhead:
         going: dict[StreamId, Range] = {}
         if retention_ms is None and retention_bytes is None:
             return going
-        for part in topic.storage_topics:
-            try:
+        try:
+            for part, share_bytes in shares(topic, retention_bytes, self._log.kept_bytes):
                 expiring = await self._log.expiring(
-                    part.storage_topic_id, retention_ms, retention_bytes, self._clock.wall_us()
+                    part.storage_topic_id, retention_ms, share_bytes, self._clock.wall_us()
                 )
-            except StreamNotFound:  # the topic was removed meanwhile
-                return {}
-            going |= expiring.ranges
+                going |= expiring.ranges
+        except StreamNotFound:  # the topic was removed meanwhile
+            return {}
         return going
 
     async def _look_at(

@@ -59,6 +59,7 @@ class RetentionLosses:
         teller: Teller,
     ) -> None:
         self._teller = teller
+        self._catalogue = catalogue
         self._groups = groups
         self._registry = registry
         self._clock = clock
@@ -134,7 +135,9 @@ class RetentionLosses:
         return None
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
-        if removed:
+        there = self._catalogue.find(topic.name)
+        # It may have lost an old storage topic alone.
+        if removed and (there is None or there.topic_id != topic.topic_id):
             self._forget([key for key in self._losses if key[0] == topic.topic_id])
 
     def _group_removed(self, group: GroupRow) -> None:

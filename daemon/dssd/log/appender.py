@@ -119,7 +119,8 @@ class Appender:
             return
         try:
             # Repeats need no room, but must not overtake the frames that they may repeat.
-            needs_room = not (state.waiting or all(each.repeats_only for each in call.appends))
+            repeats = all(each.repeats_only for each in call.appends)
+            needs_room = not (state.waiting or state.sealed or repeats)
             room = self._room_for(state) if needs_room and not state.held else None
         except Overloaded as refused:
             self._refuse(call, refused)

@@ -12,7 +12,6 @@ it must not know names, patterns, epochs or routing.
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -52,7 +51,12 @@ from dssd.log.recovery.open_log import Recovered, recover
 from dssd.log.recovery.reached_offsets import AskReached, ShortStream, nobody_read
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.sequences import Producers
-from dssd.log.settings import LogSettings, share_of_descriptors
+from dssd.log.settings import (
+    LogSettings,
+    monotonic_us_now,
+    share_of_descriptors,
+    wall_us_now,
+)
 from dssd.log.topic_state import StorageTopicState, Stream
 from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
@@ -64,16 +68,6 @@ from dssd.log.writer_messages import WriterTopic
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Put, Store, Write
 from dssd.store.rows import HoldRow, StorageTopicRow
-
-
-def wall_us_now() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1_000
-
-
-def monotonic_us_now() -> int:
-    """Microseconds that no change of the wall clock moves."""
-    return time.monotonic_ns() // 1_000
 
 
 class SegmentLog:
@@ -195,6 +189,8 @@ class SegmentLog:
             log._writer.add(topic)
         log._writer.start()
         log._housekeeper.start()
+        for state in log._topics.values():
+            log._housekeeper.begin_end(state)
         return log
 
     @property
@@ -373,6 +369,14 @@ class SegmentLog:
         one = state.streams[stream.partition]
         return Bounds(one.start, one.end, state.bytes_of(stream.partition))
 
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept.
+
+        Raises:
+            StreamNotFound: the storage topic was removed.
+        """
+        return self._trimmer.kept_bytes(self._state(StreamId(storage_topic_id, 0)))
+
     def span(self, stream: StreamId) -> Range:
         """Start and end of a stream, now.
 
@@ -443,7 +447,7 @@ class SegmentLog:
             DiskFull: not all of it can be made durable; appends are still taken.
         """
         state = self._state(StreamId(storage_topic_id, 0))
-        return sealing(self._writer, self._appender, state, heir)
+        return sealing(self._writer, self._appender, self._housekeeper, state, heir)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records.

@@ -126,6 +126,8 @@ class StorageTopicState:
     writable: bool = False
     """Whether the writer has a file for it."""
     removed: bool = False
+    sealed: bool = False
+    """It takes no more frames; its last file is sealed too, and has no successor."""
     waiting: deque[AppendCall] = field(default_factory=deque)
     """Calls that wait for a file with room; later ones follow them."""
     held: bool = False

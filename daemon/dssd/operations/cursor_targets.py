@@ -1,16 +1,18 @@
 """Where the target of a change lies in a stream: an offset, within what the stream holds.
 
+A span is counted once a topic, from the newest record that the group stands at: it leads to one
+time for all streams, so a rewind by 15 minutes reopens no storage topic that ended before.
+
 Invariant: a target is at least the first kept record and at most the end. This module reads the
 log, and does not know what becomes of the offset.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from dss_core.changes import (
     ByRecords,
-    BySpan,
-    Target,
     ToEarliest,
     ToLatest,
     ToOffset,
@@ -19,6 +21,7 @@ from dss_core.changes import (
 from dss_core.errors import IllegalArgument, OffsetOutOfRange
 from dssd.leaders.lag import StreamSurvey
 from dssd.log.port import Bounds, Log
+from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import OFFSET_MAX
 
 
@@ -31,7 +34,11 @@ class FoundTarget:
     """It would lie before the first kept record."""
 
 
-async def found_target(to: Target, stream: StreamSurvey, log: Log) -> FoundTarget:
+Placed: TypeAlias = ToEarliest | ToLatest | ToTime | ToOffset | ByRecords
+"""A target that each stream has by itself."""
+
+
+async def found_target(to: Placed, stream: StreamSurvey, log: Log) -> FoundTarget:
     """The offset of the target in the stream.
 
     Raises:
@@ -53,22 +60,35 @@ async def found_target(to: Target, stream: StreamSurvey, log: Log) -> FoundTarge
             return within(offset, bounds)
         case ByRecords(records):
             return within(stream.view.progress.floor + records, bounds)
-        case BySpan(span_ms):
-            return await _by_span(span_ms, stream, log)
         case _:
             assert_never(to)
 
 
-async def _by_span(span_ms: int, stream: StreamSurvey, log: Log) -> FoundTarget:
-    stream_id, bounds = stream.view.stream, log.bounds(stream.view.stream)
+async def times_of_span(
+    span_ms: int, streams: Iterable[StreamSurvey], log: Log
+) -> dict[str, ToTime | ByRecords]:
+    """Where a span leads, by topic: to a time; nowhere where no record tells one."""
+    stands_us: dict[str, int] = {}
+    turn = LoopTurn()
+    for stream in streams:
+        await turn.give_way()
+        topic, at_us = stream.name.topic, await _floor_us(stream, log)
+        stands_us[topic] = max(stands_us.get(topic, -1), at_us)
+    return {
+        topic: ByRecords(0) if at_us < 0 else ToTime(at_us + span_ms * 1_000)
+        for topic, at_us in stands_us.items()
+    }
+
+
+async def _floor_us(stream: StreamSurvey, log: Log) -> int:
+    """When the record at the floor of a stream was appended; -1 where nothing tells."""
+    bounds = log.bounds(stream.view.stream)
     if bounds.start == bounds.end:
-        return FoundTarget(bounds.end, clamped=False)
+        return -1
     # A group that is at the end has no record at its floor: the last one stands for it.
     at = min(max(stream.view.progress.floor, bounds.start), bounds.end - 1)
-    from_us = await log.time_at(stream_id, at)
-    if from_us is None:
-        return FoundTarget(at, clamped=False)
-    return await _at_time(from_us + span_ms * 1_000, stream, log)
+    at_us = await log.time_at(stream.view.stream, at)
+    return -1 if at_us is None else at_us
 
 
 async def _at_time(time_us: int, stream: StreamSurvey, log: Log) -> FoundTarget:

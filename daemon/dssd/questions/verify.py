@@ -40,7 +40,7 @@ from dssd.machines.queues import QueueState
 from dssd.questions.reasons import began_at
 from dssd.sessions.sessions import Sessions
 from dssd.store.rows import GroupRow
-from dssd.topics.catalogue import Catalogue
+from dssd.topics.catalogue import Catalogue, Topic
 
 LEVEL_WORDS = {RETRY: "retry queue", DEAD: "dead letters"}
 
@@ -209,11 +209,12 @@ class VerifyQuestions:
     ) -> tuple[int, int]:
         """Between which offsets the group began in the stream."""
         topic = self._catalogue.get(name.topic)
-        if topic.created_at_ms > group.created_at_ms:
+        if topic.created_at_ms > group.created_at_ms or not _had_begun(topic, name.ordinal, group):
             return 0, 0
         if group.start == "earliest":
             return 0, kept_from
-        if group.start.startswith("="):
+        # An offset is of what was written to when the group was declared; it is behind all else.
+        if group.start.startswith("=") and not _had_begun(topic, name.ordinal + 1, group):
             return 0, int(group.start[1:])
         return 0, end
 
@@ -287,6 +288,14 @@ class VerifyQuestions:
             told = f"{counts.filtered:,} are counted as filtered"
             problem = f"{told}, and {found.filtered:,} were found."
         return replace(sums, problem=problem)
+
+
+def _had_begun(topic: Topic, ordinal: int, group: GroupRow) -> bool:
+    """Whether a storage topic took records, or had taken some, when the group was declared."""
+    part = topic.part(ordinal)
+    if part is None or ordinal > topic.produce_ordinal:
+        return False
+    return part.begins_us // 1_000 <= group.created_at_ms
 
 
 def _problem(uncounted: int, where: str = "") -> str:

@@ -157,9 +157,10 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
 
     def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets:
         name = stream.name
-        part = self._catalogue.get(name.topic).storage_topics[name.ordinal]
+        part = self._catalogue.get(name.topic).part(name.ordinal)
+        partitions = 0 if part is None else part.partitions  # it went meanwhile
         return message_of(
-            groups_pb2.StreamOffsets, name, stream, stream.view, partitions=part.partitions
+            groups_pb2.StreamOffsets, name, stream, stream.view, partitions=partitions
         )
 
 

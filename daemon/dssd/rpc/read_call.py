@@ -1,22 +1,24 @@
 """One `Read` call: a range of some streams, or their tail, with fair turns between the streams.
 
 Each stream has a `_Cursor`. Cursors with something to read stand in a queue and get one chunk a
-turn; the others wait until the log says that their stream grew. Nothing polls. A stream whose read
-fails is set aside and tried again while others go on; once only such streams are left, the call
-ends with the error.
+turn; the others wait until the log says that their stream grew. Nothing polls. The streams of a
+storage topic stand behind until all of the older ones of their topic are read to their ends. A
+stream whose read fails is set aside and tried again while others go on; once only such streams are
+left, and what stands behind them, the call ends with the error.
 
 Invariant: a record outside the range, or rejected by the filter, is always masked, and no frame
 behind the range is sent. Every other record is sent once, in order within its stream, or reported
-as damaged.
+as damaged; no record before one of an older storage topic.
 """
 
 import asyncio
 import logging
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dss_api.v1 import log_pb2, types_pb2
 from dss_core.errors import (
@@ -62,12 +64,20 @@ class Reading:
     """Only where one stream is read, and its tail is not followed."""
 
 
+class Generation(NamedTuple):
+    """A storage topic; of one topic, the older one is less."""
+
+    topic_id: int
+    ordinal: int
+
+
 @dataclass(slots=True)
 class _Cursor:
     """How far a stream was read for this call."""
 
     stream: StreamId
     name: str
+    generation: Generation
     offset: int
     end: int | None
     """Where to stop; None while it follows the tail."""
@@ -89,6 +99,12 @@ class ReadCall:
         self._log = log
         self._clock = clock
         self._cursors: dict[StreamId, _Cursor] = {}
+        self._opened: set[StreamId] = set()
+        """Those of cursors that are through too."""
+        self._generations: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        """How many cursors there are of each storage topic, by topic and ordinal."""
+        self._behind: dict[int, list[_Cursor]] = {}
+        """Those that wait for older ones of their topic, by topic."""
         self._ready: deque[_Cursor] = deque()
         self._aside: list[_Cursor] = []
         """Their last read failed."""
@@ -143,8 +159,20 @@ class ReadCall:
 
     def _take_born(self) -> list[StreamId]:
         topics, self._born = self._born, []
-        streams = (stream for topic in topics for stream in topic.streams())
-        return [stream for stream in streams if stream not in self._cursors]
+        for part in [part for topic in topics for part in topic.storage_topics]:
+            for stream, end in zip(part.streams(), part.ends or (), strict=False):
+                self._end_at(stream, end)
+        # A topic may have changed more than once.
+        streams = dict.fromkeys(stream for topic in topics for stream in topic.streams())
+        return [stream for stream in streams if stream not in self._opened]
+
+    def _end_at(self, stream: StreamId, end: int) -> None:
+        """A stream that is followed was sealed."""
+        cursor = self._cursors.get(stream)
+        if cursor is not None and cursor.end is None:
+            cursor.end = end
+            if cursor.waiting and cursor.is_done():
+                self._leave(cursor)
 
     def _streams(self) -> list[StreamId]:
         if self._reading.stream is not None:
@@ -173,6 +201,7 @@ class ReadCall:
             except StreamNotFound:
                 if self._reading.stream is not None:
                     raise
+        watched: list[_Cursor] = []
         for cursor in opened:
             await turn.give_way()
             try:
@@ -182,21 +211,34 @@ class ReadCall:
                 if self._reading.stream is not None:
                     raise
                 continue
-            self._cursors[cursor.stream] = cursor
-            self._queue(cursor)
+            watched.append(cursor)
+        self._enter(watched)
         return [cursor.name for cursor in opened]
 
+    def _enter(self, cursors: Sequence[_Cursor]) -> None:
+        for cursor in cursors:
+            self._cursors[cursor.stream] = cursor
+            self._opened.add(cursor.stream)
+            topic_id, ordinal = cursor.generation
+            self._generations[topic_id][ordinal] += 1
+        for cursor in cursors:
+            self._queue(cursor)
+
     async def _cursor(self, stream: StreamId, start: StartPoint) -> _Cursor:
-        name = str(self._catalogue.name_of(stream))
+        name = self._catalogue.name_of(stream)
+        topic = self._catalogue.topic_of(stream)
+        part = topic.part(name.ordinal)
         bounds = self._log.bounds(stream)
-        offset = await self._first_offset(stream, name, start)
-        end = None if self._reading.follow else bounds.end
+        offset = await self._first_offset(stream, str(name), start)
+        takes_more = self._reading.follow and part is not None and part.ends is None
+        end = None if takes_more else bounds.end
         end_time_us = self._reading.end_time_us
         if end_time_us is not None and self._clock.wall_us() >= end_time_us:
             end = min(bounds.end, await self._log.locate(stream, end_time_us))
         if self._reading.end_offset is not None:
             end = self._reading.end_offset if end is None else min(end, self._reading.end_offset)
-        return _Cursor(stream, name, offset, end)
+        generation = Generation(topic.topic_id, name.ordinal)
+        return _Cursor(stream, str(name), generation, offset, end)
 
     async def _first_offset(self, stream: StreamId, name: str, start: StartPoint) -> int:
         bounds = self._log.bounds(stream)
@@ -234,11 +276,28 @@ class ReadCall:
 
     def _queue(self, cursor: _Cursor) -> None:
         if cursor.is_done():
-            del self._cursors[cursor.stream]
+            self._leave(cursor)
+        elif self._stands_behind(cursor):
+            self._behind.setdefault(cursor.generation.topic_id, []).append(cursor)
         elif cursor.end is None and cursor.offset >= self._log.bounds(cursor.stream).end:
             cursor.waiting = True
         else:
             self._ready.append(cursor)
+
+    def _stands_behind(self, cursor: _Cursor) -> bool:
+        topic_id, ordinal = cursor.generation
+        return min(self._generations[topic_id]) < ordinal
+
+    def _leave(self, cursor: _Cursor) -> None:
+        """A cursor is through; who stood behind it alone goes on."""
+        del self._cursors[cursor.stream]
+        topic_id, ordinal = cursor.generation
+        cursors = self._generations[topic_id]
+        cursors[ordinal] -= 1
+        if not cursors[ordinal]:
+            del cursors[ordinal]
+            for each in self._behind.pop(topic_id, ()):
+                self._queue(each)
 
     async def _next_is_ready(self) -> bool:
         while True:
@@ -276,7 +335,9 @@ class ReadCall:
 
     def _only_aside_are_left(self) -> bool:
         """Whether every stream that has more to give was set aside; the others are through."""
-        return bool(self._aside) and (self._is_over() or len(self._aside) == len(self._cursors))
+        behind = sum(map(len, self._behind.values()))
+        left = len(self._cursors) - behind
+        return bool(self._aside) and (self._is_over() or len(self._aside) == left)
 
     def _try_again(self) -> None:
         """What was set aside takes its turn once its pause is over."""
@@ -313,7 +374,7 @@ class ReadCall:
             self._set_aside(cursor, failure)
             return None
         except StreamNotFound:  # its topic was removed
-            del self._cursors[cursor.stream]
+            self._leave(cursor)
             if self._reading.stream is not None:
                 raise
             return None

@@ -38,7 +38,6 @@ from dssd.store.port import (
     PreconditionFailed,
     Put,
     Store,
-    VersionIs,
     Write,
 )
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
@@ -50,10 +49,13 @@ from dssd.topics.internal import (
     InternalTopics,
     grown,
     internal_topic,
+    missing_parts,
     refuse_internal,
+    shrunk,
 )
 from dssd.topics.model import NewTopic, StorageTopic, Topic
-from dssd.topics.topic_writes import deletes, puts
+from dssd.topics.switch_commit import commit_switch
+from dssd.topics.topic_writes import deletes, drops, puts
 
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
@@ -64,10 +66,6 @@ ANY_LEVEL = "+"
 
 STORAGE_TOPIC_ID_MAX = (1 << 32) - 1
 """Frames have 32 bits for it."""
-
-
-SWITCH_ATTEMPTS_MAX = 100
-"""A switch begins its commit again where retention or an edit wrote one of its rows meanwhile."""
 
 
 class StreamKeeper(Protocol):
@@ -265,6 +263,8 @@ class Catalogue:
     async def drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
         """Remove storage topics that neither take records nor wait before one that stays.
 
+        The queues that groups have of them go along, with all that they hold.
+
         Raises:
             TopicNotFound: the topic was removed.
             DiskFull: nothing was removed.
@@ -351,46 +351,12 @@ class Catalogue:
             while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
                 old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
                 async with self._log.sealing(old, new) as ends:
-                    await self._commit_switch(topic, switched(topic, *ends))
+                    await commit_switch(self._store, topic, switched(topic, *ends))
                     # An edit of the topic may have been committed meanwhile.
                     after = switched(self._by_id(topic_id), *ends)
                     self._enter(after)
                     # Who checks frames is told before what was held is refused.
                     self._tell(after, removed=False)
-
-    async def _commit_switch(self, before: Topic, after: Topic) -> None:
-        """Seal, move the pointer, raise the epoch: in one commit.
-
-        Edits and retention change these rows too.
-        """
-        sealed = after.part(before.produce_ordinal)
-        assert sealed is not None
-        for _ in range(SWITCH_ATTEMPTS_MAX):
-            key = (before.topic_id,)
-            own = await self._store.read(TopicRow, key)
-            old = await self._store.read(StorageTopicRow, (*key, sealed.ordinal))
-            if own is None or old is None:
-                raise TopicNotFound(topic=before.name)
-            pointer = replace(
-                own.row, produce_ordinal=after.produce_ordinal, topic_epoch=after.topic_epoch
-            )
-            ends = sealed.to_row(before.topic_id, [0] * sealed.partitions).ends
-            new = after.producing
-            writes = [
-                Put(pointer),
-                Put(replace(old.row, ends=ends)),
-                Put(new.to_row(before.topic_id, [0] * new.partitions)),
-            ]
-            conditions = [
-                VersionIs(TopicRow, key, own.version),
-                VersionIs(StorageTopicRow, (*key, sealed.ordinal), old.version),
-            ]
-            try:
-                await self._store.commit(writes, conditions)
-            except PreconditionFailed:
-                continue
-            return
-        raise AssertionError("the rows of a topic never stand still")
 
     async def _drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
         async with self._changing:
@@ -401,17 +367,36 @@ class Catalogue:
             assert kept[-1].ordinal - kept[0].ordinal == len(kept) - 1, "ordinals without a gap"
             if not gone:
                 return
-            writes = [Delete(StorageTopicRow, (topic_id, part.ordinal)) for part in gone]
+            queues = [each for each in self.internal_topics() if each.main_topic_id == topic_id]
+            left = {each.topic_id: shrunk(each, ordinals) for each in queues}
+            writes: list[Write] = [
+                Delete(StorageTopicRow, (topic_id, part.ordinal)) for part in gone
+            ]
+            for each in queues:
+                writes += drops(each, left[each.topic_id])
             await self._store.commit(writes)
+            topic = self._by_id(topic_id)  # an edit of it may have been committed meanwhile
+            left[topic_id] = replace(topic, storage_topics=kept)
+            for each in (topic, *queues):
+                await self._shrink(each, left[each.topic_id])
+
+    async def _shrink(self, before: Topic, after: Topic) -> None:
+        """Forget the storage topics that a topic lost, in a commit; it stays if it has others."""
+        gone = tuple(part for part in before.storage_topics if part not in after.storage_topics)
+        if not gone:
+            return
+        if after.storage_topics:
             for part in gone:
                 del self._by_storage_topic[part.storage_topic_id]
-            topic = self._by_id(topic_id)
-            self._enter(replace(topic, storage_topics=kept))
-            # Their streams are gone, and the topic is there without them.
-            self._tell(replace(topic, storage_topics=tuple(gone)), removed=True)
-            self._tell(self._by_id(topic_id), removed=False)
-            for part in gone:
-                await self._log.remove_storage_topic(part.storage_topic_id)
+            self._enter(after)
+        else:
+            self._leave(before)
+        # Their streams are gone, and the topic is there without them.
+        self._tell(replace(before, storage_topics=gone), removed=True)
+        if after.storage_topics:
+            self._tell(after, removed=False)
+        for part in gone:
+            await self._log.remove_storage_topic(part.storage_topic_id)
 
     async def _make_queues(self, group_id: int, topic: Topic) -> None:
         async with self._changing:
@@ -422,14 +407,14 @@ class Catalogue:
             made: list[Topic] = []
             for level in QUEUE_LEVELS:
                 known = self._internal.find(group_id, main.topic_id, level)
-                known_parts = len(known.storage_topics) if known else 0
-                ids = [await self._next_part_id() for _ in main.storage_topics[known_parts:]]
+                missing = missing_parts(known, main)
+                ids = [await self._next_part_id() for _ in missing]
                 if known is None:
                     topic_id = await self._store.next_id()
                     known = internal_topic(level, group_id, main, topic_id, self._wall_ms())
                 if ids:
-                    made.append(grown(known, main, ids))
-                    writes += puts(made[-1], made[-1].storage_topics[known_parts:])
+                    made.append(grown(known, missing, ids))
+                    writes += puts(made[-1], made[-1].storage_topics[-len(ids) :])
             try:
                 await self._store.commit(writes, [Exists(GroupRow, (group_id,))])
             except PreconditionFailed as failed:

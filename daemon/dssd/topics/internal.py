@@ -6,7 +6,7 @@ topics, so nobody can make or ask for one; they own no subjects, so no filter se
 retention is theirs, and what they hold is always synced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dss_core.errors import InternalTopic
@@ -54,10 +54,10 @@ class InternalTopics:
         found: list[StreamId] = []
         for level in QUEUE_LEVELS:
             queue = self.find(group_id, main.topic_id, level)
-            if queue is None or part.ordinal >= len(queue.storage_topics):
+            own = None if queue is None else queue.part(part.ordinal)
+            if own is None:
                 return None
-            number = queue.storage_topics[part.ordinal].storage_topic_id
-            found.append(StreamId(number, partition))
+            found.append(StreamId(own.storage_topic_id, partition))
         retry, dead = found
         return retry, dead
 
@@ -96,9 +96,18 @@ def internal_topic(
     )
 
 
-def grown(internal: Topic, main: Topic, storage_topic_ids: Sequence[int]) -> Topic:
-    """An internal topic with the storage topics that its main topic has and it has not."""
-    missing = main.storage_topics[len(internal.storage_topics) :]
+def missing_parts(internal: Topic | None, main: Topic) -> tuple[StorageTopic, ...]:
+    """The storage topics of the main topic that an internal one lacks: the newest ones."""
+    if internal is None:
+        return main.storage_topics
+    newest = internal.storage_topics[-1].ordinal
+    return tuple(part for part in main.storage_topics if part.ordinal > newest)
+
+
+def grown(
+    internal: Topic, missing: Sequence[StorageTopic], storage_topic_ids: Sequence[int]
+) -> Topic:
+    """An internal topic with the storage topics that it lacked."""
     added = [
         StorageTopic(number, part.ordinal, part.partitions, part.factor, ends=None)
         for number, part in zip(storage_topic_ids, missing, strict=True)
@@ -108,4 +117,16 @@ def grown(internal: Topic, main: Topic, storage_topic_ids: Sequence[int]) -> Top
         storage_topics=(*internal.storage_topics, *added),
         topic_epoch=added[-1].storage_topic_id,
         produce_ordinal=added[-1].ordinal,
+    )
+
+
+def shrunk(internal: Topic, ordinals: Collection[int]) -> Topic:
+    """An internal topic without some storage topics, perhaps without any."""
+    kept = tuple(part for part in internal.storage_topics if part.ordinal not in ordinals)
+    last = kept[-1] if kept else internal.storage_topics[-1]
+    return replace(
+        internal,
+        storage_topics=kept,
+        topic_epoch=last.storage_topic_id,
+        produce_ordinal=last.ordinal,
     )

@@ -51,7 +51,7 @@ class QueueTrims:
         for topic in self._catalogue.internal_topics():
             for part in topic.storage_topics:
                 await turn.give_way()
-                floors = partial(self._floors, topic.group_id, part)
+                floors = partial(done_below, self._store, topic.group_id, part)
                 try:
                     dropped += await self._log.trim_below(part.storage_topic_id, floors)
                 except StreamNotFound:  # the topic was removed meanwhile
@@ -65,9 +65,10 @@ class QueueTrims:
                     )
         return dropped
 
-    async def _floors(self, group_id: int, part: StorageTopic) -> Sequence[int]:
-        """Below which offset all is done, by partition; nothing is where there is no row."""
-        floors = [0] * part.partitions
-        for found in await scan_all(self._store, ProgressRow, (group_id, part.storage_topic_id)):
-            floors[found.row.partition] = min(found.row.floor, found.row.applied_end)
-        return floors
+
+async def done_below(store: Store, group_id: int, queue: StorageTopic) -> Sequence[int]:
+    """Below which offset all in a queue is done, by partition; nothing is where there is no row."""
+    floors = [0] * queue.partitions
+    for found in await scan_all(store, ProgressRow, (group_id, queue.storage_topic_id)):
+        floors[found.row.partition] = min(found.row.floor, found.row.applied_end)
+    return floors

@@ -1,16 +1,17 @@
 """When retention is enforced: at start, then at intervals, topic after topic.
 
-Invariant: one topic at a time, so that retention never competes with itself for the disk. When the
-disk has no room for a deletion, it is retried at the next interval. If the wall clock ran ahead of
-the time that passed since the start, nothing is deleted for its age: a clock that was set wrong
-must not delete young records. Until the clock is set back, or the next start accepts it, only
-bounds on bytes are enforced. The readers of a topic are told before its records are deleted. The
-log chooses the segments.
+A bound on bytes is that of the topic: its newest storage topics have their bytes first, and older
+ones share what is left. Invariant: one topic at a time, so that retention never competes with
+itself for the disk. When the disk has no room for a deletion, it is retried at the next interval.
+If the wall clock ran ahead of the time that passed since the start, nothing is deleted for its age:
+a clock that was set wrong must not delete young records. Until the clock is set back, or the next
+start accepts it, only bounds on bytes are enforced. The readers of a topic are told before its
+records are deleted. The log chooses the segments.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from dss_core.progress import Range
 from dssd.clock import Clock
 from dssd.limits import RETENTION_INTERVAL_S
 from dssd.log.port import AboutToGo
-from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 CLOCK_JUMP_MS = 3_600 * 1_000
 """A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
@@ -30,8 +31,24 @@ for its age by such a clock."""
 _LOG = logging.getLogger(__name__)
 
 
+def shares(
+    topic: Topic, retention_bytes: int | None, kept_bytes: Callable[[int], int]
+) -> list[tuple[StorageTopic, int | None]]:
+    """How many bytes of each storage topic are kept, oldest first; all where there is no bound."""
+    left = retention_bytes
+    shared: list[tuple[StorageTopic, int | None]] = []
+    for part in reversed(topic.storage_topics):
+        shared.append((part, left))
+        if left is not None and part is not topic.storage_topics[0]:
+            left = max(0, left - kept_bytes(part.storage_topic_id))
+    return shared[::-1]
+
+
 class Trimmed(Protocol):
     """What retention asks of the log."""
+
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept."""
 
     async def enforce_retention(
         self,
@@ -51,10 +68,25 @@ class Readers(Protocol):
         """These offsets are deleted next; told again when the deletion is retried."""
 
 
+class Collects(Protocol):
+    """Told when a round is over, by a clock that is trusted."""
+
+    async def collect(self) -> int:
+        """Remove what retention has emptied; returns how many storage topics went."""
+
+
 class RetentionSchedule:
     """Run it as a task; it ends only by cancellation."""
 
-    def __init__(self, catalogue: Catalogue, log: Trimmed, clock: Clock, readers: Readers) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        log: Trimmed,
+        clock: Clock,
+        readers: Readers,
+        emptied: Collects | None = None,
+    ) -> None:
+        self._emptied = emptied
         self._catalogue = catalogue
         self._log = log
         self._readers = readers
@@ -94,6 +126,8 @@ class RetentionSchedule:
                     error,
                     extra={"event": "retention.later"},
                 )
+        if self._emptied is not None and self._trusts_wall:
+            await self._emptied.collect()
         return dropped
 
     def _wall_ahead_ms(self) -> int:
@@ -113,15 +147,15 @@ class RetentionSchedule:
 
     async def _enforce_on(self, topic: Topic, retention_ms: int | None) -> int:
         dropped = 0
-        for part in topic.storage_topics:
-            try:
+        try:
+            for part, share_bytes in shares(topic, topic.retention_bytes, self._log.kept_bytes):
                 dropped += await self._log.enforce_retention(
                     part.storage_topic_id,
                     retention_ms,
-                    topic.retention_bytes,
+                    share_bytes,
                     self._clock.wall_us(),
                     partial(self._readers.about_to_go, topic),
                 )
-            except StreamNotFound:  # the topic was removed meanwhile
-                return dropped
+        except StreamNotFound:  # the topic was removed meanwhile
+            return dropped
         return dropped

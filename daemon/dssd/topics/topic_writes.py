@@ -16,6 +16,15 @@ def puts(topic: Topic, parts: Sequence[StorageTopic]) -> list[Write]:
     ]
 
 
+def drops(before: Topic, after: Topic) -> list[Write]:
+    """What deletes the storage topics that a topic lost, and the topic where it has none left."""
+    if not after.storage_topics:
+        return deletes(before)
+    gone = [part for part in before.storage_topics if part not in after.storage_topics]
+    deleted = [Delete(StorageTopicRow, (before.topic_id, part.ordinal)) for part in gone]
+    return [Put(after.to_row()), *deleted] if gone else []
+
+
 def deletes(topic: Topic) -> list[Write]:
     """What deletes all rows of a topic."""
     return [

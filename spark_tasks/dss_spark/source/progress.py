@@ -153,8 +153,13 @@ def progress_from_json(kept: Mapping[str, Mapping[str, int]]) -> Progress:
 
 def _require_all(progress: Progress, kept: Sequence[KeptStream]) -> None:
     numbers = {each.name: each.storage_topic_id for each in kept}
+    known = {StreamName.parse(stream).ordinal for stream in progress if stream in numbers}
     for stream, place in progress.items():
-        if numbers.get(stream) != place.storage_topic_id:
+        # An old storage topic that is gone was read to its end before a newer one was begun.
+        was_read = stream not in numbers and StreamName.parse(stream).ordinal < max(
+            known, default=0
+        )
+        if not was_read and numbers.get(stream) != place.storage_topic_id:
             raise StreamNotFound(stream=stream)
 
 

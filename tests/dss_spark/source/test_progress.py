@@ -84,6 +84,18 @@ def test_another_topic_of_the_same_name_is_not_taken_for_it() -> None:
     assert (part.storage_topic_id, part.start, part.end) == (99, 0, 5)
 
 
+def test_an_old_storage_topic_that_was_read_may_be_gone() -> None:
+    newer = kept(1, (0, 9))
+    progress = {**at(0, 5, 9), **at(1, 3)}
+    end = next_end(progress, newer)
+    assert end == {**at(0, 5, 9), **at(1, 9)}
+    [part] = ranges_between(progress, end, newer)
+    assert (part.stream, part.start, part.end) == ("t/1/0", 3, 9)
+    # Whether all of it was read, nobody can tell where no newer one was begun.
+    with pytest.raises(StreamNotFound):
+        next_end(at(0, 5), newer)
+
+
 def test_nothing_behind_a_target_is_read() -> None:
     streams = [*kept(0, (0, 5), (0, 9), sealed=True), *kept(1, (0, 9))]
     targets = {**at(0, 5, 9), **at(1, 3)}

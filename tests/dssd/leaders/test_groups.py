@@ -89,6 +89,24 @@ async def test_an_offset_needs_a_single_stream_that_holds_it(plant: Plant) -> No
             await plant.group(f"$share/g/{filter_text}", AtOffset(0))
 
 
+async def test_an_offset_is_one_of_the_stream_that_is_written_to_and_what_is_sealed_lies_before(
+    plant: Plant,
+) -> None:
+    [*old] = await plant.topic("orders", 2)
+    await plant.publish(old[0], 5)
+    topic_id = plant.catalogue.get("orders").topic_id
+    for ordinal, partitions in ((1, 1), (2, 3)):
+        await plant.catalogue.add_storage_topic(topic_id, ordinal, partitions)
+        if ordinal == 1:
+            await plant.catalogue.switch(topic_id, ordinal)
+    [stream] = plant.catalogue.get("orders").producing.streams()
+    await plant.publish(stream, 7)
+    group = await plant.group("$share/g/orders/#", AtOffset(6))
+    assert await floors(plant, group) == [5, 0, 6], "what waits for a switch begins at 0"
+    with pytest.raises(OffsetOutOfRange):
+        await plant.group("$share/far/orders/#", AtOffset(8))
+
+
 async def test_another_start_on_an_existing_group_is_an_error(plant: Plant) -> None:
     await joined(plant, "$share/g/orders/#", Earliest())
     await joined(plant, "$share/g/orders/#", Earliest())

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from dss_core.lane import ENTRIES, ENTRY_BYTES_MAX, ERROR_HEADER, LANE_HEADER
 from dss_core.limits import RECORD_BYTES_MAX
 from dssd.log.port import Append, Appended
 from dssd.log.settings import LogSettings
+from dssd.store.port import Put
+from dssd.store.rows import StorageTopicRow
 
 Bench = Any
 STREAM = StreamId(7, 0)
@@ -141,6 +144,38 @@ async def test_a_seal_refuses_new_frames_and_repeats_old_answers(
     again = await bench.append(built)
     assert isinstance(again, Appended)
     assert again.repeated
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_a_sealed_storage_topic_leaves_its_file_and_knows_its_producers_after_a_start(
+    bench: Bench, make_frame: Callable[..., bytes], crash: bool
+) -> None:
+    built = make_frame(b"a", sequence=0)
+    await bench.append(built)
+    await bench.seal()
+    await bench.settle()
+    assert len(bench.log._writer._group_commit._open_files) == 0, "no descriptor is kept"
+    assert isinstance(await bench.append(make_frame(b"b", sequence=1)), StorageTopicSealed)
+    for _ in range(2):
+        assert [row.state for row in await bench.rows()] == ["sealed"]
+        await bench.reopen(crash=crash)
+        assert bench.reasons() == []
+        assert await bench.payloads() == {0: b"a"}
+        again = await bench.append(built)
+        assert isinstance(again, Appended)
+        assert again.repeated
+
+
+async def test_a_seal_that_was_committed_before_a_crash_ends_its_file_at_the_start(
+    bench: Bench, make_frame: Callable[..., bytes]
+) -> None:
+    await bench.append(make_frame(b"a", sequence=0))
+    [found] = await bench.store.scan(StorageTopicRow)
+    await bench.store.commit([Put(replace(found.row, ends="1,0,0,0"))])
+    await bench.reopen(crash=True)
+    await bench.settle()
+    assert [row.state for row in await bench.rows()] == ["sealed"]
+    assert await bench.payloads() == {0: b"a"}
 
 
 async def test_unknown_streams_are_refused_one_by_one(

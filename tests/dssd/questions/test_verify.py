@@ -15,7 +15,7 @@ from dss_core.progress import Progress
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.machines.fate import Counts
-from dssd.machines.start_point import Earliest
+from dssd.machines.start_point import AtOffset, Earliest, StartPoint
 from dssd.operations.operations import Caller, Operations
 from dssd.questions import verify
 from dssd.questions.questions import Questions
@@ -120,6 +120,29 @@ async def test_a_group_that_began_later_counts_from_there(hall: Hall, questions:
     await hall.plant.publish(stream, 2, "orders/eu")
     found = await sums(questions, scan=True)
     assert (found.began, found.appended, found.waiting, found.problem) == (5, 2, 2, "")
+
+
+@pytest.mark.parametrize("start", [None, AtOffset(5)])
+async def test_a_storage_topic_that_is_younger_than_the_group_is_counted_from_its_beginning(
+    hall: Hall, questions: Questions, start: StartPoint | None
+) -> None:
+    plant = hall.plant
+    (stream,) = await plant.topic("orders", 1)
+    await plant.publish(stream, 5, "orders/eu")
+    topic_id = plant.catalogue.get("orders").topic_id
+    plant.clock.ahead_ms = 60_000
+    await plant.group(GROUP, start)
+    await plant.catalogue.add_storage_topic(topic_id, 1, 2)
+    await plant.catalogue.switch(topic_id, 1)
+    for each in plant.catalogue.get("orders").producing.streams():
+        await plant.publish(each, 3, "orders/eu")
+    async with aclosing(questions.verify.ask("g", scan=True)) as answers:
+        found = [each async for each in answers if isinstance(each, StreamSums)]
+    assert [(each.began, each.appended, each.problem) for each in found] == [
+        (5, 0, ""),
+        (0, 3, ""),
+        (0, 3, ""),
+    ]
 
 
 async def test_what_an_operator_skips_is_counted_as_moved(

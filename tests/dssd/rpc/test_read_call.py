@@ -19,11 +19,13 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
+from dss_core.producer_ids import new_producer_id
 from dssd.limits import READ_AGAIN_MS, READ_NAMES_PER_REPLY_MAX
 from dssd.log.port import Chunk
 from dssd.log.read.chunk_builder import READ_BRIDGE_BYTES_MAX
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.rpc.read_call import ReadCall, Reading
+from dssd.topics.catalogue import Topic
 from support.log_in_process import Shelf
 
 
@@ -289,5 +291,68 @@ async def test_a_read_up_to_a_time_ends_with_what_cannot_be_read(
     async with aclosing(call(shelf, asked).replies()) as replies:
         assert await next_payloads(replies, 2) == [b"1", b"3"]
         shelf.clock.ahead_us = 7_200_000_000
+        with pytest.raises(LogUnreadable):
+            await next_payloads(replies, 1)
+
+
+async def grown(shelf: Shelf, *steps: int) -> Topic:
+    """A topic of 2 partitions that grew in steps, with a record in each stream, by its number."""
+    topic = await shelf.topic("a", 2)
+    for ordinal, partitions in enumerate((2, *steps)):
+        if ordinal:
+            await shelf.catalogue.add_storage_topic(topic.topic_id, ordinal, partitions)
+            await shelf.catalogue.switch(topic.topic_id, ordinal)
+        topic = shelf.catalogue.get("a")
+        shelf.producer_id = new_producer_id(
+            shelf.log.producers_begin_us(topic.producing.storage_topic_id)
+        )
+        for partition in range(partitions):
+            await shelf.store(topic, b"%d" % ordinal, partition=partition)
+    return topic
+
+
+async def test_older_storage_topics_are_read_before_newer_ones(shelf: Shelf) -> None:
+    await grown(shelf, 4, 3)
+    assert await read(shelf, reading()) == [b"0"] * 2 + [b"1"] * 4 + [b"2"] * 3
+    assert await read(shelf, reading(stream=StreamName("a", 0, 1), follow=True)) == [b"0"]
+
+
+async def test_a_read_that_follows_goes_on_over_a_switch_once_all_before_it_is_read(
+    shelf: Shelf,
+) -> None:
+    topic = await grown(shelf, 4)
+    asked = call(shelf, reading(follow=True))
+    async with aclosing(asked.replies()) as replies:
+        await anext(replies)
+        assert await next_payloads(replies, 6) == [b"0"] * 2 + [b"1"] * 4
+        await shelf.store(topic, b"late", partition=3)
+        await shelf.catalogue.add_storage_topic(topic.topic_id, 2, 3)
+        await shelf.catalogue.switch(topic.topic_id, 2)
+        topic = shelf.catalogue.get("a")
+        shelf.producer_id = new_producer_id(
+            shelf.log.producers_begin_us(topic.producing.storage_topic_id)
+        )
+        await shelf.store(topic, b"new")
+        assert await next_payloads(replies, 2) == [b"late", b"new"]
+        # What was read before is not read anew, and nothing of it is waited for.
+        await shelf.store(topic, b"newer", partition=1)
+        assert await next_payloads(replies, 1) == [b"newer"]
+
+
+async def test_what_stands_behind_a_stream_that_cannot_be_read_does_not_keep_the_read_open(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await grown(shelf, 4)
+    broken = topic.storage_topics[0].streams()[1]
+    unbroken = shelf.log.read
+
+    async def failing(stream: StreamId, offset: int, **more: Any) -> Chunk:  # noqa: ANN401
+        if stream == broken:
+            raise LogUnreadable(reason="EIO")
+        return await unbroken(stream, offset, **more)
+
+    monkeypatch.setattr(shelf.log, "read", failing)
+    async with aclosing(call(shelf, reading()).replies()) as replies:
+        assert await next_payloads(replies, 1) == [b"0"]
         with pytest.raises(LogUnreadable):
             await next_payloads(replies, 1)

@@ -124,6 +124,56 @@ async def test_a_topic_that_has_more_storage_topics_gets_their_queues_and_keeps_
     assert (await Catalogue.open(store, log)).internal_topics() == grown.internal_topics()
 
 
+async def test_a_storage_topic_that_goes_takes_its_queues_along_and_leaves_the_ordinals(
+    catalogue: Catalogue, store: MemoryStore, log: NotedLog
+) -> None:
+    topic = await catalogue.create(ORDERS)
+    await catalogue.make_queues(BILLING, topic)
+    for ordinal, partitions in ((1, 6), (2, 8)):
+        await catalogue.add_storage_topic(topic.topic_id, ordinal, partitions)
+        await catalogue.switch(topic.topic_id, ordinal)
+    await catalogue.make_queues(BILLING, catalogue.get("orders"))
+    told: list[tuple[str, int, bool]] = []
+    catalogue.watch(
+        lambda each, removed: told.append((each.name, len(each.storage_topics), removed)),
+        internal=True,
+    )
+    first = [each.storage_topics[0] for each in catalogue.internal_topics()]
+    await catalogue.drop_storage_topics(topic.topic_id, [0])
+    every = ["orders", *(each.name for each in catalogue.internal_topics())]
+    assert told == [(name, kept, gone) for name in every for kept, gone in ((1, True), (2, False))]
+    for part in first:
+        assert ("remove", part.storage_topic_id, 0) in log.told
+    reopened = await Catalogue.open(store, log)
+    for known in (catalogue, reopened):
+        main = known.get("orders")
+        assert [part.ordinal for part in main.storage_topics] == [1, 2]
+        for part in main.storage_topics:
+            found = known.queues_of(BILLING, part.streams()[5])
+            assert found is not None
+            assert [known.name_of(one).ordinal for one in found] == [part.ordinal] * 2
+    await reopened.add_storage_topic(topic.topic_id, 3, 4)
+    await reopened.make_queues(BILLING, reopened.get("orders"))
+    [newest] = reopened.get("orders").waiting
+    assert reopened.queues_of(BILLING, newest.streams()[3]) is not None
+    assert reopened.queues_of(AUDIT, newest.streams()[3]) is None
+
+
+async def test_queues_of_a_storage_topic_that_was_taken_back_fit_the_next_of_its_number(
+    catalogue: Catalogue, store: MemoryStore
+) -> None:
+    topic = await catalogue.create(ORDERS)
+    for partitions in (6, 8):
+        await catalogue.add_storage_topic(topic.topic_id, 1, partitions)
+        await catalogue.make_queues(BILLING, catalogue.get("orders"))
+        assert [each.storage_topics[1].partitions for each in catalogue.internal_topics()] == [
+            partitions
+        ] * 2
+        await catalogue.drop_storage_topics(topic.topic_id, [1])
+        assert [each.produce_ordinal for each in catalogue.internal_topics()] == [0, 0]
+    assert len(await scan_all(store, StorageTopicRow)) == 3
+
+
 async def test_no_list_no_name_and_no_filter_gives_an_internal_topic(catalogue: Catalogue) -> None:
     told: list[Topic] = []
     catalogue.watch(lambda topic, _: told.append(topic))

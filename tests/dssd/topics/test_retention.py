@@ -36,7 +36,11 @@ class Asked(NotedLog):
         super().__init__()
         self.calls: list[tuple[int | None, int | None, int]] = []
         self.removed: set[int] = set()
+        self.bytes: dict[int, int] = {}
         self.refused: dict[int, DssError] = {}
+
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        return self.bytes.get(storage_topic_id, 0)
 
     async def enforce_retention(
         self,
@@ -62,6 +66,20 @@ async def test_only_topics_with_a_retention_are_trimmed() -> None:
     await catalogue.create(NewTopic("sized", 1, retention_bytes=1_000))
     assert await RetentionSchedule(catalogue, log, StillClock(), Told()).enforce() == 4
     assert log.calls == [(60_000, None, NOW_US), (None, 1_000, NOW_US)]
+
+
+async def test_a_bound_on_bytes_is_that_of_the_topic_and_the_oldest_go_first() -> None:
+    log = Asked()
+    catalogue = await Catalogue.open(MemoryStore(), log)
+    topic = await catalogue.create(NewTopic("sized", 1, retention_bytes=1_000))
+    for ordinal in (1, 2):
+        await catalogue.add_storage_topic(topic.topic_id, ordinal, ordinal + 1)
+        await catalogue.switch(topic.topic_id, ordinal)
+    parts = catalogue.get("sized").storage_topics
+    for part, size in zip(parts, (500, 700, 400), strict=True):
+        log.bytes[part.storage_topic_id] = size
+    await RetentionSchedule(catalogue, log, StillClock(), Told()).enforce()
+    assert [share for _, share, _ in log.calls] == [0, 600, 1_000]
 
 
 async def test_a_topic_that_goes_meanwhile_stops_nothing() -> None:

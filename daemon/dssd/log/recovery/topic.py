@@ -223,6 +223,7 @@ class TopicRecovery:
         )
         writer.ceilings = dict(self._ceilings)
         state.writable = self._file is not None
+        state.sealed = sealed
         last = state.last
         if last is not None and state.writable:
             writer.frames = last.frames

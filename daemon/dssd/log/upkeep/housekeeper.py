@@ -265,6 +265,8 @@ class Housekeeper:
         Raises:
             StreamNotFound: the topic was removed meanwhile.
         """
+        if state.sealed:
+            return
         await self._seal_waiting(state)
         left = await self.switch(state, await self.make_file(state))
         await self.settle_left(state, left)
@@ -317,7 +319,7 @@ class Housekeeper:
     async def settle_left(self, state: StorageTopicState, left: Left) -> None:
         """Store the producers beside the new file, and seal the one that was left, if it has any
         frame."""
-        saved = await self._saved_producers(left.successor, left.switched)
+        saved = await self._saved_producers(left.successor, left.switched.snapshot)
         segment = left.segment
         if segment is not None and saved and segment.runs == {}:
             segment.removed = True
@@ -337,19 +339,43 @@ class Housekeeper:
         with suppress(DiskFull):
             await self._store.commit([Delete(SegmentRow, tuple(segment_id))])
 
-    async def _saved_producers(self, segment: SegmentId, switched: Switched) -> bool:
+    async def _saved_producers(self, segment: SegmentId, snapshot: bytes) -> bool:
         """Store a snapshot of producers; False if it has to wait, and a start reads more."""
         try:
-            await asyncio.to_thread(snapshots.store, self._paths, segment, switched.snapshot)
+            await asyncio.to_thread(snapshots.store, self._paths, segment, snapshot)
         except OSError as error:
             if retry_reason(error) is None:
                 raise
             return False
         return True
 
+    def begin_end(self, state: StorageTopicState) -> None:
+        """Seal the last file of a storage topic that is sealed; where that has to wait, the next
+        `seal_waiting` or start does it."""
+        if state.sealed and state.writable:
+            self._submit(partial(self._end, state))
+
+    async def _end(self, state: StorageTopicState) -> None:
+        last = state.last
+        if last is None or state.removed:
+            return
+        # Repeats are answered after a start too, for as long as producers are known.
+        snapshot = await self._writer.last_snapshot(state.storage_topic_id)
+        if snapshot is None or not await self._saved_producers(last.id, snapshot):
+            return
+        try:
+            left = await self._writer.end(state.storage_topic_id)
+        except DiskFull:
+            return
+        if left is not None:
+            state.writable = False
+            last.size = last.synced = left.size
+            await self._seal_waiting(state)
+
     async def seal_waiting(self, state: StorageTopicState) -> None:
         """Try again to seal the unsealed segments; returns after the attempt."""
-        if any(True for _ in _unsealed(state)):
+        self.begin_end(state)
+        if (state.sealed and state.writable) or any(True for _ in _unsealed(state)):
             await self._waiting.put(partial(self._seal_waiting, state))
             await self.settle()
 

@@ -83,6 +83,8 @@ class Trimmer:
             await turn.give_way()
             if _is_below(segment, state):
                 gone.append(segment)
+        if state.sealed and state.last in gone:
+            gone.remove(state.last)  # what producers had sent stands beside it
         if not gone or not await self._keep_producers(state, gone):
             return 0
         await self._remove(state, gone)
@@ -154,7 +156,7 @@ class Trimmer:
             DiskFull, Overloaded: it has to be tried again later.
         """
         last = state.last
-        if last is not None and last.runs and retention_ms is not None:
+        if last is not None and last.runs and retention_ms is not None and not state.sealed:
             age = [SegmentAge(last.size, last.last_us())]
             if expired(age, retention_ms=retention_ms, retention_bytes=None, now_us=now_us):
                 await asyncio.shield(self._housekeeper.begin_roll(state))
@@ -178,6 +180,12 @@ class Trimmer:
             if going and about_to_go is not None:
                 await about_to_go(going)
             return await self._trim(state, offsets) if count else 0
+
+    def kept_bytes(self, state: StorageTopicState) -> int:
+        """Bytes of the segments that hold something at or above the low watermarks."""
+        starts = [stream.start for stream in state.streams]
+        segments = state.segments.values()
+        return sum(each.size for each in segments if not _lies_below(each, starts))
 
     async def trim_below(self, state: StorageTopicState, ask_floors: AskFloors) -> int:
         """Remove the segments that hold nothing at or above floors; returns how many went.

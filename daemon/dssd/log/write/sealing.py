@@ -13,12 +13,17 @@ from contextlib import asynccontextmanager
 from dssd.log.appender import Appender
 from dssd.log.port import Ends
 from dssd.log.topic_state import StorageTopicState
+from dssd.log.upkeep.housekeeper import Housekeeper
 from dssd.log.write.writer_thread import WriterThread
 
 
 @asynccontextmanager
 async def sealing(
-    writer: WriterThread, appender: Appender, state: StorageTopicState, heir: int | None
+    writer: WriterThread,
+    appender: Appender,
+    housekeeper: Housekeeper,
+    state: StorageTopicState,
+    heir: int | None,
 ) -> AsyncGenerator[Ends]:
     """As the port's `sealing`, for a storage topic that exists."""
     async with state.adopting:
@@ -34,5 +39,7 @@ async def sealing(
             finally:
                 if not sealed:
                     writer.unseal(state.storage_topic_id)
+                state.sealed = sealed
         finally:
             appender.release(state, sealed=sealed)
+    housekeeper.begin_end(state)

@@ -147,6 +147,22 @@ class WriterThread:
         """Give a storage topic without records its first append time; producers begin later."""
         await self._order(lambda: self._begin_at(storage_topic_id, begins_us))
 
+    async def last_snapshot(self, storage_topic_id: int) -> bytes | None:
+        """What producers had sent to a sealed storage topic; None where it has no open file."""
+        outcome = await self._order(lambda: self._last_snapshot(storage_topic_id))
+        assert outcome is None or isinstance(outcome, bytes)
+        return outcome
+
+    async def end(self, storage_topic_id: int) -> WrittenFile | None:
+        """Close the file of a sealed storage topic for good; None where it has none.
+
+        Raises:
+            DiskFull: it cannot be made durable.
+        """
+        outcome = await self._order(lambda: self._end(storage_topic_id))
+        assert outcome is None or isinstance(outcome, WrittenFile)
+        return outcome
+
     async def mark(self, storage_topic_id: int) -> Marked | None:
         """Sync the topic's file and return its state; None if it has no file.
 
@@ -322,6 +338,16 @@ class WriterThread:
                 snapshot = _snapshot(topic, SnapshotPosition(*left.segment, left.size))
                 states[topic.storage_topic_id] = Closed(_marked(topic, left.size), snapshot)
         return states
+
+    def _last_snapshot(self, storage_topic_id: int) -> bytes | None:
+        topic = self._topics.get(storage_topic_id)
+        if topic is None or topic.file is None or not topic.sealed:
+            return None
+        return _snapshot(topic, SnapshotPosition(*topic.file.segment, topic.file.size))
+
+    def _end(self, storage_topic_id: int) -> WrittenFile | None:
+        topic = self._topics.get(storage_topic_id)
+        return self._leave(topic) if topic is not None and topic.sealed else None
 
     def _seal(self, storage_topic_id: int) -> Ends:
         topic = self._topics[storage_topic_id]

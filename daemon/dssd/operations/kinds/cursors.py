@@ -7,12 +7,13 @@ change has no effect is not touched, so its holder goes on undisturbed.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from dss_core.answers import StreamPlan
 from dss_core.changes import (
+    BySpan,
     Change,
     Direction,
     ImportOffsets,
@@ -44,7 +45,7 @@ from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
-from dssd.operations.cursor_targets import found_target, within
+from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
 from dssd.operations.kinds.cursor_sentences import effects_of, summary_of
 from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of
@@ -182,13 +183,18 @@ class CursorMoves:
             raise IllegalArgument(
                 argument="an offset", rule=f"it needs one --stream; the group reads {len(names)}"
             )
+        streams = [_read(by_name, group, name) for name in names]
         targets: list[StreamTarget] = []
         turn = LoopTurn()
-        for name in names:
+        by_topic: Mapping[str, Placed] = {}
+        if isinstance(change.to, BySpan):
+            by_topic = await times_of_span(change.to.span_ms, streams, self._log)
+        for stream in streams:
             await turn.give_way()
-            stream = _read(by_name, group, name)
-            found = await found_target(change.to, stream, self._log)
-            targets.append(StreamTarget(name, stream.view.stream.storage_topic_id, found.offset))
+            to = by_topic[stream.name.topic] if isinstance(change.to, BySpan) else change.to
+            found = await found_target(to, stream, self._log)
+            number = stream.view.stream.storage_topic_id
+            targets.append(StreamTarget(str(stream.name), number, found.offset))
         return targets
 
     def _resolved_import(
@@ -205,7 +211,9 @@ class CursorMoves:
     ) -> _Moving:
         name = f"{offsets.topic}/{offsets.ordinal}/{offsets.partition}"
         stream = _read(by_name, group, name)
-        part = self._catalogue.get(offsets.topic).storage_topics[offsets.ordinal]
+        part = self._catalogue.get(offsets.topic).part(offsets.ordinal)
+        if part is None:  # it went meanwhile
+            raise StreamNotRead(group=subject_of(group), stream=name)
         if part.partitions != offsets.partitions:
             why = f"it has {part.partitions} partitions beside it, not {offsets.partitions}"
             raise OffsetsDoNotFit(stream=name, why=why)

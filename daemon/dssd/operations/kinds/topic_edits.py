@@ -43,6 +43,7 @@ from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import OperationRow, TopicRow
 from dssd.topics import model
 from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.retention import shares
 
 TOPIC_SYNC_MS_MAX = 60_000
 """How long the edit of a topic to sync waits on a full disk for what the topic held before. Nothing
@@ -51,6 +52,9 @@ else can be done to the topic meanwhile but to remove it."""
 
 class EditedLog(Log, Protocol):
     """What edits ask of the log."""
+
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept."""
 
     async def expiring(
         self,
@@ -191,7 +195,8 @@ class TopicEdits(Unstoppable):
                     await asyncio.sleep(FULL_DISK_RETRY_S)
 
     async def _effects_of_retention(self, edited: Topic) -> list[str]:
-        parts = [await self._expiring(edited, part.storage_topic_id) for part in _limited(edited)]
+        shared = shares(edited, edited.retention_bytes, self._log.kept_bytes)
+        parts = [await self._expiring(edited, *share) for share in shared if _is_limited(edited)]
         going = {stream: range_ for part in parts for stream, range_ in part.ranges.items()}
         records = 0
         turn = LoopTurn()
@@ -224,9 +229,12 @@ class TopicEdits(Unstoppable):
                 unread.append((lost, subject_of(group)))
         return unread
 
-    async def _expiring(self, edited: Topic, storage_topic_id: int) -> Expiring:
-        retention = (edited.retention_ms, edited.retention_bytes)
-        return await self._log.expiring(storage_topic_id, *retention, self._clock.wall_us())
+    async def _expiring(
+        self, edited: Topic, part: model.StorageTopic, share_bytes: int | None
+    ) -> Expiring:
+        return await self._log.expiring(
+            part.storage_topic_id, edited.retention_ms, share_bytes, self._clock.wall_us()
+        )
 
 
 _EFFECTS_OF_DURABILITY = {
@@ -239,10 +247,8 @@ _EFFECTS_OF_DURABILITY = {
 }
 
 
-def _limited(topic: Topic) -> Sequence[model.StorageTopic]:
-    """Those of which its retention takes something."""
-    limited = topic.retention_ms is not None or topic.retention_bytes is not None
-    return topic.storage_topics if limited else ()
+def _is_limited(topic: Topic) -> bool:
+    return topic.retention_ms is not None or topic.retention_bytes is not None
 
 
 def _of_topic(change: EditTopic) -> Fields:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.log.port import Appended
@@ -296,3 +298,28 @@ async def test_floors_are_asked_for_only_where_a_segment_may_go(bench: Bench) ->
 
     await bench.put(b"small")
     assert await bench.log.trim_below(7, never) == 0
+
+
+@pytest.mark.parametrize("bounds", [(1_500, None), (None, 0)])
+async def test_retention_takes_all_records_of_a_sealed_storage_topic_and_makes_no_file(
+    bench: Bench, bounds: tuple[int | None, int | None]
+) -> None:
+    await three_segments(bench)
+    await bench.seal()
+    before = bench.log.kept_bytes(7)
+    for _ in range(2):
+        await bench.log.enforce_retention(7, *bounds, 60_000_000)
+        assert (bench.log.bounds(STREAM).start, bench.log.bounds(STREAM).end) == (3, 3)
+        assert len(bench.segments()) == 1, "what producers had sent stands beside it"
+        assert bench.log.kept_bytes(7) == 0 < before
+    repeat = bench.sequences[0, b"producer of test"]
+    await bench.reopen(crash=True)
+    built = frame_again(bench, repeat)
+    again = await bench.append(built)
+    assert isinstance(again, Appended)
+    assert again.repeated
+
+
+def frame_again(bench: Bench, sequence: int) -> bytes:
+    columns = Columns(payloads=[b"a2"], subjects="orders")
+    return build_frame(columns, partition=0, producer_id=b"producer of test", sequence=sequence)
