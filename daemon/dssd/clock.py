@@ -23,3 +23,13 @@ class Clock:
     def wall_us(self) -> int:
         """Microseconds since 1970, UTC; may jump."""
         return time.time_ns() // 1_000
+
+
+def wall_us_now() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1_000
+
+
+def monotonic_us_now() -> int:
+    """Microseconds that no change of the wall clock moves."""
+    return time.monotonic_ns() // 1_000

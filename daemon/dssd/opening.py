@@ -104,9 +104,8 @@ async def opened(
     await stack.enter_async_context(registry)
     sessions = await Sessions.open(store, catalogue, log, groups, registry, clock, events=events)
     await stack.enter_async_context(sessions)
-    jobs = await Jobs.open(
-        store, catalogue, log, Staging(directory.staging_path), clock, events.note
-    )
+    staging = Staging(directory.staging_path)
+    jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
     stack.push_async_callback(jobs.settle)
 

@@ -21,6 +21,7 @@ from dss_core.errors import OffsetOutOfRange, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.progress import Range
+from dssd.clock import monotonic_us_now, wall_us_now
 from dssd.log.adopt.adopter import Adopter
 from dssd.log.appender import Appender
 from dssd.log.holds import Holds
@@ -51,12 +52,7 @@ from dssd.log.recovery.open_log import Recovered, recover
 from dssd.log.recovery.reached_offsets import AskReached, ShortStream, nobody_read
 from dssd.log.segment.file import SegmentPaths
 from dssd.log.sequences import Producers
-from dssd.log.settings import (
-    LogSettings,
-    monotonic_us_now,
-    share_of_descriptors,
-    wall_us_now,
-)
+from dssd.log.settings import LogSettings, share_of_descriptors
 from dssd.log.topic_state import StorageTopicState, Stream
 from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper

@@ -1,7 +1,6 @@
 """The limits of a log: by default the daemon's; tests use smaller ones."""
 
 import resource
-import time
 from dataclasses import dataclass
 
 from dssd import limits
@@ -31,13 +30,3 @@ def share_of_descriptors(wanted_max: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return wanted_max
     return max(1, min(wanted_max, soft // limits.LOG_DESCRIPTORS_SHARE))
-
-
-def wall_us_now() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1_000
-
-
-def monotonic_us_now() -> int:
-    """Microseconds that no change of the wall clock moves."""
-    return time.monotonic_ns() // 1_000
