@@ -110,8 +110,8 @@ async def opened(
     stack.push_async_callback(jobs.settle)
 
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
-    old = OldStorageTopics(store, catalogue, log, clock)
-    retention = RetentionSchedule(catalogue, log, clock, unread, old)
+    emptied = OldStorageTopics(store, catalogue, log, clock)
+    retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
     operations = await Operations.open(store, groups, registry, clock, events)
     answering = (groups, registry, catalogue, log, sessions, operations, clock)
     questions = Questions(*answering, events.error_of)

@@ -11,7 +11,6 @@ from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Progress
 from dssd.leaders.lag import StreamSurvey
 from dssd.log.port import Bounds
-from dssd.machines.fate import NO_FATE
 from dssd.machines.leader.events import StreamView
 from dssd.operations.cursor_targets import found_target, times_of_span
 
@@ -37,7 +36,7 @@ class TimedLog:
 
 def survey(stream: StreamId, floor: int, end: int) -> StreamSurvey:
     state = "finished" if floor == end else "free"
-    view = StreamView(stream, state, "", 0, Progress(floor), 0, NO_FATE, 0, None)
+    view = StreamView(stream, state, "", 0, Progress(floor), 0)
     name = StreamName("orders", stream.storage_topic_id, stream.partition)
     return StreamSurvey(name, view, end, end - floor, lag_exact=True)
 
