@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import dss_client
-from dss_client import Client
+from dss_client import Client, DeliveredRecord
 from support.daemon_process import running, short_directory
 from support.prerequisites import MOUNT, leave_out
 from support.small_disk import CannotMount, fill, mounted
@@ -43,6 +43,15 @@ async def test_what_fails_on_a_full_disk_rests_says_so_and_is_moved_once_there_i
             leave_out(MOUNT, str(why))
 
 
+async def until_it_is_told(client: Client, record: DeliveredRecord) -> None:
+    """While an append is tried, nobody knows yet that the disk refuses it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = await client.groups.why("g", stream=record.stream, offset=record.offset)
+            if "full disk" in answer.records[0].reason.sentence:
+                return
+
+
 async def fails_on(disk: Path, directory: Path) -> None:
     data = ("--data-dir", str(disk / "data"), "--listen", f"unix:{directory}/s")
     async with (
@@ -59,8 +68,7 @@ async def fails_on(disk: Path, directory: Path) -> None:
                 await record.ack(sync=True)
             await until_it_stands(client, 2, 0, 0)
             for each in (refused, rejected):
-                answer = await client.groups.why("g", stream=each.stream, offset=each.offset)
-                assert "full disk" in answer.records[0].reason.sentence
+                await until_it_is_told(client, each)
             filler.unlink()
             await until_it_stands(client, 0, 1, 1)
         (retry,) = [each async for each in client.queues.retries("g")]

@@ -288,7 +288,7 @@ IN_DISK = (
         "old file left",
         "retention by age leaves the file that takes frames, all of which may be old",
         "Trimmer.enforce_retention",
-        "last is not None and last.runs and retention_ms is not None",
+        "last is not None and last.runs and retention_ms is not None and (not state.sealed)",
         "False",
     ),
     OnDisk(
