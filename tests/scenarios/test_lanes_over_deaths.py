@@ -37,7 +37,7 @@ async def filled(records: int, **how: object) -> AsyncIterator[tuple[RevivedDaem
     """A daemon, a client, and a group with records."""
     async with revived() as daemon, dss_client.connect(endpoint=daemon.endpoint) as client:
         await client.topics.create("orders", partitions=2)
-        await client.groups.create(FILTER, start="earliest", backoff=[3_600], **how)  # type: ignore[arg-type]
+        await client.groups.create(FILTER, start="earliest", backoff=[3_600], **how)  # type: ignore[arg-type] # of create
         async with client.producer("orders") as producer:
             numbers = [b"%d" % number for number in range(records)]
             await producer.send_columns(payloads=numbers, keys=numbers)

@@ -126,9 +126,10 @@ CONFLICTS = {
     "DSS2135": """A bulk job publishes whole files into the storage topic that it found when it
         began, and a switch seals that. Nothing was changed. Wait for the jobs that are named, or
         cancel them, and switch then; what they published stays.""",
-    "DSS2136": """The switch stores where the old storage topic ends, and the disk had no room for
-        that for a minute. Nothing has changed: the topic takes records as before, and producers
-        only waited. Make room, and switch again.""",
+    "DSS2136": """Growth needs room in the store: for the rows of another storage topic, or for
+        where the old one ends. There was none for a minute. The topic takes records as before, and
+        producers only waited; a storage topic that was added already stays, and waits for a
+        switch. Make room, and switch to it, or grow again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

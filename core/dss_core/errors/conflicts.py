@@ -168,12 +168,15 @@ class TopicWrittenByJobs(DssError):
 
 
 @registered
-class SwitchOverdue(DssError):
-    """The disk stayed full behind the seal. Fields: topic, waited_s."""
+class GrowthOverdue(DssError):
+    """The disk stayed full. Fields: topic, waited_s."""
 
     code = "DSS2136"
-    sentence = "The topic {topic} was not switched: the disk was full for {waited_s} s."
-    hint = "Nothing has changed. Make room, then switch again: dssctl topics switch {topic}"
+    sentence = "The topic {topic} did not grow: the disk was full for {waited_s} s."
+    hint = (
+        "What is produced goes where it went. Make room, look how far it came, and go on: "
+        "dssctl topics describe {topic}"
+    )
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
 

@@ -16,7 +16,8 @@ Rules:
 2. What follows the commit is done by the leader of the group, or by work of the kind's own. What a
    daemon that ends does not do, the next one does.
 3. One operation at a time runs on a subject. The next one is refused until that has ended, unless
-   its kind may run beside it: a resume does not wait for the pause that it ends.
+   its kind may run beside it: a resume does not wait for the pause that it ends. What rests on how
+   another subject is waits for that too: a job is aimed at the storage topic that its topic writes.
 4. A repeated call with the same operation id does nothing again; it gets the first one's answer.
 
 This module does not know what any kind does: that is in `kinds`.
@@ -342,9 +343,10 @@ class Operations:
         return RevisionMoved(subject=plan.subject, planned=planned, found=plan.revision, last=last)
 
     def _refuse_beside(self, plan: Plan) -> None:
-        row = self._history.running_on(plan.subject, beside=plan.beside)
-        if row is not None:
-            raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
+        for subject in (plan.subject, *plan.touches):
+            row = self._history.running_on(subject, beside=plan.beside)
+            if row is not None:
+                raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
 
     async def _begin(
         self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str

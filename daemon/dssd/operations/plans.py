@@ -58,6 +58,8 @@ class Plan:
     """Of the operator, once it is applied."""
     beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
+    touches: tuple[str, ...] = ()
+    """Further subjects: it rests on how they are, so no operation may run on them either."""
     reopened: tuple[tuple[str, StreamId, Ranges], ...] = ()
     """By stream, what is acknowledged now and will not be any more."""
     found: Any = field(default=None, repr=False, compare=False)

@@ -179,14 +179,6 @@ class Catalogue:
         """
         return self._owner(stream)[0]
 
-    def name_of_topic(self, topic_id: int) -> str:
-        """The name of a topic.
-
-        Raises:
-            TopicNotFound: there is none.
-        """
-        return self._by_id(topic_id).name
-
     def has_storage_topic(self, storage_topic_id: int) -> bool:
         """Whether some topic has this storage topic; once it is removed, none ever has again."""
         return storage_topic_id in self._by_storage_topic

@@ -45,7 +45,11 @@ def minutes(*at: float) -> list[int]:
     return [round(each * MINUTE_US) for each in at]
 
 
-async def moved(log: Any, streams: Sequence[StreamSurvey], span_min: float) -> list[int]:  # noqa: ANN401
+async def moved(
+    log: Any,  # noqa: ANN401 - of a log only what is asked here
+    streams: Sequence[StreamSurvey],
+    span_min: float,
+) -> list[int]:
     found = await times_of_span(round(span_min * 60_000), streams, log)
     targets = [await found_target(found[each.name.topic], each, log) for each in streams]
     return [target.offset for target in targets]

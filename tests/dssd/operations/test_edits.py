@@ -310,7 +310,7 @@ async def test_a_topic_that_becomes_sync_is_done_once_what_came_before_is_durabl
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await works.plant.topic("orders", 1)
-    monkeypatch.setattr("dssd.operations.kinds.topic_edits.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
     usual, synced = works.plant.log.sync, asyncio.Event()
     refusals = [DiskFull(), DiskFull()]
 
@@ -359,8 +359,8 @@ async def test_an_edit_to_sync_ends_with_an_error_where_the_disk_stays_full(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await works.plant.catalogue.create(NewTopic("orders", 1, durability="os"))
-    monkeypatch.setattr("dssd.operations.kinds.topic_edits.FULL_DISK_RETRY_S", 0)
-    monkeypatch.setattr("dssd.operations.kinds.topic_edits.TOPIC_SYNC_MS_MAX", 20)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_WAIT_MS_MAX", 20)
     monkeypatch.setattr(works.plant.log, "sync", full_disk)
     ended = await works.apply(EditTopic("orders", durability="sync"))
     assert ended.state == "failed"
@@ -374,7 +374,7 @@ async def test_a_topic_is_removed_although_an_edit_of_it_waits_for_room(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await works.plant.catalogue.create(NewTopic("orders", 1, durability="os"))
-    monkeypatch.setattr("dssd.operations.kinds.topic_edits.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
     usual, tried = works.plant.log.sync, asyncio.Event()
 
     async def sync(storage_topic_id: int) -> None:

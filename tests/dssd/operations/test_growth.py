@@ -6,15 +6,26 @@ from collections.abc import Sequence
 import pytest
 
 from dss_core.build import build_frame
-from dss_core.changes import AddStorageTopic, GrowTopic, RemoveTopic, SwitchTopic, Undo
+from dss_core.changes import (
+    AddStorageTopic,
+    CancelJob,
+    CreateJob,
+    GrowTopic,
+    JobInput,
+    RemoveTopic,
+    SwitchTopic,
+    Undo,
+)
 from dss_core.columns import Columns
 from dss_core.errors import (
     DiskFull,
     NothingToSwitchTo,
     NotUndoable,
+    OperationInProgress,
     ProducerForgotten,
     StorageTopicSealed,
     StorageTopicWaits,
+    TopicWrittenByJobs,
 )
 from dss_core.ids import StreamId
 from dss_core.producer_ids import new_producer_id
@@ -131,6 +142,30 @@ async def test_a_growth_that_a_daemon_left_undone_is_done_by_the_next(
     await works.restart()
     assert (await works.ended(row.number)).state == "done"
     assert (orders(works).produce_ordinal, len(orders(works).storage_topics)) == (1, 2)
+
+
+async def test_no_job_is_aimed_at_a_topic_that_is_about_to_be_switched(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.topic("orders", 2)
+    goes_on, switch = asyncio.Event(), works.plant.catalogue.switch
+
+    async def late(topic_id: int, ordinal: int) -> None:
+        await goes_on.wait()
+        await switch(topic_id, ordinal)
+
+    monkeypatch.setattr(works.plant.catalogue, "switch", late)
+    row = await works.operations.apply(GrowTopic("orders", 4), caller=ANA)
+    copy = CreateJob("copy", "backfill", target="orders", inputs=(JobInput("a file"),))
+    with pytest.raises(OperationInProgress, match="grow"):
+        await works.operations.apply(copy, caller=ANA)
+    goes_on.set()
+    assert (await works.ended(row.number)).state == "done"
+    await works.apply(copy)
+    with pytest.raises(TopicWrittenByJobs, match="copy"):
+        await works.operations.plan(GrowTopic("orders", 8))
+    await works.apply(CancelJob("copy"))
+    assert (await works.apply(GrowTopic("orders", 8))).state == "done"
 
 
 async def test_what_comes_while_a_switch_meets_a_full_disk_is_stored_as_before(

@@ -346,7 +346,7 @@ async def test_what_stands_behind_a_stream_that_cannot_be_read_does_not_keep_the
     broken = topic.storage_topics[0].streams()[1]
     unbroken = shelf.log.read
 
-    async def failing(stream: StreamId, offset: int, **more: Any) -> Chunk:  # noqa: ANN401
+    async def failing(stream: StreamId, offset: int, **more: Any) -> Chunk:  # noqa: ANN401 - of read
         if stream == broken:
             raise LogUnreadable(reason="EIO")
         return await unbroken(stream, offset, **more)

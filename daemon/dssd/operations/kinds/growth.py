@@ -10,19 +10,16 @@ attempt lets what was held meanwhile be appended. Invariant: a switch never leav
 takes no records.
 """
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from dss_core.changes import AddStorageTopic, GrowTopic, SwitchTopic, Undo
 from dss_core.counted import counted
 from dss_core.errors import (
-    DiskFull,
+    GrowthOverdue,
     NotUndoable,
-    Overloaded,
-    SwitchOverdue,
     TopicNotFound,
     TopicWrittenByJobs,
 )
@@ -30,18 +27,15 @@ from dssd.clock import Clock
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.topic_readers import readers_of
-from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
+from dssd.operations.kinds.full_disk import with_room
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import OperationRow, TopicRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 from dssd.topics.growth import moved_share, next_part, refuse_waiting, taking_over
-
-SWITCH_WAIT_MS_MAX = 60_000
-"""How long a full disk is waited for: as long as the edit of a topic waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +48,8 @@ class _Growth:
     partitions: int = 0
     """Of the one that it adds; 0: it adds none."""
     switches: bool = False
+    drops: bool = False
+    """It takes an addition back."""
 
 
 class TopicGrowth(Unstoppable):
@@ -90,6 +86,8 @@ class TopicGrowth(Unstoppable):
                 added = next_part(topic, change.partitions)
                 growth = _Growth(topic.topic_id, added.ordinal, added.partitions, switches=True)
                 summary = f"grow {topic.name} to {_named(topic, added)}"
+        if growth.switches and (writing := self._jobs.writing(topic.topic_id)):
+            raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
         effects = await self._effects(topic, added, growth)
         why_not = "what was produced since lies where it was switched to"
         return Plan(
@@ -108,15 +106,7 @@ class TopicGrowth(Unstoppable):
         growth = plan.found
         assert isinstance(growth, _Growth)
         topic = self._catalogue.get(plan.subject)
-        before = {"topic_id": topic.topic_id, "ordinal": topic.produce_ordinal}
-        after = {
-            "topic_id": topic.topic_id,
-            "ordinal": growth.ordinal,
-            "partitions": growth.partitions,
-            "switches": growth.switches,
-        }
-        begun = await self._begun(topic, partial(self._grow, growth))
-        return replace(begun, before=before, after=after)
+        return await self._begun(topic, growth)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """What taking back an addition would do.
@@ -146,18 +136,13 @@ class TopicGrowth(Unstoppable):
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """As `begin`."""
         topic, growth = self._still_there(undone)
-        begun = await self._begun(topic, partial(self._drop, growth))
-        after = {"topic_id": topic.topic_id, "ordinal": growth.ordinal, "drops": True}
-        return replace(begun, after=after)
+        return await self._begun(topic, replace(growth, drops=True))
 
     async def resumed(self, row: OperationRow) -> Begun:
         """What it had done is not done again."""
-        kept = json.loads(row.after)
-        growth = _of(row)
-        work = self._drop if kept.get("drops") else self._grow
-        return Begun(work=partial(work, growth))
+        return Begun(work=partial(self._carry_out, _of(row), row.subject))
 
-    async def _begun(self, topic: Topic, work: Callable[[], Awaitable[None]]) -> Begun:
+    async def _begun(self, topic: Topic, growth: _Growth) -> Begun:
         key = (topic.topic_id,)
         found = await self._store.read(TopicRow, key)
         if found is None:
@@ -167,39 +152,34 @@ class TopicGrowth(Unstoppable):
             writes=[Put(row)],
             preconditions=[VersionIs(TopicRow, key, found.version)],
             committed=partial(self._catalogue.note_edited, row),
-            work=work,
+            work=partial(self._carry_out, growth, topic.name),
+            before={"ordinal": topic.produce_ordinal},
+            after=asdict(growth),
         )
 
-    async def _grow(self, growth: _Growth) -> None:
-        catalogue, topic_id, ordinal = self._catalogue, growth.topic_id, growth.ordinal
-        if growth.partitions:
-            await self._patiently(
-                partial(catalogue.add_storage_topic, topic_id, ordinal, growth.partitions), growth
-            )
-        if growth.switches:
-            await self._patiently(partial(catalogue.switch, topic_id, ordinal), growth)
-
-    async def _drop(self, growth: _Growth) -> None:
-        drop = partial(self._catalogue.drop_storage_topics, growth.topic_id, [growth.ordinal])
-        await self._patiently(drop, growth)
-
-    async def _patiently(self, step: Callable[[], Awaitable[None]], growth: _Growth) -> None:
-        """Take a step of a growth; a full disk is waited for.
+    async def _carry_out(self, growth: _Growth, name: str) -> None:
+        """Grow the topic, as far as it has not.
 
         Raises:
-            SwitchOverdue: it stayed full.
+            GrowthOverdue: the disk stayed full.
             TopicNotFound: the topic was removed.
         """
-        ends_ms = self._clock.now_ms() + SWITCH_WAIT_MS_MAX
-        while True:
-            try:
-                return await step()
-            except (DiskFull, Overloaded) as full:
-                if self._clock.now_ms() >= ends_ms:
-                    waited_s = SWITCH_WAIT_MS_MAX // 1_000
-                    name = self._catalogue.name_of_topic(growth.topic_id)
-                    raise SwitchOverdue(topic=name, waited_s=waited_s) from full
-            await asyncio.sleep(FULL_DISK_RETRY_S)
+
+        def overdue(waited_s: int) -> GrowthOverdue:
+            return GrowthOverdue(topic=name, waited_s=waited_s)
+
+        for step in self._steps(growth):
+            await with_room(step, self._clock, overdue)
+
+    def _steps(self, growth: _Growth) -> Iterator[Callable[[], Awaitable[None]]]:
+        catalogue, topic_id, ordinal = self._catalogue, growth.topic_id, growth.ordinal
+        if growth.drops:
+            yield partial(catalogue.drop_storage_topics, topic_id, [ordinal])
+            return
+        if growth.partitions:
+            yield partial(catalogue.add_storage_topic, topic_id, ordinal, growth.partitions)
+        if growth.switches:
+            yield partial(catalogue.switch, topic_id, ordinal)
 
     def _still_there(self, undone: OperationRow) -> tuple[Topic, _Growth]:
         growth = _of(undone)
@@ -221,9 +201,6 @@ class TopicGrowth(Unstoppable):
                 f"{topic.name}/{old.ordinal} takes no more records. Producers go on by themselves, "
                 "after a rest of some milliseconds; nothing is lost, doubled or reordered for them."
             )
-            writing = self._jobs.writing(topic.topic_id)
-            if writing:
-                raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
         else:
             effects.append(
                 "Nothing is written there before a switch; until then this can be undone."
@@ -257,9 +234,7 @@ _KINDS = {
 
 
 def _of(row: OperationRow) -> _Growth:
-    kept = json.loads(row.after)
-    partitions, switches = kept.get("partitions", 0), kept.get("switches", False)
-    return _Growth(kept["topic_id"], kept["ordinal"], partitions, switches)
+    return _Growth(**json.loads(row.after))
 
 
 def _named(topic: Topic, part: StorageTopic) -> str:

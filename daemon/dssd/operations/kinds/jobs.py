@@ -129,6 +129,7 @@ class JobCreations(Final):
             effects=tuple(_effects(change, manifest)),
             not_undoable_because=f"cancel the job instead: dssctl jobs cancel {change.name}",
             found=manifest,
+            touches=() if target is None else (target.name,),
         )
 
     def _check(self, change: CreateJob) -> None:

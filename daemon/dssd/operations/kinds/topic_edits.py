@@ -6,7 +6,6 @@ ceilings yet, and the writer syncs each frame above its stream's ceiling. For on
 because gaps below them must go on to be told from damage.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Protocol
 
 from dss_core.changes import Change, EditTopic, Undo
 from dss_core.counted import counted
-from dss_core.errors import DiskFull, NotUndoable, Overloaded, SyncOverdue, TopicNotFound
+from dss_core.errors import NotUndoable, SyncOverdue, TopicNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress, Range
 from dssd.clock import Clock
@@ -23,7 +22,6 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.leaders.retention_losses import unacked
 from dssd.leaders.topic_readers import readers_of
-from dssd.limits import FULL_DISK_RETRY_S
 from dssd.log.port import Expiring, Log
 from dssd.loop_yield import LoopTurn
 from dssd.operations.kinds.edited_fields import (
@@ -37,6 +35,7 @@ from dssd.operations.kinds.edited_fields import (
     written,
 )
 from dssd.operations.kinds.final import Unstoppable
+from dssd.operations.kinds.full_disk import FULL_DISK_WAIT_MS_MAX, with_room
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
@@ -44,10 +43,6 @@ from dssd.store.rows import OperationRow, TopicRow
 from dssd.topics import model
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.retention import shares
-
-TOPIC_SYNC_MS_MAX = 60_000
-"""How long the edit of a topic to sync waits on a full disk for what the topic held before. Nothing
-else can be done to the topic meanwhile but to remove it."""
 
 
 class EditedLog(Log, Protocol):
@@ -182,17 +177,15 @@ class TopicEdits(Unstoppable):
             SyncOverdue: it stayed full.
             StreamNotFound: the topic was removed.
         """
-        ends_ms = self._clock.now_ms() + TOPIC_SYNC_MS_MAX
-        for part in topic.storage_topics:
-            while True:
-                try:
-                    await self._log.sync(part.storage_topic_id)
-                    break
-                except (DiskFull, Overloaded) as full:
-                    if self._clock.now_ms() >= ends_ms:
-                        waited_s = TOPIC_SYNC_MS_MAX // 1_000
-                        raise SyncOverdue(topic=topic.name, waited_s=waited_s) from full
-                    await asyncio.sleep(FULL_DISK_RETRY_S)
+
+        async def sync_all() -> None:
+            for part in topic.storage_topics:
+                await self._log.sync(part.storage_topic_id)
+
+        def overdue(waited_s: int) -> SyncOverdue:
+            return SyncOverdue(topic=topic.name, waited_s=waited_s)
+
+        await with_room(sync_all, self._clock, overdue)
 
     async def _effects_of_retention(self, edited: Topic) -> list[str]:
         shared = shares(edited, edited.retention_bytes, self._log.kept_bytes)
@@ -243,7 +236,7 @@ _EFFECTS_OF_DURABILITY = {
     "damaged.",
     "sync": "Publishes are acknowledged once they are durable. The operation is done when those "
     "that were acknowledged before are durable too; on a full disk it fails after "
-    f"{TOPIC_SYNC_MS_MAX // 1_000} s.",
+    f"{FULL_DISK_WAIT_MS_MAX // 1_000} s.",
 }
 
 

@@ -1,0 +1,35 @@
+"""Steps of operations that wait for room on a full disk.
+
+Invariant: a step is whole or has changed nothing, so it is taken again. It must not know what is
+done.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from dss_core.errors import DiskFull, DssError, Overloaded
+from dssd.clock import Clock
+from dssd.limits import FULL_DISK_RETRY_S
+
+FULL_DISK_WAIT_MS_MAX = 60_000
+"""How long an operation waits for room. Nothing else can be done to its topic meanwhile but to
+remove it."""
+
+
+async def with_room(
+    step: Callable[[], Awaitable[object]], clock: Clock, overdue: Callable[[int], DssError]
+) -> None:
+    """Take a step as soon as there is room.
+
+    ``overdue`` makes what is raised where the disk stays full, of how many seconds that was.
+    """
+    ends_ms = clock.now_ms() + FULL_DISK_WAIT_MS_MAX
+    while True:
+        try:
+            await step()
+        except (DiskFull, Overloaded) as full:
+            if clock.now_ms() >= ends_ms:
+                raise overdue(FULL_DISK_WAIT_MS_MAX // 1_000) from full
+            await asyncio.sleep(FULL_DISK_RETRY_S)
+        else:
+            return
