@@ -27,8 +27,10 @@ from dss_core.errors import (
     StorageTopicWaits,
     TopicWrittenByJobs,
 )
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.producer_ids import new_producer_id
+from dssd.leaders.declarations import AskedRetries
 from dssd.log.port import Append, Appended
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Precondition, Put, Write
@@ -76,6 +78,21 @@ async def test_a_topic_grows_and_its_groups_read_old_and_new_streams(works: Work
     assert {each.stream for each in live.streams} == set(after.streams())
     with pytest.raises(NotUndoable):
         await works.operations.plan(Undo(row.number))
+
+
+async def test_the_plan_says_what_becomes_of_what_failed(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/plain/orders/#", Earliest())
+    queued = SubscriptionFilter.parse("$share/billing/orders/#")
+    await works.plant.groups.declare(queued, start=Earliest(), retries=AskedRetries(3))
+    grow = await works.operations.plan(GrowTopic("orders", 3))
+    assert grow.effects[-2].startswith("Records that failed in orders/0 stay with it: ")
+    assert grow.effects[-2].endswith(
+        "orders/1 has queues of its own. This is so for billing@orders/#."
+    )
+    assert "orders/0 is kept while dead letters lie there" in grow.effects[-1]
+    add = await works.operations.plan(AddStorageTopic("orders", 3))
+    assert not any("failed" in effect for effect in add.effects)
 
 
 async def test_no_record_of_a_new_storage_topic_is_older_than_the_switch(works: Works) -> None:
