@@ -7,6 +7,7 @@ have each of their records in the log once and in order. `make proof` tries all 
 two kills and a write without room.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -24,12 +25,24 @@ pytestmark = [
 SAMPLE = 2
 
 
+SURE = 6
+"""So often each call on a file of the log comes; how often after that depends on how fast the
+producers are."""
+
+
 def from_the_first_step_on(points: Sequence[Point]) -> list[Point]:
     """What comes behind the record that marks the beginning: in the second file of the log."""
     files = list(dict.fromkeys(point.path for point in points if point.path.endswith(".seg")))
     marks = [at for at, point in enumerate(points) if point.path == files[1]]
     # How a daemon ended is written as it ends, as well as that goes.
-    return [point for point in points[marks[0] :] if point.path != "LIFE.new"]
+    behind = [point for point in points[marks[0] :] if point.path != "LIFE.new"]
+    seen: Counter[tuple[str, str]] = Counter()
+    sure: list[Point] = []
+    for point in behind:
+        seen[point.call, point.path] += 1
+        if not point.path.endswith(".seg") or seen[point.call, point.path] <= SURE:
+            sure.append(point)
+    return sure
 
 
 async def test_a_kill_at_any_call_leaves_a_topic_as_it_was_or_switched_as_a_whole() -> None:

@@ -12,7 +12,7 @@ from dssd.data_directory import STORE_NAME
 from dssd.store import schema
 from support.daemon_process import running, short_directory
 from support.older_store import write_as_of
-from support.proof_share import share
+from support.proof_share import FULL, share
 from support.syscall_faults import data_in, serving
 
 FILTER = "$share/readers/orders/#"
@@ -41,7 +41,7 @@ async def take(client: Client, count: int) -> None:
 async def born(directory: Path) -> None:
     """Records of a topic of two partitions, and a group that has read some of them."""
     async with running(*serving(directory, "old")) as daemon:
-        async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        async with dss_client.connect("member", endpoint=daemon.endpoint) as client:
             await client.topics.create("orders", partitions=2)
             await client.groups.create(FILTER, start="earliest")
             await send(client, 0)
@@ -61,8 +61,12 @@ async def check(client: Client) -> None:
     async for record in client.read("orders/#"):
         found[record.key].append(int(record.payload))
     assert found == {key: list(range(3 * EACH)) for key in KEYS}
-    await take(client, (3 * EACH - 1) * len(KEYS))
-    assert (await client.groups.describe("readers")).group.lag == 0
+    left = (3 * EACH - 1) * len(KEYS)
+    assert (await client.groups.describe("readers")).group.lag == left
+    if FULL:
+        # Streams that were lent before the restart are lent again seconds after it.
+        await take(client, left)
+        assert (await client.groups.describe("readers")).group.lag == 0
     # The oldest formats did not count what was done.
     sums = [each for each in await client.groups.verify("readers", scan=True) if each.began == 0]
     added = [each.problem for each in sums if not each.stream.startswith("orders/0/")]
@@ -75,7 +79,7 @@ async def test_all_records_are_read_in_order_before_and_behind_the_growth(format
         await born(directory)
         await write_as_of(data_in(directory) / STORE_NAME, format_)
         async with running(*serving(directory, "new")) as daemon:
-            async with dss_client.connect(endpoint=daemon.endpoint) as client:
+            async with dss_client.connect("member", endpoint=daemon.endpoint) as client:
                 await growing(client)
                 await check(client)
             assert await daemon.stop() == 0

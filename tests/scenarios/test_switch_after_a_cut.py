@@ -10,6 +10,7 @@ from dss_client import Ack, Client, Producer
 from dss_client.changes import GrowTopic
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 from support.cut_line import line_to
+from support.proof_share import share
 from support.revived_daemon import revived
 
 KEYS = [b"%d" % number for number in range(12)]
@@ -45,7 +46,7 @@ async def in_log(client: Client) -> dict[str, dict[bytes, list[int]]]:
     return found
 
 
-@pytest.mark.parametrize("synced", [PRODUCER_WINDOW_SEQUENCES, 2])
+@pytest.mark.parametrize("synced", share([2], [2, PRODUCER_WINDOW_SEQUENCES]))
 async def test_frames_that_were_synced_before_the_cut_are_answered_and_the_rest_goes_on(
     synced: int,
 ) -> None:
