@@ -209,3 +209,24 @@ async def test_what_comes_while_a_switch_meets_a_full_disk_is_stored_as_before(
     assert isinstance(await sending, Appended)
     assert (await works.ended(row.number)).state == "done"
     assert orders(works).storage_topics[0].ends == (1,)
+
+
+async def test_a_switch_that_finds_no_room_for_long_has_failed_and_the_topic_takes_records(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_WAIT_MS_MAX", 20)
+
+    async def full(*_: object) -> None:
+        raise DiskFull()
+
+    producer = new_producer_id(works.plant.log.producers_begin_us(stream.storage_topic_id))
+    with monkeypatch.context() as disk:
+        disk.setattr("dssd.topics.catalogue.commit_switch", full)
+        row = await works.apply(GrowTopic("orders", 2))
+        assert (row.state, row.failure.split(":")[0]) == ("failed", "The topic orders did not grow")
+        assert isinstance(await appended(works, stream, producer, 0), Appended)
+        assert [part.ends for part in orders(works).storage_topics] == [None, None]
+    assert (await works.apply(SwitchTopic("orders"))).state == "done"
+    assert isinstance(await appended(works, stream, producer, 1), StorageTopicSealed)
