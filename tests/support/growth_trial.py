@@ -109,8 +109,7 @@ async def _all(growth: Growth, endpoint: str) -> None:
         await client.topics.create(MARK, partitions=1)
         async with client.producer(TOPIC) as ahead, client.producer(TOPIC) as slow:
             await _send_one_by_one(slow, growth)
-            async with client.producer(MARK) as marking:
-                await marking.send(b"here it begins")
+            await _mark(client)
             await _done(client, AddStorageTopic(TOPIC, PARTITIONS[1]), "add")
             async with asyncio.TaskGroup() as senders:
                 senders.create_task(_keep_on(_send_ahead, ahead, growth))
@@ -119,6 +118,15 @@ async def _all(growth: Growth, endpoint: str) -> None:
                 await _done(client, SwitchTopic(TOPIC), "switch")
                 await growth.stored_more(RECORDS_BEHIND)
                 growth.is_over = True
+
+
+async def _mark(client: Client) -> None:
+    """A record that tells where the two steps begin."""
+    async with client.producer(MARK) as producer:
+        while True:
+            with suppress(DiskFull):
+                await producer.send(b"here it begins")
+                return
 
 
 async def _done(client: Client, change: AddStorageTopic | SwitchTopic, name: str) -> None:
