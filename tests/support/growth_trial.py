@@ -160,6 +160,9 @@ async def _send_ahead(producer: Producer, growth: Growth) -> None:
     ]
     for each, delivery in sent:
         await growth.outcome(each, delivery)
+    # Those that failed before anybody awaited them are told once more.
+    with suppress(DiskFull):
+        await producer.flush()
 
 
 # What is found
