@@ -27,8 +27,10 @@ from dss_core.errors import (
     StorageTopicWaits,
     TopicWrittenByJobs,
 )
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.producer_ids import new_producer_id
+from dssd.leaders.declarations import AskedRetries
 from dssd.log.port import Append, Appended
 from dssd.machines.start_point import Earliest
 from dssd.store.port import Precondition, Put, Write
@@ -76,6 +78,21 @@ async def test_a_topic_grows_and_its_groups_read_old_and_new_streams(works: Work
     assert {each.stream for each in live.streams} == set(after.streams())
     with pytest.raises(NotUndoable):
         await works.operations.plan(Undo(row.number))
+
+
+async def test_the_plan_says_what_becomes_of_what_failed(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/plain/orders/#", Earliest())
+    queued = SubscriptionFilter.parse("$share/billing/orders/#")
+    await works.plant.groups.declare(queued, start=Earliest(), retries=AskedRetries(3))
+    grow = await works.operations.plan(GrowTopic("orders", 3))
+    assert grow.effects[-2].startswith("Records that failed in orders/0 stay with it: ")
+    assert grow.effects[-2].endswith(
+        "orders/1 has queues of its own. This is so for billing@orders/#."
+    )
+    assert "orders/0 is kept while dead letters lie there" in grow.effects[-1]
+    add = await works.operations.plan(AddStorageTopic("orders", 3))
+    assert not any("failed" in effect for effect in add.effects)
 
 
 async def test_no_record_of_a_new_storage_topic_is_older_than_the_switch(works: Works) -> None:
@@ -192,3 +209,24 @@ async def test_what_comes_while_a_switch_meets_a_full_disk_is_stored_as_before(
     assert isinstance(await sending, Appended)
     assert (await works.ended(row.number)).state == "done"
     assert orders(works).storage_topics[0].ends == (1,)
+
+
+async def test_a_switch_that_finds_no_room_for_long_has_failed_and_the_topic_takes_records(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_WAIT_MS_MAX", 20)
+
+    async def full(*_: object) -> None:
+        raise DiskFull()
+
+    producer = new_producer_id(works.plant.log.producers_begin_us(stream.storage_topic_id))
+    with monkeypatch.context() as disk:
+        disk.setattr("dssd.topics.catalogue.commit_switch", full)
+        row = await works.apply(GrowTopic("orders", 2))
+        assert (row.state, row.failure.split(":")[0]) == ("failed", "The topic orders did not grow")
+        assert isinstance(await appended(works, stream, producer, 0), Appended)
+        assert [part.ends for part in orders(works).storage_topics] == [None, None]
+    assert (await works.apply(SwitchTopic("orders"))).state == "done"
+    assert isinstance(await appended(works, stream, producer, 1), StorageTopicSealed)
