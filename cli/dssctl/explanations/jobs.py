@@ -75,4 +75,9 @@ JOBS = {
         waiting, because nothing would come.""",
     "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
         something. The report has each finding with its first places; the topic was not changed.""",
+    "DSS7060": """Offsets name records of one data directory. One that is restored from a backup
+        gives the offsets behind the backup again, to other records, and says so by another
+        incarnation (dssctl daemon status). A query that went on from its checkpoint would skip
+        some of these or take others twice, so it ends. Begin with a new checkpoint, at the time
+        of the backup if the older part is to stay.""",
 }

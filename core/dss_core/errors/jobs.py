@@ -183,6 +183,17 @@ class StorageTopicNotExported(DssError):
 
 
 @registered
+class CheckpointOfOtherData(DssError):
+    """Raised by a query of Spark. Fields: topic."""
+
+    code = "DSS7060"
+    sentence = "The checkpoint is of other data of {topic} than the daemon has now."
+    hint = "The daemon was restored from a backup, or is another one. Begin with a new checkpoint."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class InputRefused(DssError):
     """A file of a backfill is not what it should be. Fields: file, reason."""
 
