@@ -83,8 +83,8 @@ def test_what_comes_later_is_not_taken_by_a_query_of_what_is_there(
 
 
 def grow(client: dss_client.sync.Client, topic: str, partitions: int) -> None:
-    plan = client.operations.plan(GrowTopic(topic, partitions))
-    client.operations.apply(plan, reason="a test")
+    applied = client.operations.apply(GrowTopic(topic, partitions), reason="a test")
+    assert client.operations.ended(applied.number).state == "done"
 
 
 def batches_of(query: "DssStreamReader", start: dict[str, Any]) -> Iterator[list[str]]:
@@ -113,7 +113,8 @@ def test_a_query_goes_on_into_a_storage_topic_that_took_over(
     start = begun.latestOffset(begun.initialOffset(), begun.getDefaultReadLimit())
     grow(client, "wider", 2)
     produce(client, "wider", range(5, 8))
-    client.operations.apply(client.operations.plan(AddStorageTopic("wider", 3)))
+    added = client.operations.apply(AddStorageTopic("wider", 3), reason="a test")
+    assert client.operations.ended(added.number).state == "done"
     # As Spark makes it anew from its checkpoint.
     again = reader(topic, columns="stream,offset", records_per_batch="4")
     [rest, newer] = batches_of(again, json.loads(json.dumps(start)))
