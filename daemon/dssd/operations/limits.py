@@ -17,3 +17,6 @@ RECORDS_SKIPPED_MAX = 1_000
 
 GROUPS_NAMED_MAX = 5
 """In the sentences of a plan, those that lose most; the rest is counted."""
+
+STREAMS_NAMED_MAX = 5
+"""In a sentence of a plan; the rest is counted."""
