@@ -13,7 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 from dss_core.errors import BrokenInputLine, InputUnreadable
-from dssctl.limits import INPUT_LINE_BYTES_MAX
+from dss_core.limits import RECORD_BYTES_MAX
+
+INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
+"""A record in JSON, base64 included, and room for its field names."""
+
 
 INPUT_CHUNK_BYTES = 256 << 10
 """Read from the input at once: a few hundred lines, little to hold."""

@@ -1,7 +1,5 @@
 """Bounds that several modules of the command line take, with units last and reasons."""
 
-from dss_core.limits import RECORD_BYTES_MAX
-
 CALL_TIMEOUT_S = 10.0
 """A call that only asks or changes something; a person waits no longer without a word."""
 
@@ -20,9 +18,6 @@ VERBS_NAMED_MAX = 16
 CONNECT_WAIT_S = 2.0
 """How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
 
-INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
-"""A record in JSON, base64 included, and room for its field names."""
-
 EVENTS_BEFORE_FOLLOWING = 10
 """Events that are printed before those that come, so that a person sees where they are."""
 
@@ -35,14 +30,8 @@ NEAR_NAMES_MAX = 3
 CONFIG_BYTES_MAX = 1 << 20
 """A configuration file: a thousand contexts are less."""
 
-GROUPS_OF_A_RECORD = 10
-"""Groups that a record's page tells of; each is asked."""
-
 PAGE_ROWS = 20
 """Of a list inside a page; with what stands around them, a screen."""
-
-OUTPUT_SHOWN_MAX = 100
-"""Characters of what a chunk left in its manifest, in a table: audits leave some thousands."""
 
 PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
@@ -53,9 +42,6 @@ RUNS_DESCRIBED = 10
 MOMENT_COLUMNS = 27
 """Reserved for a moment with a fraction of a second, 2026-11-20T08:00:00.123000Z."""
 
-GROUPS_DESCRIBED_AT_ONCE = 16
-"""By a list of all members: enough to hide the round trip, little of the daemon's calls."""
-
 BUNDLE_BYTES_MAX = 128 << 20
 """Of a support bundle before it is packed: it is mailed, packed ten times smaller."""
 
@@ -64,12 +50,6 @@ RECORDS_PEEKED_MAX = 10_000
 
 BUNDLE_ENTRY_BYTES_MAX = 32 << 20
 """Of one file in it, so that no long list leaves room for nothing else."""
-
-BENCH_RECORDS = 100_000
-"""Some seconds of work, enough for a rate that means something."""
-
-BENCH_FRAME_RECORDS = 500
-"""Handed over at once; half a usual frame of small records."""
 
 BENCH_SINGLE_RECORDS = 500
 BENCH_LATENCY_S = 5.0

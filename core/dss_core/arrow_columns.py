@@ -15,9 +15,13 @@ from dss_core import arrow_layout
 from dss_core.arrow_routing import hashes_or_null, partitions_of
 from dss_core.columns import Columns
 from dss_core.filters import check_subject
-from dss_core.limits import SUBJECT_BYTES_SHARED_MAX, RecordLimits
+from dss_core.limits import RecordLimits
 from dss_core.routing import Router
 from dss_core.rows_layout import Headers
+
+SUBJECT_BYTES_SHARED_MAX = 16 << 10
+"""Distinct subjects of a batch up to this many bytes are not charged to its records."""
+
 
 Indexed = tuple[list[str], pa.UInt16Array]
 """Distinct subjects, and the index of each row's."""

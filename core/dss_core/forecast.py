@@ -7,7 +7,13 @@ a record or two that are in flight are no backlog.
 from collections.abc import Sequence
 from math import inf
 
-from dss_core.limits import FORECAST_AFTER_MS, STANDS_RECORDS_S
+STANDS_RECORDS_S = 1 / 60
+"""Records a second, less than which is standing still: one in that minute."""
+
+
+FORECAST_AFTER_MS = 60_000
+"""How old the oldest record of a lag is before anything is forecast: the minute that the rates of
+the forecast are averaged over."""
 
 
 def drained_in_ms(

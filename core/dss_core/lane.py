@@ -10,10 +10,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dss_core.errors import HeaderReserved
-from dss_core.limits import ENTRY_BYTES_MAX as ENTRY_BYTES_MAX
 from dss_core.limits import ERROR_TEXT_BYTES_MAX as ERROR_TEXT_BYTES_MAX
 from dss_core.limits import LEVELS_MAX as LEVELS_MAX
 from dss_core.limits import RECORDS, RecordLimits
+
+ENTRY_BYTES_MAX = 2_048 + 512
+"""What the two headers of an entry add to a record at most, so that a full one fits into a queue
+too: two texts of an error, the name of a client, and numbers."""
+
 
 MAIN, RETRY, DEAD = 0, 1, 2
 """The levels: the stream itself, its retry queue, its dead letters."""

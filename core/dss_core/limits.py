@@ -18,9 +18,6 @@ STAGED_READ_BYTES = 2 << 20
 """Frames of a staged file that are read, checked and copied at once: enough of them that calls into
 Arrow count little, and few enough for the processor's cache."""
 
-STAGED_WRITE_BYTES = 4 << 20
-"""Frames of a staged file that are written at once: a third of the time of a call for each."""
-
 WRITEV_BUFFERS_MAX = 1_024
 """What Linux takes in one call (IOV_MAX)."""
 
@@ -56,10 +53,6 @@ LEVELS_MAX = 4
 ERROR_TEXT_BYTES_MAX = 1_024
 """Of an error's text, and of its type; what is longer is cut."""
 
-ENTRY_BYTES_MAX = 2_048 + 512
-"""What the two headers of an entry add to a record at most, so that a full one fits into a queue
-too: two texts of an error, the name of a client, and numbers."""
-
 
 class RecordLimits(NamedTuple):
     """What one record may have."""
@@ -93,10 +86,6 @@ ACKED_RANGES_MAX = 1_024
 """Acked ranges above a floor; at the cap, delivery of the stream pauses. What is out by then may
 become ranges too."""
 
-RANGES_JOINED_SINGLY_PART = 8
-"""New acked ranges that are at most this part of the known ones are put in their places one by one:
-it costs some eight times as much each as to sort all of them anew (measured)."""
-
 LEASE_MS = 6_000
 """L: how long a grant outlives the last answered ping of its borrower."""
 
@@ -118,13 +107,6 @@ PRODUCER_WINDOW_SEQUENCES = 5
 CHECKSUM_COPY_BYTES_MAX = 4_096
 """Up to here, joining the two checksummed parts is faster than feeding them one by one."""
 
-SUBJECT_BYTES_SHARED_MAX = 16 << 10
-"""Distinct subjects of a batch up to this many bytes are not charged to its records."""
-
-CACHED_TABLE_BYTES_MAX = 4_096
-CACHED_TABLES_MAX = 1_024
-"""Subject tables that a process keeps decoded: together at most 4 MiB, and their subjects."""
-
 COPY_HOPS_MAX = 16
 """How often a record may be copied from topic to topic by bulk jobs: two jobs that feed each other
 come to an end."""
@@ -138,10 +120,3 @@ CHUNK_FRAMES_MAX = 65_536
 
 CHUNK_FILES_MAX = 4_096
 """Staged files of one chunk: one for each partition that a topic may have."""
-
-FORECAST_AFTER_MS = 60_000
-"""How old the oldest record of a lag is before anything is forecast: the minute that the rates of
-the forecast are averaged over."""
-
-STANDS_RECORDS_S = 1 / 60
-"""Records a second, less than which is standing still: one in that minute."""

@@ -15,7 +15,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dss_core.limits import RANGES_JOINED_SINGLY_PART
+RANGES_JOINED_SINGLY_PART = 8
+"""New acked ranges that are at most this part of the known ones are put in their places one by one:
+it costs some eight times as much each as to sort all of them anew (measured)."""
+
 
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]

@@ -12,7 +12,11 @@ from struct import Struct
 
 from dss_core.errors import FrameCorrupt, IllegalSubject
 from dss_core.filters import check_subject, check_subjects
-from dss_core.limits import CACHED_TABLE_BYTES_MAX, CACHED_TABLES_MAX
+
+CACHED_TABLE_BYTES_MAX = 4_096
+CACHED_TABLES_MAX = 1_024
+"""Subject tables that a process keeps decoded: together at most 4 MiB, and their subjects."""
+
 
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 

@@ -12,9 +12,6 @@ STOP_CALLS_S = 6.0
 """How long calls in flight may take to end; of the 10 s that a stop may take, the rest is for log
 and store."""
 
-STOP_HARD_S = 12.0
-"""When a stop hangs, the process ends anyway: what was acknowledged is durable already."""
-
 STOP_CANCEL_S = 1.0
 """What still runs after that is cancelled: health watchers, mostly."""
 
@@ -48,13 +45,6 @@ CONCURRENT_CALLS_MAX = 4_096
 LOOP_TURN_S = 0.002
 """How long a loop whose length a client chooses holds the event loop: no step may take 5 ms."""
 
-COLLECT_AFTER_OBJECTS = 5_000
-COLLECT_MIDDLE_AFTER = 5
-COLLECT_ALL_AFTER = 100
-"""When Python looks for dead cycles: in the youngest after so many new objects, in the middle ones
-after so many such looks, in all after so many of those. To look at all objects takes 100 ms and
-more, holds everything up, and hardly ever finds one."""
-
 # Publishing
 
 APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
@@ -74,12 +64,6 @@ HASH_KEYS_ONE_FRAME_IN = 64
 READ_CHUNK_BYTES_MAX = 128 << 10
 """One answer of a read; below malloc's mmap threshold protobuf copies are cheap."""
 
-READ_STREAMS_MAX = 65_536
-"""Streams that one read may span."""
-
-READ_NAMES_PER_REPLY_MAX = 3_000
-"""Names of streams in one answer of a read: with the longest ones, 800 KiB."""
-
 HEAP_KEPT_BYTES = 128 << 20
 """Pages that are free and kept for the next rush, beside those of a quiet time."""
 
@@ -88,22 +72,8 @@ CONFIG_BYTES_MAX = 64 << 10
 
 # The store
 
-STORE_CHECKPOINT_PAGES = 1_000
-"""Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
-
 STORE_WAL_BYTES_MAX = 64 << 20
 """Above this the write-ahead log gives its space back to the file system."""
-
-STORE_WAL_BYTES_KEPT = 8 << 20
-"""Write-ahead log whose space is taken at the start, so that progress is stored on a full disk too:
-twice what is written back in one go."""
-
-STORE_PAGES_BYTES_KEPT = 2 << 20
-"""Free pages of the database, at least half of it at any time: new rows that a full disk still
-takes, 6,000 and more, which is what a group of 3,000 streams needs. A new store writes them."""
-
-STORE_RESERVE_SHARE = 16
-"""On a small disk each of these two takes at most this part of it."""
 
 PAGE_ROWS = 10_000
 """Rows a page: some 10 ms of reading, which commits then wait for."""
@@ -249,23 +219,8 @@ QUEUE_BYTES_MAX = 1 << 40
 """How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
 memory for each record that waits."""
 
-TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
-TOMBSTONE_SWEEP_S = 24 * 3_600.0
-"""A removed group is remembered this long, so that members that come back are told, and at most a
-sweep longer."""
-
-GONE_ROWS_PER_COMMIT_MAX = 512
-"""Rows of removed streams that one commit deletes, and one read looks at: some ms, which commits of
-leaders wait for."""
-
 FULL_DISK_RETRY_S = 1.0
 """How long a leader waits before it tries again to store progress on a full disk."""
-
-LEADER_MAILBOX_MAX = 65_536
-"""Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""
-
-ROUND_INPUTS_MAX = 64
-"""Steps before other tasks get their turn."""
 
 # Leaders, borrowers, delivery
 
@@ -276,10 +231,6 @@ Above any round trip inside one process, far below the lease."""
 REVOKE_DEADLINE_MS = 10_000
 """How long a holder may take to report finally on a stream that shall go to another member: users
 have this long to finish the records that they were handed."""
-
-EVICTION_ANSWER_MS = SILENT_HOLDER_MS
-"""An evicted member has at least this long to say how far it handed out, whatever its grace: a
-member that answers leaves nothing in doubt."""
 
 UNSUBSCRIBE_MS = 5_000
 """How long a borrower that leaves waits for final reports. Below the lease, so that the leader
@@ -299,13 +250,6 @@ that each stream of the group costs when shares are computed."""
 
 MOVE_AGAIN_MS = 1
 """Between two steps that begin moves, so that other leaders take their steps."""
-
-TIMERS_A_STEP_MAX = 200
-"""Timers that a leader looks at in one step, most of them resends: measured 9 µs each."""
-
-STREAMS_A_REBALANCE_MS = 100
-"""A group rests 1 ms between rebalances for so many of its streams, so that deaths that come one by
-one (each is acted on at once) do not take more than a tenth of the daemon's time."""
 
 RANGES_ADDED_MAX = 64
 """Acked ranges that a holder may add to those it was granted, where these were as many as there may

@@ -34,10 +34,21 @@ from dssd.daemon import Daemon, Hooks
 from dssd.descriptors import raise_limit
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
 from dssd.life import End
-from dssd.limits import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER, STOP_HARD_S
 from dssd.log_lines import LogFormat, log_condition, write_lines
 from dssd.service.notify import ServiceManager
 from dssd.version import version
+
+COLLECT_AFTER_OBJECTS = 5_000
+COLLECT_MIDDLE_AFTER = 5
+COLLECT_ALL_AFTER = 100
+"""When Python looks for dead cycles: in the youngest after so many new objects, in the middle ones
+after so many such looks, in all after so many of those. To look at all objects takes 100 ms and
+more, holds everything up, and hardly ever finds one."""
+
+
+STOP_HARD_S = 12.0
+"""When a stop hangs, the process ends anyway: what was acknowledged is durable already."""
+
 
 THREAD_SWITCH_S = 0.0005
 """How long a thread runs Python before one that waits may. While the event loop is busy, each

@@ -4,8 +4,7 @@ from math import inf
 
 import pytest
 
-from dss_core.forecast import drained_in_ms
-from dss_core.limits import FORECAST_AFTER_MS
+from dss_core.forecast import FORECAST_AFTER_MS, drained_in_ms
 
 OLD_MS = FORECAST_AFTER_MS
 LEVEL = (10.0, 10.0)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from dss_core.errors import BrokenInputLine, InputUnreadable
-from dssctl.input_lines import INPUT_CHUNK_BYTES, lines, opened
-from dssctl.limits import INPUT_LINE_BYTES_MAX
+from dssctl.input_lines import INPUT_CHUNK_BYTES, INPUT_LINE_BYTES_MAX, lines, opened
 
 
 async def lines_of(path: Path) -> list[tuple[int, bytes]]:

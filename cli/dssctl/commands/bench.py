@@ -11,11 +11,19 @@ from dss_core.limits import FRAME_RECORDS_MAX, PARTITIONS_MAX, RECORD_BYTES_MAX
 from dss_core.times import parse_span_ms
 from dssctl.bench.running import BenchPlan, measured
 from dssctl.impact import Impact
-from dssctl.limits import BENCH_FRAME_RECORDS, BENCH_RECORDS, BENCH_SINGLE_RECORDS
+from dssctl.limits import BENCH_SINGLE_RECORDS
 from dssctl.output import Cell, Column, Item, Kind, note, show_list
 from dssctl.progress import looking
 from dssctl.quantities import size_bytes
 from dssctl.tree import Command, settings_of, verb_alone
+
+BENCH_FRAME_RECORDS = 500
+"""Handed over at once; half a usual frame of small records."""
+
+
+BENCH_RECORDS = 100_000
+"""Some seconds of work, enough for a rate that means something."""
+
 
 app = verb_alone("bench")
 

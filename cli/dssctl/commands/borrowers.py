@@ -11,7 +11,6 @@ from dssctl.arguments import GroupName, GroupToo, OfGroup, of_one_group
 from dssctl.changing import Changing, carry_out
 from dssctl.connection import ask
 from dssctl.items import item_of
-from dssctl.limits import GROUPS_DESCRIBED_AT_ONCE
 from dssctl.listing import list_items, listing
 from dssctl.nouns.grants import GROUP_GRANT_KIND, grant_item
 from dssctl.nouns.groups import BORROWER_KIND
@@ -22,6 +21,10 @@ from dssctl.tree import noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, GroupDescription
+
+GROUPS_DESCRIBED_AT_ONCE = 16
+"""By a list of all members: enough to hide the round trip, little of the daemon's calls."""
+
 
 app = noun("borrowers")
 

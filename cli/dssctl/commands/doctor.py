@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from dssctl.doctor.facts import gathered
-from dssctl.doctor.rules import findings_of
+from dssctl.doctor.local_findings import findings_of
 from dssctl.doctor.telling import FINDING_KIND, OnlyTrouble, Strict, tell
 from dssctl.tree import settings_of, showing, verb_alone
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from dss_core.counted import bytes_text
 from dssctl.fields.model import Fields, items, moment, number, size, text, texts, truth
 from dssctl.items import item_of
-from dssctl.limits import OUTPUT_SHOWN_MAX
 from dssctl.output import Column, Item, Kind
 from dssctl.output.model import size as size_cell
 
 if TYPE_CHECKING:
     from dss_client.job_values import Job, JobChunk
+
+OUTPUT_SHOWN_MAX = 100
+"""Characters of what a chunk left in its manifest, in a table: audits leave some thousands."""
+
 
 JOB: Fields = (
     text("name", "Its name."),

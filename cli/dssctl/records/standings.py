@@ -6,12 +6,15 @@ from dss_core.errors import DssError
 from dss_core.filters import TopicFilter
 from dssctl.cells import REASON_STYLES
 from dssctl.items import item_of
-from dssctl.limits import GROUPS_OF_A_RECORD
 from dssctl.output import Column, Item, Kind
 from dssctl.records.looking import Found
 
 if TYPE_CHECKING:
     from dss_client import Client
+
+GROUPS_OF_A_RECORD = 10
+"""Groups that a record's page tells of; each is asked."""
+
 
 STANDING_KIND = Kind(
     "GroupStanding",

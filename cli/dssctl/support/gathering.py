@@ -18,7 +18,7 @@ from dss_core.times import text_of_ms
 from dssctl import VERSION
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.doctor.facts import gathered
-from dssctl.doctor.rules import findings_of
+from dssctl.doctor.local_findings import findings_of
 from dssctl.output import Item
 from dssctl.settings import Settings
 from dssctl.support.bundle import KIND, Bundle, bundle_at

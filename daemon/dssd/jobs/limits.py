@@ -7,6 +7,3 @@ HOPS_DEFAULT = 4
 
 TICK_S = 1.0
 """How often leases are looked at."""
-
-CHUNKS_LISTED_MAX = 1_000
-"""Chunks in one answer."""

@@ -33,7 +33,7 @@ from dssd.leaders.takeover import (
     stream_sets_of,
     version_writes,
 )
-from dssd.limits import FULL_DISK_RETRY_S, LEADER_MAILBOX_MAX, ROUND_INPUTS_MAX
+from dssd.limits import FULL_DISK_RETRY_S
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import (
@@ -70,6 +70,13 @@ from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Precondition, PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+ROUND_INPUTS_MAX = 64
+"""Steps before other tasks get their turn."""
+
+
+LEADER_MAILBOX_MAX = 65_536
+"""Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""
 
 
 class LeaderActor:

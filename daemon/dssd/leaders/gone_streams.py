@@ -18,11 +18,16 @@ from typing import NoReturn
 from dss_core.errors import DiskFull
 from dssd.leaders.groups import Groups
 from dssd.leaders.topic_readers import readers_of
-from dssd.limits import FULL_DISK_RETRY_S, GONE_ROWS_PER_COMMIT_MAX
+from dssd.limits import FULL_DISK_RETRY_S
 from dssd.store.keys import key_of
 from dssd.store.port import Delete, Key, Store, Write
 from dssd.store.rows import GrantRow, PendingMoveRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+GONE_ROWS_PER_COMMIT_MAX = 512
+"""Rows of removed streams that one commit deletes, and one read looks at: some ms, which commits of
+leaders wait for."""
+
 
 _StreamRow = GrantRow | ProgressRow | PendingMoveRow
 

@@ -45,7 +45,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.takeover import BORROW
-from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS, TOMBSTONE_SWEEP_S
+from dssd.limits import ACK_WAIT_MS
 from dssd.listeners import Listeners
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
@@ -76,6 +76,11 @@ from dssd.store.rows import (
 from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.internal import refuse_internal
+
+TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
+TOMBSTONE_SWEEP_S = 24 * 3_600.0
+"""A removed group is remembered this long, so that members that come back are told, and at most a
+sweep longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,3 @@ PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 ADOPT_WRITE_BYTES = 4 << 20
 """Frames that are adopted are written and synced in pieces of about this size: a sync of all at
 once would keep the disk from the commits of producers meanwhile."""
-
-TAIL_ENTRIES_AT_ONCE = 256
-"""Of the frames in memory, how many batches a read takes between two looks at the
-clock: some 60 us."""
-
-QUEUE_ROLLED_BYTES_MIN = 1 << 20
-"""The newest file of queues in which all is done goes too, once it has so many bytes: to make the
-next one costs more than a few small records take."""

@@ -22,7 +22,6 @@ from dssd.log.segment_log import SegmentLog
 from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, Counts
 from dssd.measuring.loop_delay import LoopDelay
-from dssd.metrics.limits import GROUPS_LABELLED_MAX
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview, Overviews
 from dssd.questions.verdicts import Level, verdict_of
@@ -31,6 +30,11 @@ from dssd.store.sqlite import SqliteStore
 from dssd.supervision.containment import contained
 from dssd.topics.catalogue import Catalogue
 from dssd.version import version
+
+GROUPS_LABELLED_MAX = 50
+"""Groups with series of their own, those with the most lag; all others are summed in one. Each
+series costs the watching side memory for as long as it keeps data."""
+
 
 OTHERS = "(others)"
 """The group that stands for those without series of their own; no name has parentheses."""

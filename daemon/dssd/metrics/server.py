@@ -25,10 +25,13 @@ from prometheus_client.registry import Collector
 from dss_core.errors import AddressInUse, InternalError
 from dssd.addresses import TcpAddress
 from dssd.events.model import Note
-from dssd.metrics.limits import POLL_S
 from dssd.metrics.readings import Readings
 from dssd.metrics.table import TABLE
 from dssd.supervision.containment import contain
+
+POLL_S = 0.2
+"""How soon the server's thread notices that it is to end."""
+
 
 SCRAPE_S_MAX = 5.0
 """How long a scrape waits for the event loop: half of the time after which Prometheus gives up."""

@@ -38,11 +38,17 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.fate import NO_COUNTS, Counts, Fate
 from dssd.machines.leader.events import LeaderGlance, StreamGlance
 from dssd.machines.queues import Queues
-from dssd.questions.limits import OLDEST_LOOKUPS_MAX, STUCK_FAILURES
+from dssd.questions.limits import STUCK_FAILURES
 from dssd.questions.rates import Rates
 from dssd.questions.samples import Sampler
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+OLDEST_LOOKUPS_MAX = 256
+"""Times of records at a floor that one list, or one look of the sampler, reads from the log where
+samples do not reach: some milliseconds. What is left shows the time of the floor before, which is
+no later, or none."""
+
 
 _HALTED = frozenset({"paused", "stalled"})
 """States in which a lag cannot drain."""

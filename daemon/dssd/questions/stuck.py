@@ -24,7 +24,7 @@ from dssd.machines.messages import Stall
 from dssd.operations.history import UNENDED
 from dssd.operations.operations import Operations
 from dssd.questions import reasons
-from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES, STUCK_HANDING_OVER_MS
+from dssd.questions.limits import STUCK_AFTER_MS, STUCK_FAILURES
 from dssd.questions.overviews import Overview
 from dssd.questions.queued_reasons import queued
 from dssd.questions.queues import QueueQuestions
@@ -32,6 +32,9 @@ from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.samples import Sampler
 from dssd.questions.why import WhyQuestions
 from dssd.store.rows import GroupRow, OperationRow
+
+STUCK_HANDING_OVER_MS = 10_000
+"""A stream that is lent or given back for longer than a lease waits for a holder that is frozen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,9 @@ limits of records do not hold for entries: they were kept by the record. This mo
 where entries are stored.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
-
-from xxhash import xxh64_intdigest
 
 from dss_api.lane_entries import brief_from, entry_bytes, entry_from
 from dss_core.build import build_frame, split_columns
@@ -33,15 +29,9 @@ from dss_core.producer_ids import NO_PRODUCER
 from dss_core.rows_layout import Headers
 from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.machines.delivery.lane import DIED, REDRIVEN
+from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
-from dssd.queues.limits import FINGERPRINTS_KEPT_MAX, FRAME_ENTRIES_MAX
-
-_CHANGES = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:0x)?(?=[0-9a-f]*[0-9])[0-9a-f]+\b|[0-9]+",
-    re.IGNORECASE,
-)
-"""What differs between two errors of one cause: ids and numbers."""
-
+from dssd.queues.limits import FRAME_ENTRIES_MAX
 
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
 """Characters that are never too many bytes."""
@@ -122,12 +112,6 @@ def cut(piece: MovePiece) -> MovePiece:
     if max(len(piece.error), len(piece.error_type)) <= _SHORT_TEXT:
         return piece
     return piece._replace(error=cut_text(piece.error), error_type=cut_text(piece.error_type))
-
-
-@lru_cache(maxsize=FINGERPRINTS_KEPT_MAX)
-def fingerprint(error_type: str, error: str) -> int:
-    """The same for errors that differ in numbers and ids only."""
-    return xxh64_intdigest(f"{error_type}\0{_CHANGES.sub('#', error)}".encode())
 
 
 def lane_of(headers: Headers) -> LaneEntry:

@@ -33,9 +33,6 @@ ENTRIES_TOLD_MAX = 512
 OPEN_AGAIN_S = 1.0
 """After a read of a queue failed, before it is tried again."""
 
-FINGERPRINTS_KEPT_MAX = 256
-"""Of errors of a kilobyte at most: records that fail together most often fail for one reason."""
-
 FAILING_ATTEMPT = 3
 """A record that fails so often is told: one stumble is usual, and two may be."""
 

@@ -19,9 +19,16 @@ from dss_core.limits import MESSAGE_BYTES_MAX
 from dssd import heap
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
+from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX, TAIL_CACHE_BYTES_MAX, WRITER_QUEUE_BYTES_MAX
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import ARRIVAL_BYTES_MAX, HEAP_BOUNDED_BYTES
+from dssd.rpc.limits import ARRIVAL_BYTES_MAX
+
+HEAP_BOUNDED_BYTES = (
+    TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)
+)
+"""What other bounds let the heap hold, caches and queues of log and store."""
+
 
 ARRIVAL_LOOK_S = 1.0
 """How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""

@@ -22,12 +22,16 @@ from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.limits import OPERATOR_CALLS_MAX, OPERATOR_CONNECTIONS_MAX
 from dssd.rpc.principal import Role
 from dssd.rpc.server import Capacity, Register, RpcServer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.sessions.limits import DELIVERY_BYTES_MAX
 from dssd.supervision.containment import Service
+
+OPERATOR_CONNECTIONS_MAX = 64
+OPERATOR_CALLS_MAX = 256
+"""What is kept for operators, at a socket of their own: a few people and what watches for them."""
+
 
 _LOG = logging.getLogger(__name__)
 

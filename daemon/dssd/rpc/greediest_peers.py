@@ -10,8 +10,10 @@ from dssd.loop_yield import LoopTurn
 from dssd.questions.daemon_facts import PeerHeld
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections, Peer
-from dssd.rpc.limits import PEERS_SHOWN_MAX
 from dssd.rpc.sessions import SessionsServicer
+
+PEERS_SHOWN_MAX = 5
+"""Peers in the daemon's status, those that hold most."""
 
 
 async def greediest(

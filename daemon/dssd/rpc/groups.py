@@ -27,11 +27,14 @@ from dssd.questions.samples import Movement, Sampler
 from dssd.questions.selection import GroupSelection
 from dssd.questions.verdicts import Verdict, verdict_of
 from dssd.rpc.audited_calls import note_unchanged
-from dssd.rpc.limits import GROUPS_LISTED_MAX
 from dssd.rpc.questions import QuestionCalls, stuck_message
 from dssd.rpc.start_points import start_from
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+GROUPS_LISTED_MAX = 5_000
+"""In one answer: some two megabytes; a caller asks on behind it."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

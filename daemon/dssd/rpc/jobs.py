@@ -12,11 +12,17 @@ from dss_core.limits import CHUNK_FILES_MAX
 from dss_core.staged import StagedFile
 from dssd.jobs.held_job import Granting, JobChunk, JobView
 from dssd.jobs.jobs import Jobs
-from dssd.jobs.limits import CHUNKS_LISTED_MAX
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
-from dssd.rpc.limits import CHUNKS_REPLY_BYTES
 from dssd.store.job_rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
+
+CHUNKS_REPLY_BYTES = 1 << 20
+"""What the chunks of a job in one answer take, roughly: a quarter of a message."""
+
+
+CHUNKS_LISTED_MAX = 1_000
+"""Chunks in one answer."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -22,10 +22,13 @@ from dss_core.redaction import masked, masked_json
 from dssd.leaders.progress_columns import unpacked_ranges
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.history import undo_ends_ms
-from dssd.operations.limits import DETAIL_LISTED_BYTES_MAX
 from dssd.operations.plans import Plan
 from dssd.store.rows import MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
+
+DETAIL_LISTED_BYTES_MAX = 2_000
+"""Of a change, and of what was before and after it, in a listing: so a page of 500 stays below the
+4 MB of a message."""
 
 
 def asked_change(message: operations_pb2.Change) -> Change:

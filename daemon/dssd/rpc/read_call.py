@@ -33,18 +33,20 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Ranges, clipped, complement, normalised, total
 from dssd.clock import Clock
-from dssd.limits import (
-    READ_AGAIN_MS,
-    READ_AGAIN_MS_MAX,
-    READ_CHUNK_BYTES_MAX,
-    READ_NAMES_PER_REPLY_MAX,
-    READ_STREAMS_MAX,
-)
+from dssd.limits import READ_AGAIN_MS, READ_AGAIN_MS_MAX, READ_CHUNK_BYTES_MAX
 from dssd.log.port import Chunk, Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.internal import refuse_internal
+
+READ_NAMES_PER_REPLY_MAX = 3_000
+"""Names of streams in one answer of a read: with the longest ones, 800 KiB."""
+
+
+READ_STREAMS_MAX = 65_536
+"""Streams that one read may span."""
+
 
 _LOG = logging.getLogger(__name__)
 

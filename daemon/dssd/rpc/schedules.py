@@ -14,11 +14,18 @@ from dss_core.redaction import masked
 from dssd.schedules.cron import fire_times
 from dssd.schedules.definitions import arguments_of, times_of
 from dssd.schedules.due_times import delay_ms
-from dssd.schedules.limits import PREVIEWED_MAX, TIMES_DESCRIBED
 from dssd.schedules.schedules import Schedules
 from dssd.schedules.tasks.model import Task, Tasks
 from dssd.schedules.views import ScheduleView
 from dssd.store.schedule_rows import ScheduleRunRow
+
+TIMES_DESCRIBED = 5
+"""Due times that the description of a schedule names."""
+
+
+PREVIEWED_MAX = 100
+"""Due times in one answer."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -14,7 +14,6 @@ from dss_core.filters import SubscriptionFilter
 from dssd.events.model import KeptEvent
 from dssd.jobs.held_job import JobView
 from dssd.machines.watch_board import Value, WatchTopic
-from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.overviews import Overview
 from dssd.questions.watch_looks import WatchedLag, WatchedMember
 from dssd.questions.watches import Token, Told, Watches, WatchRequest
@@ -27,6 +26,10 @@ from dssd.rpc.sessions import summary_message
 from dssd.schedules.views import ScheduleView
 from dssd.sessions.listing import SessionView
 from dssd.store.rows import OperationRow
+
+WATCHED_GROUPS_MAX = 1_000
+"""Groups that one watcher names; who wants more watches all."""
+
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

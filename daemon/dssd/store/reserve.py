@@ -15,7 +15,19 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from dssd.limits import STORE_PAGES_BYTES_KEPT, STORE_RESERVE_SHARE, STORE_WAL_BYTES_KEPT
+STORE_RESERVE_SHARE = 16
+"""On a small disk each of these two takes at most this part of it."""
+
+
+STORE_PAGES_BYTES_KEPT = 2 << 20
+"""Free pages of the database, at least half of it at any time: new rows that a full disk still
+takes, 6,000 and more, which is what a group of 3,000 streams needs. A new store writes them."""
+
+
+STORE_WAL_BYTES_KEPT = 8 << 20
+"""Write-ahead log whose space is taken at the start, so that progress is stored on a full disk too:
+twice what is written back in one go."""
+
 
 RESERVE_ROOM_FACTOR = 2
 """How much more than what the database grows by must be free."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 
-from dssd.limits import BLOCK_ROWS, STORE_CHECKPOINT_PAGES, STORE_WAL_BYTES_MAX
+from dssd.limits import BLOCK_ROWS, STORE_WAL_BYTES_MAX
 from dssd.store import integrity
 from dssd.store.checksums import CHECKSUM, UNFIT
 from dssd.store.database import READ_ERRORS, concerns_database, is_full, raise_condition
@@ -30,6 +30,10 @@ from dssd.store.port import Delete, Key, Precondition, PreconditionFailed, Put, 
 from dssd.store.reserve import Reserve
 from dssd.store.rows import Row
 from dssd.store.schema import IDS, Table, sequence_checksum, tables
+
+STORE_CHECKPOINT_PAGES = 1_000
+"""Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
+
 
 SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ?, "{CHECKSUM}" = ? WHERE name = ?'
 WAL_FRAME_HEAD_BYTES = 24

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_sim.groups.leader_steps import epochs_of
 from dss_sim.groups.violation import Violation
-from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader.events import (
     LeaderInput,
     Received,
@@ -22,6 +21,7 @@ from dssd.machines.leader.events import (
 from dssd.machines.leader.holding_back import is_holding
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.state import Alarm, Leader, LeaderState, MemberLease
+from dssd.machines.leader.stream_acts import STREAMS_A_REBALANCE_MS
 from dssd.machines.messages import BorrowerId
 
 GATHERED_MS_MAX = 1_000

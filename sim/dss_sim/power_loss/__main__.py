@@ -11,13 +11,14 @@ from pathlib import Path
 
 from dssd import limits
 from dssd.loading import loading
+from dssd.store import reserve, transactions
 
 LIFE_S_MAX = 40
 """A life that hangs says where, and ends."""
 
-limits.STORE_CHECKPOINT_PAGES = 24
-limits.STORE_PAGES_BYTES_KEPT = 32 << 10
-limits.STORE_WAL_BYTES_KEPT = 128 << 10
+transactions.STORE_CHECKPOINT_PAGES = 24
+reserve.STORE_PAGES_BYTES_KEPT = 32 << 10
+reserve.STORE_WAL_BYTES_KEPT = 128 << 10
 limits.CEILING_AHEAD_MIN = limits.CEILING_AHEAD_MAX = 8
 limits.OS_SYNC_S = 0.1
 

@@ -17,7 +17,6 @@ from time import thread_time_ns
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.garbage import frozen_heap
-from dssd.limits import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER
 from dssd.machines.leader.events import (
     Committed,
     LeaderInput,
@@ -43,6 +42,7 @@ from dssd.machines.messages import (
     ToBorrower,
     UpdateProgress,
 )
+from dssd.process import COLLECT_AFTER_OBJECTS, COLLECT_ALL_AFTER, COLLECT_MIDDLE_AFTER
 
 STREAMS = (64, 256, 1_024, 4_096)
 MEMBERS = (2, 16, 128, 1_024)

@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 
 from dss_client import WatchKey, WatchUpdate
-from dssctl.top.limits import EVENTS_KEPT, SAMPLE_TICKS, TREND_SAMPLES
-from dssctl.top.model.picture import Happened, Lost, Picture, Stood, Ticked, Updated, step
+from dssctl.top.limits import SAMPLE_TICKS, TREND_SAMPLES
+from dssctl.top.model.picture import (
+    EVENTS_KEPT,
+    Happened,
+    Lost,
+    Picture,
+    Stood,
+    Ticked,
+    Updated,
+    step,
+)
 from dssctl.top.model.trends import direction
 from support.dashboard_items import (
     ORDERS,

@@ -8,8 +8,7 @@ import pytest
 from dss_core.errors import DiskFull
 from dss_sim.played_groups import Plant
 from dssd.leaders import actor
-from dssd.leaders.gone_streams import GoneStreams
-from dssd.limits import GONE_ROWS_PER_COMMIT_MAX
+from dssd.leaders.gone_streams import GONE_ROWS_PER_COMMIT_MAX, GoneStreams
 from dssd.machines.start_point import Earliest
 from dssd.store.paging import scan_all
 from dssd.store.port import Precondition, Put, Write

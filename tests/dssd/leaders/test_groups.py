@@ -21,8 +21,8 @@ from dss_core.errors import (
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
 from dssd.leaders.declarations import AskedRetries
-from dssd.leaders.groups import Groups, Joined
-from dssd.limits import ACK_WAIT_MS, TOMBSTONE_MS
+from dssd.leaders.groups import TOMBSTONE_MS, Groups, Joined
+from dssd.limits import ACK_WAIT_MS
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
 from dssd.store.port import Delete, Precondition, Put, Write
 from dssd.store.rows import GroupNameRow, GroupRow, ProgressRow, TopicRow

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dssd.machines.fate import Counts
-from dssd.metrics.collection import OTHERS, put_disk, put_groups
-from dssd.metrics.limits import GROUPS_LABELLED_MAX
+from dssd.metrics.collection import GROUPS_LABELLED_MAX, OTHERS, put_disk, put_groups
 from dssd.metrics.readings import Readings
 from dssd.questions.overviews import Overview
 from dssd.questions.rates import Rates

@@ -16,7 +16,8 @@ from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, RECORD_BYTES_MAX
 from dssd.machines.delivery.events import Entry
 from dssd.machines.delivery.lane import DIED, REFUSED
 from dssd.queues import moving
-from dssd.queues.entries import error_of, fingerprint, lane_of
+from dssd.queues.entries import error_of, lane_of
+from dssd.queues.error_fingerprint import fingerprint
 from support.held_lane import Holder, entries_of, piece
 
 OWN = (("own", b"1"), ("own", b"2"))

@@ -20,11 +20,11 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.limits import MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PARTITIONS_MAX
 from dss_core.producer_ids import new_producer_id
-from dssd.limits import READ_AGAIN_MS, READ_NAMES_PER_REPLY_MAX
+from dssd.limits import READ_AGAIN_MS
 from dssd.log.port import Chunk
 from dssd.log.read.chunk_builder import READ_BRIDGE_BYTES_MAX
 from dssd.machines.start_point import AtOffset, AtTime, Earliest, Now, StartPoint
-from dssd.rpc.read_call import ReadCall, Reading
+from dssd.rpc.read_call import READ_NAMES_PER_REPLY_MAX, ReadCall, Reading
 from dssd.topics.catalogue import Topic
 from support.log_in_process import Shelf
 

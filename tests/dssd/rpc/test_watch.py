@@ -8,9 +8,8 @@ import pytest
 from dss_api.v1 import watch_pb2
 from dss_core.errors import IllegalArgument
 from dssd.machines.watch_board import Key, WatchTopic
-from dssd.questions.limits import WATCHED_GROUPS_MAX
 from dssd.questions.watches import Token, Told, WatchRequest
-from dssd.rpc.watch import WatchServicer
+from dssd.rpc.watch import WATCHED_GROUPS_MAX, WatchServicer
 
 NO_CONTEXT: Any = None
 """These handlers do not ask their context anything."""

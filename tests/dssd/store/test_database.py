@@ -15,10 +15,10 @@ from dss_core.errors import (
     DiskFailed,
     StoreDamaged,
 )
-from dssd.limits import STORE_WAL_BYTES_KEPT
 from dssd.store import schema
 from dssd.store.database import PRAGMAS, opened
 from dssd.store.port import Put
+from dssd.store.reserve import STORE_WAL_BYTES_KEPT
 from dssd.store.rows import LeaderRow, Row, TopicNameRow
 from dssd.store.sqlite import SqliteStore
 

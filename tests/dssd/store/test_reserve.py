@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dss_core.errors import DiskFull
-from dssd import limits
+from dssd.store import reserve, transactions
 from dssd.store.port import Put
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
@@ -17,7 +17,7 @@ from support.prerequisites import MOUNT, leave_out
 from support.small_disk import CannotMount, fill, mounted
 
 DISK_BYTES = 48 << 20
-RESERVE_BYTES = min(limits.STORE_PAGES_BYTES_KEPT, DISK_BYTES // limits.STORE_RESERVE_SHARE)
+RESERVE_BYTES = min(reserve.STORE_PAGES_BYTES_KEPT, DISK_BYTES // reserve.STORE_RESERVE_SHARE)
 BLOB = b"x" * 500
 ROWS_MAX = 100_000
 
@@ -94,7 +94,7 @@ async def test_the_reserve_is_made_again_once_there_is_room(store: SqliteStore, 
     filler = fill(disk)
     await added_until_full(store, 0)
     filler.unlink()
-    for number in range(2 * limits.STORE_CHECKPOINT_PAGES):
+    for number in range(2 * transactions.STORE_CHECKPOINT_PAGES):
         await store.commit([row(number, 1)])
     fill(disk)
     assert await added_until_full(store, ROWS_MAX // 2) >= RESERVE_BYTES // 4

@@ -5,11 +5,12 @@ data meets what much data meets: ``small_daemon.py ARGUMENTS OF DSSD``.
 import sys
 
 from dssd import limits
+from dssd.store import reserve
 
 limits.SEGMENT_BYTES_MAX = 32 << 10
 limits.WATERMARK_BYTES = 24 << 10
 limits.RETENTION_INTERVAL_S = 0.05
-limits.STORE_PAGES_BYTES_KEPT = 256 << 10
+reserve.STORE_PAGES_BYTES_KEPT = 256 << 10
 
 if __name__ == "__main__":
     # After the limits, for modules take them in when they are loaded.

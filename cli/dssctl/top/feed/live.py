@@ -16,18 +16,7 @@ from dssctl.settings import Settings
 from dssctl.top.feed.answers import answered
 from dssctl.top.feed.clock import wall_ms
 from dssctl.top.feed.job_answers import JobAnswers
-from dssctl.top.limits import (
-    AWAY_FIRST_S,
-    AWAY_MAX_S,
-    CALL_S,
-    EVENTS_BEFORE,
-    FEED_REST_ITEM_S,
-    FEED_REST_S,
-    LISTS_S,
-    STATUS_S,
-    STUCK_REST,
-    TICK_S,
-)
+from dssctl.top.limits import TICK_S
 from dssctl.top.model.answers import Answer, Question
 from dssctl.top.model.picture import WATCHED, Happened, Listed, Lost, Stands, Stood, Ticked, Updated
 
@@ -38,6 +27,38 @@ if TYPE_CHECKING:
     from dssctl.top.feed.source import Tell
     from dssctl.top.model.picture import Picture
     from dssctl.top.model.places import Place
+
+EVENTS_BEFORE = 50
+"""Of those that happened before the dashboard began: a screen full."""
+
+
+AWAY_FIRST_S = 0.2
+AWAY_MAX_S = 2.0
+"""Between attempts at a daemon that is away: doubling between these."""
+
+
+CALL_S = 5.0
+"""A question of the dashboard that takes longer has failed; the next one is asked anyway."""
+
+
+STUCK_REST = 20
+"""After what does not move was asked, it is not asked for so many times as long as that took: each
+stream of each group is looked at."""
+
+
+LISTS_S = 5.0
+"""Between two lists of topics and schedules, and of what does not move: no watch tells of them."""
+
+
+STATUS_S = 1.0
+"""Between two questions after the daemon itself: a loss is noticed within this."""
+
+
+FEED_REST_S = 0.02
+FEED_REST_ITEM_S = 0.000_04
+"""Nothing is read so long after all that was told, and so much longer for each item of it: twice
+what making an item takes, so that two thirds of the time are left for keys."""
+
 
 Given = TypeVar("Given")
 

@@ -43,8 +43,15 @@ from dss_client.schedules import Schedule, ScheduleRun
 from dss_core.errors import DocumentUnreadable, InputUnreadable, OutputUnwritable
 from dss_core.progress import Progress
 from dssctl.top.feed.clock import wall_ms
-from dssctl.top.limits import RECORDING_BYTES_MAX, RECORDING_LINE_BYTES_MAX
 from dssctl.top.model.picture import Happened, Listed, Lost, Stands, Stood, Ticked, Told, Updated
+
+RECORDING_LINE_BYTES_MAX = 64 << 20
+"""Of one line of a recording that is read: the first picture of 65,536 streams is less."""
+
+
+RECORDING_BYTES_MAX = 1 << 30
+"""Of a recording; then it ends, and says so. A day of a busy daemon."""
+
 
 FORMAT = 1
 _HEADER = "dssctl-top"

@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dssctl.output.escape import escaped
-from dssctl.top.limits import COLUMN_GAP
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Ordering, Place, Visit
@@ -17,6 +16,10 @@ from dssctl.top.model.wanted import Value, Values
 from dssctl.top.paint import amounts
 from dssctl.top.paint.glyphs import Glyphs
 from dssctl.top.paint.spans import Line, Look, Span, cell, cut, fitted
+
+COLUMN_GAP = 1
+"""Between two columns of a list; every column of text ends in blanks anyway."""
+
 
 Row = TypeVar("Row")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from dssctl.top.limits import EVENTS_KEPT, SAMPLE_TICKS
+from dssctl.top.limits import SAMPLE_TICKS
 from dssctl.top.model.courses import Course, coursed
 from dssctl.top.model.trends import NOTHING, Sample, Trend, sampled, summed
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
         WatchedMember,
         WatchUpdate,
     )
+
+EVENTS_KEPT = 500
+"""Behind the newest; ten screens."""
+
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -5,7 +5,10 @@ Invariant: samples are a fixed time apart, the newest last; what did not change 
 
 from typing import NamedTuple
 
-from dssctl.top.limits import SAMPLES_A_MINUTE, TREND_SAMPLES
+from dssctl.top.limits import SAMPLE_TICKS, TICK_S, TREND_SAMPLES
+
+SAMPLES_A_MINUTE = round(60 / (TICK_S * SAMPLE_TICKS))
+"""How far back the change of a lag is told."""
 
 
 class Sample(NamedTuple):

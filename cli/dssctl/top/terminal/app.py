@@ -21,7 +21,7 @@ from textual.worker import WorkerFailed
 
 from dss_core.errors import ExitCode
 from dssctl.top.feed.source import Source
-from dssctl.top.limits import FRAME_S, LOOK_S
+from dssctl.top.limits import FRAME_S
 from dssctl.top.model.answers import Answer
 from dssctl.top.model.picture import Picture, Told, step
 from dssctl.top.model.places import Place
@@ -47,6 +47,10 @@ from dssctl.top.terminal.prompt import Prompt
 if TYPE_CHECKING:
     from dssctl.top.feed.recording import Recorder
     from dssctl.top.feed.replay import Replayed
+
+LOOK_S = 2.0
+"""Between two looks at what is open and no watch tells of: what is out, why the floor stands."""
+
 
 FRAME_REST = 3
 """After a frame there is none for so many times as long as it took."""

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from dss_core.ids import StreamId
-from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
 from dssd.log.writer_messages import Pieces, StoredFrames
+
+TAIL_ENTRIES_AT_ONCE = 256
+"""Of the frames in memory, how many batches a read takes between two looks at the
+clock: some 60 us."""
+
 
 TAIL_CACHE_OVERHEAD_BYTES = 512
 """What a cached run costs beside its bytes; keeps many small ones within the bound."""

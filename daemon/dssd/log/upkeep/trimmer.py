@@ -13,7 +13,6 @@ from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.log.disk_errors import retry_reason
 from dssd.log.holds import Holds
-from dssd.log.limits import QUEUE_ROLLED_BYTES_MIN
 from dssd.log.port import AboutToGo, AskFloors, Expiring
 from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.file import SegmentId, SegmentPaths
@@ -26,6 +25,11 @@ from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
 from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import HoldRow, StorageTopicRow
+
+QUEUE_ROLLED_BYTES_MIN = 1 << 20
+"""The newest file of queues in which all is done goes too, once it has so many bytes: to make the
+next one costs more than a few small records take."""
+
 
 TRIM_ATTEMPTS_MAX = 16
 """How often a low watermark is tried again when its row changed in between."""

@@ -39,7 +39,6 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.limits import TIMERS_A_STEP_MAX
 from dssd.machines.leader import pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
@@ -108,6 +107,9 @@ from dssd.machines.messages import (
     Invalidate,
     Pause,
 )
+
+TIMERS_A_STEP_MAX = 200
+"""Timers that a leader looks at in one step, most of them resends: measured 9 µs each."""
 
 
 def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]:

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.limits import STREAMS_A_REBALANCE_MS
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
 from dssd.machines.leader.events import Committed
@@ -38,6 +37,10 @@ from dssd.machines.messages import (
     Revoked,
 )
 from dssd.machines.queues import Queues, begun_as
+
+STREAMS_A_REBALANCE_MS = 100
+"""A group rests 1 ms between rebalances for so many of its streams, so that deaths that come one by
+one (each is acted on at once) do not take more than a tenth of the daemon's time."""
 
 
 def turn_stream(

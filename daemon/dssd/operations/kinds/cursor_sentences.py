@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dss_core.answers import StreamPlan
 from dss_core.counted import counted
 from dssd.operations.kinds.clients_named import they
-from dssd.operations.limits import STREAMS_NAMED_MAX
 from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
+
+STREAMS_NAMED_MAX = 5
+"""In a sentence; the rest is counted, so that a line of a terminal or two hold it."""
 
 
 def summary_of(kind: str, group: GroupRow, touched: int, streams: Sequence[StreamPlan]) -> str:

@@ -47,13 +47,21 @@ from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
 from dssd.operations.kinds.cursor_sentences import effects_of, left_alone, summary_of
-from dssd.operations.limits import RECORDS_SKIPPED_MAX, STREAMS_MOVED_MAX
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.topics.catalogue import Catalogue
 from dssd.topics.internal import refuse_internal
+
+RECORDS_SKIPPED_MAX = 1_000
+"""By hand, in one operation; who passes over more says to which offset."""
+
+
+STREAMS_MOVED_MAX = 10_000
+"""Cursors that one operation moves: a leader begins them in one step, which took 55 us each, and a
+plan of them fits into a message."""
+
 
 Cursors = MoveCursors | ImportOffsets | SkipRecords
 

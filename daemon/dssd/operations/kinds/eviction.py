@@ -17,7 +17,7 @@ from dssd.leaders.bans import ban_of
 from dssd.leaders.groups import Groups
 from dssd.leaders.limits import BAN_MS_MAX
 from dssd.leaders.registry import Registry
-from dssd.limits import EVICTION_ANSWER_MS, REVOKE_DEADLINE_MS
+from dssd.limits import REVOKE_DEADLINE_MS, SILENT_HOLDER_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
 from dssd.operations.kinds.members import Membership, id_of, membership
@@ -25,6 +25,11 @@ from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Delete, Put, Store, Versioned, VersionIs
 from dssd.store.rows import BanRow, OperationRow, SubscriptionRow
+
+EVICTION_ANSWER_MS = SILENT_HOLDER_MS
+"""An evicted member has at least this long to say how far it handed out, whatever its grace: a
+member that answers leaves nothing in doubt."""
+
 
 EVICTION_GRACE_MS_MAX = 600_000
 """The longest that an operator may let an evicted member go on with what it holds: nobody else gets

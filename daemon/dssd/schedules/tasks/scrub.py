@@ -16,10 +16,17 @@ from dss_core.progress import Range, total
 from dssd.events.kinds import STREAM_DAMAGED
 from dssd.events.model import Event, Note
 from dssd.log.upkeep.scrub import Pace, Scrubbed
-from dssd.schedules.limits import DAMAGE_TOLD_MAX, SCRUB_RATE
 from dssd.schedules.tasks import parsing
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
 from dssd.topics.catalogue import Catalogue
+
+DAMAGE_TOLD_MAX = 100
+"""Damaged places that one scrub tells as events; the rest is in its output and counted."""
+
+
+SCRUB_RATE = "16M"
+"""What a scrub reads in a second where nothing is said: a tenth of a slow disk, 1.4 TB a day."""
+
 
 Scrub = Callable[[int, Pace], AsyncGenerator[Scrubbed, None]]
 """Reads the sealed segments of a storage topic."""

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dss_core.ids import StreamId
-from dssd.log.limits import TAIL_ENTRIES_AT_ONCE
-from dssd.log.read.tail_cache import TAIL_CACHE_OVERHEAD_BYTES, TailCache
+from dssd.log.read.tail_cache import TAIL_CACHE_OVERHEAD_BYTES, TAIL_ENTRIES_AT_ONCE, TailCache
 from dssd.log.segment.file import SegmentId
 from dssd.log.segment.index_file import RUNS_PER_LEAF
 from dssd.log.segment.run_index import Run

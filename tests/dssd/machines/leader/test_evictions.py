@@ -3,13 +3,13 @@
 import pytest
 
 from dss_core.errors import BorrowerEvicted, ClientBanned
-from dssd.limits import EVICTION_ANSWER_MS
 from dssd.machines.borrower.events import Ended, Recreate
 from dssd.machines.leader.events import Received, Send
 from dssd.machines.leader.hand_over_events import Ban, CancelHandOvers, Evict, LiftBan
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.leader.machine import step
 from dssd.machines.messages import Invalidate, LeaderWanted
+from dssd.operations.kinds.eviction import EVICTION_ANSWER_MS
 from support.played_group import PlayedGroup
 from support.played_leader import session_of, stream
 

@@ -6,7 +6,7 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.limits import MOVES_A_STEP_MAX, STREAMS_A_REBALANCE_MS, TIMERS_A_STEP_MAX
+from dssd.limits import MOVES_A_STEP_MAX
 from dssd.machines.leader.events import (
     Committed,
     LeaderInput,
@@ -21,8 +21,9 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.lent_stream import HELD, StreamState
-from dssd.machines.leader.machine import step
+from dssd.machines.leader.machine import TIMERS_A_STEP_MAX, step
 from dssd.machines.leader.state import Leader, view
+from dssd.machines.leader.stream_acts import STREAMS_A_REBALANCE_MS
 from dssd.machines.messages import (
     Grant,
     LeaderWanted,

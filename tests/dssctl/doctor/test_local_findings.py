@@ -10,7 +10,7 @@ from dss_core.errors import Unreachable
 from dssctl import VERSION
 from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, Level
-from dssctl.doctor.rules import findings_of
+from dssctl.doctor.local_findings import findings_of
 from support.blank_values import blank
 
 NOW_US = 1_800_000_000_000_000
