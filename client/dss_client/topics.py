@@ -68,6 +68,9 @@ class Topic:
     """Rises with each edit by an operator."""
     producers_begin_us: int = field(default=0, compare=False, repr=False)
     """When it was described, by the daemon's clock: the beginning of producers that begin now."""
+    incarnation: str = field(default="", compare=False, repr=False)
+    """Of the data that its offsets are of: a restart of the daemon keeps it, a restore of a backup
+    does not. Filled by `Topics.create` and `Topics.describe`; empty from an older daemon."""
 
     @property
     def producing(self) -> StorageTopic:

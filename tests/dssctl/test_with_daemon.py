@@ -96,6 +96,9 @@ def test_a_grown_topic_shows_its_storage_topics_and_the_streams_that_are_written
     assert b"grown/1/3" in page
     assert not {b"grown/0/0", b"grown/2/0"} & set(page.split())
     assert b"grown/0/0" in ok(daemon.dssctl("topics", "describe", "grown", "-o", "wide"))
+    sealed = daemon.dssctl("consume", "--stream", "grown/0/0", "--start", "now")
+    assert ok(sealed).splitlines()[1:] == []
+    assert b"grown/0/0 takes no more records: that was its end" in sealed.stderr
     settled = ("topics", "create", "grown", "--if-not-exists", "--partitions")
     assert b"note: DSS2110" not in daemon.dssctl(*settled, "4").stderr
     assert b"--partitions 2 was asked for, and it has 4" in daemon.dssctl(*settled, "2").stderr
