@@ -297,7 +297,9 @@ class CursorOperator:
 
 def _pending(group: GroupRow, move: CursorMove) -> Write:
     sets = (move.dropped, move.added, move.redriven, move.discarded)
-    return Put(PendingMoveRow(group.group_id, *move.stream, move.number, *map(packed_ranges, sets)))
+    packed = map(packed_ranges, sets)
+    key = (group.group_id, *move.stream)
+    return Put(PendingMoveRow(*key, move.number, *packed, redrive_ms=move.redrive_ms))
 
 
 def _move_of(

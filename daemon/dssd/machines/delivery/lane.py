@@ -27,8 +27,6 @@ from dssd.limits import (
     ISOLATE_AFTER_DOUBTS,
     LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
-    REDRIVE_MS,
-    REDRIVE_RECORDS,
     REFUSED_MOVE_MS,
 )
 from dssd.machines.delivery.copying import to_copy
@@ -43,6 +41,7 @@ from dssd.machines.delivery.events import (
     Nak,
     OpenLane,
 )
+from dssd.machines.delivery.redrive_pace import RedrivePace
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import NEVER_HELD, DeliveredStream
 from dssd.machines.fate import Fate
@@ -89,7 +88,7 @@ class Lane:
         """Nothing is moved before."""
         self._late: dict[tuple[int, int], int] = {}
         """The entries of what was not acknowledged in time, by its level and offset; the newest."""
-        self._redrive_ms: int | None = None
+        self._pace = RedrivePace(dead.redrive)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
         for part in (main, self.retry):
@@ -196,7 +195,7 @@ class Lane:
             part.begins()
         self._bury_killers()
         if self._to_redrive():
-            self._redrive_ms = now_ms
+            self._pace.begin(now_ms)
 
     def close(self) -> None:
         """It was given back: what it knows of a million entries goes now, not once somebody looks
@@ -504,18 +503,21 @@ class Lane:
 
     def next_ms(self) -> int | None:
         """When it has something to do by itself."""
-        times = [at_ms for at_ms in (self.again_ms, self._redrive_ms) if at_ms is not None]
+        times = [at_ms for at_ms in (self.again_ms, self._pace.at_ms) if at_ms is not None]
         return min(times, default=None)
 
     def wake(self, now_ms: int) -> None:
         """Its time has come: bring back the next dead letters that shall come back."""
-        if self._redrive_ms is None or now_ms < self._redrive_ms:
+        if self._pace.at_ms is None or now_ms < self._pace.at_ms:
             return
-        left = self._to_redrive()
-        self._redrive_ms = now_ms + REDRIVE_MS if left else None
-        if any(piece.level == DEAD for piece in self._moving(DEAD)):
-            return
-        room = REDRIVE_RECORDS
+        if any(self._moving(DEAD)):
+            self._pace.later(now_ms)
+        elif left := self._to_redrive():
+            self._bring_back(left, self._pace.take(now_ms), now_ms)
+        else:
+            self._pace.end()
+
+    def _bring_back(self, left: Ranges, room: int, now_ms: int) -> None:
         due_ms = now_ms + self._wall_ahead_ms
         number = self._dead.redrive.operation
         for start, end in left:
