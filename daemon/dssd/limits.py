@@ -341,7 +341,7 @@ SPARSE_PART = 4
 has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
 
 REDRIVE_RECORDS = 200
-REDRIVE_MS_MIN = 20
+REDRIVE_MS_MIN = 50
 REDRIVE_MS_MAX = 1_000
 """A lane brings back about so many dead letters at a time, no more often than so, and no less often
 where its rate has fewer in that: each time costs a read, an append and a delivery."""

@@ -296,10 +296,18 @@ class CursorOperator:
 
 
 def _pending(group: GroupRow, move: CursorMove) -> Write:
-    sets = (move.dropped, move.added, move.redriven, move.discarded)
-    packed = map(packed_ranges, sets)
-    key = (group.group_id, *move.stream)
-    return Put(PendingMoveRow(*key, move.number, *packed, redrive_ms=move.redrive_ms))
+    return Put(
+        PendingMoveRow(
+            group.group_id,
+            *move.stream,
+            move.number,
+            packed_ranges(move.dropped),
+            packed_ranges(move.added),
+            packed_ranges(move.redriven),
+            packed_ranges(move.discarded),
+            move.redrive_ms,
+        )
+    )
 
 
 def _move_of(

@@ -144,7 +144,7 @@ class DeadLetters(Final):
 def _check_has_queues(group: GroupRow) -> None:
     if not group.max_deliver:
         command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
-        rule = f"it has a limit of attempts, or it has no dead letters: {command}"
+        rule = f"its records come again for ever, and none is dead, until {command}"
         raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
 
 
@@ -304,11 +304,9 @@ def _what_becomes(change: Change, chosen: Sequence[_Chosen]) -> str:
     if isinstance(change, DiscardDeadLetters):
         return f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."
     come = counted(count, "record comes", "records come")
-    at_least = text_of_span(_over_ms(change, chosen))
-    return (
-        f"{come} again at the first attempt, at most {change.rate:,} a second: "
-        f"all are back after {at_least} at least."
-    )
+    told = f"{come} again at the first attempt, due at once, at most {change.rate:,} a second"
+    over_ms = _over_ms(change, chosen)
+    return f"{told}: in {text_of_span(over_ms)} or more." if over_ms >= 1_000 else f"{told}."
 
 
 def _move(chosen: _Chosen, number: int, over_ms: int) -> CursorMove:
