@@ -706,7 +706,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--error' 'Only of this error: its first digits, or a cause'
             printf '%s\t%s\n' '--key' 'Only of records with this key'
             printf '%s\t%s\n' '--origin' 'Only of records of this stream'
-            printf '%s\t%s\n' '--rate' 'At most so many a second, of all streams together, instead of 1,000'
+            printf '%s\t%s\n' '--rate' 'At most so many a second, of all streams together, instead of 500'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'

@@ -115,7 +115,7 @@ SESSION_GRACE_S = 10
 PRODUCER_WINDOW_SEQUENCES = 5
 """The last sequences per (producer, stream) whose answers the daemon can repeat."""
 
-REDRIVE_RATE = 1_000
+REDRIVE_RATE = 500
 REDRIVE_RATE_MAX = 1_000_000
 """Dead letters that a redrive brings back a second, of all streams together, where nobody says how
 many: measured, so that others keep 0.95 of their rate (docs/decisions/0055); and at most, which is
