@@ -220,7 +220,8 @@ async def routing_of(connection: "Connection", name: str) -> Topic:
     from dss_api.v1 import topics_pb2
 
     request = topics_pb2.DescribeTopicRequest(name=name, without_streams=True)
-    return decoded(await connection.ask(connection.topics.Describe, request), Topic)
+    reply = await connection.ask(connection.topics.Describe, request)
+    return decoded(reply, Topic)
 
 
 def _count(number: int, argument: str) -> int:

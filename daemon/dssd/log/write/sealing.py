@@ -25,7 +25,7 @@ async def sealing(
     appender: Appender,
     housekeeper: Housekeeper,
     state: StorageTopicState,
-    heir: StorageTopicState | None,
+    heir: StorageTopicState | None = None,
 ) -> AsyncGenerator[Ends]:
     """As the port's `sealing`, for a storage topic that exists."""
     async with state.adopting:
