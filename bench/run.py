@@ -15,6 +15,7 @@ from pathlib import Path
 
 import bulk
 import failover
+import growth
 import lanes
 import questions
 import refusals
@@ -90,6 +91,7 @@ def rows() -> dict[str, Row]:
         "lent_many_mib": Row("  memory beyond empty ones", "MiB", "<= 256"),
         "redriven": Row("redrive, 12 lanes, alone", thousand, ">= 20"),
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
+        **growth.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -455,6 +457,7 @@ PARTS = {
     "consume": consume_round,
     "small": small_frames_round,
     "lanes": lanes_round,
+    "growth": growth.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,
