@@ -15,6 +15,7 @@ from pathlib import Path
 
 import bulk
 import failover
+import growth
 import lanes
 import questions
 import refusals
@@ -93,6 +94,7 @@ def rows() -> dict[str, Row]:
         "redriven": Row("redrive, 12 lanes, alone", thousand, ">= 20"),
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
+        **growth.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -439,6 +441,7 @@ PARTS = {
     "lanes": lanes_round,
     "lent": lanes.lent_again_round,
     "redrive": lanes.redrive_round,
+    "growth": growth.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,

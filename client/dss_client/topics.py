@@ -214,6 +214,19 @@ class Topics:
         return reply.removed
 
 
+async def routing_of(connection: "Connection", name: str) -> Topic:
+    """One topic without the bounds of its streams: what a producer routes by.
+
+    Raises:
+        TopicNotFound: there is none of this name.
+    """
+    from dss_api.v1 import topics_pb2
+
+    request = topics_pb2.DescribeTopicRequest(name=name, without_streams=True)
+    reply = await connection.ask(connection.topics.Describe, request)
+    return decoded(reply, Topic)
+
+
 def _count(number: int, argument: str) -> int:
     if not 0 < number < 1 << 31:
         raise IllegalArgument(argument=f"{argument} {number}", rule="it is a count from 1")
