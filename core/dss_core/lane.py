@@ -52,6 +52,9 @@ _INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 QUEUES = "queues"
 """The feature of a client that knows levels."""
 
+ORDERED = "ordered"
+"""The feature of a client that hands out one record of a key at a time."""
+
 
 class LaneEntry(NamedTuple):
     """What the header of an entry says; the words are those of `lanes.proto`."""

@@ -168,6 +168,12 @@ class RetryPolicy:
     queue_records: int
     queue_bytes: int
     """What the queues of a lane may hold before nothing more is moved from its stream."""
+    ordered: bool = False
+    """Records of a key come in order, one at a time."""
+    blocks: bool = False
+    """A dead letter holds up its key."""
+    keyless_dead: bool = False
+    """Records without a key are dead at once; else they come without an order."""
 
     def rest_ms(self, failures: int) -> int:
         """How long a record rests that failed so often."""

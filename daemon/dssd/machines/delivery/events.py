@@ -32,6 +32,8 @@ class Entry(NamedTuple):
     """Of the record, in bytes, roughly."""
     origin: int | None = None
     """Its offset in the stream of the lane; None: it came from another one."""
+    key: int = 0
+    """The hash of its key; 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class ChunkRead(NamedTuple):
     lost: Ranges = ()
     damaged: Ranges = ()
     at_end: bool = False
+    keys: Sequence[int] = ()
+    """Of an ordered lane: the hash of the key of each record from `base` on; 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +306,18 @@ class Ticked:
     """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """Answers an `AskBack`."""
+
+    grant: int
+    """Of the lane."""
+    number: int
+    """Of the question. From a client, so untrusted."""
+    out: bool
+    """The program has the first record still; what follows it was dropped by the client."""
+
+
 DeliveryInput = (
     Installed
     | Grown
@@ -325,6 +341,7 @@ DeliveryInput = (
     | EntriesRead
     | LaneOpened
     | Moved
+    | TakenBack
 )
 
 
@@ -379,6 +396,29 @@ class TellGone:
 
     grant: int
     ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Tell the client that these are not its any more: they go to the queues of the lane.
+
+    They are records that it refused, and those of the same keys that it was sent behind them.
+    """
+
+    grant: int
+    """With the level."""
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class AskBack:
+    """Ask the client for what follows a record whose ack wait ran out; answer with `TakenBack`."""
+
+    grant: int
+    """With the level."""
+    ranges: Ranges
+    """The record, and what it was sent of the same key behind it."""
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,4 +494,6 @@ DeliveryEffect = (
     | ShowStalled
     | OpenLane
     | Move
+    | TakeBack
+    | AskBack
 )
