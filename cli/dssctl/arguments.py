@@ -39,6 +39,20 @@ QueueRecords = Annotated[
 QueueBytes = Annotated[
     str | None, typer.Option(metavar="SIZE", help="And so much of them, 4G for one.")
 ]
+OnDeadLetter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: block later records of its key, or skip the dead one.",
+    ),
+]
+Keyless = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: deliver records without a key, or have them dead.",
+    ),
+]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int,

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
-from dss_client._features import check_knows_queues
+from dss_client._features import check_knows
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
 from dss_core.errors import IllegalArgument
+from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -38,6 +39,9 @@ class Groups:
         backoff: Sequence[float] = (),
         queue_records: int | None = None,
         queue_bytes: int | None = None,
+        ordered: bool | None = None,
+        on_dead_letter: str | None = None,
+        keyless: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -50,14 +54,22 @@ class Groups:
         many seconds it waits after each failure, the last of them for all that follow.
         ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
+        An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
+        key one at a time and in order, also through retries: one that fails holds up its own key.
+        Where it is dead, ``on_dead_letter`` says what becomes of later records of its key:
+        ``block``, as where nothing is given, lets them wait among the dead letters, so that all
+        come back in order; ``skip`` lets them go on. Records without a key are delivered as they
+        come, or with ``keyless="dead"`` are dead letters at once.
+
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
-                does at damage is another.
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
+                does at damage or what it does with records that fail is another.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
+            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         from dss_api.v1 import groups_pb2
 
@@ -73,12 +85,19 @@ class Groups:
                 backoff_ms=[round(each * 1_000) for each in backoff],
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
+                ordered=ordered,
+                on_dead_letter=number_of(
+                    groups_pb2.OnDeadLetter.DESCRIPTOR, "on_dead_letter", on_dead_letter
+                ),
+                keyless=number_of(groups_pb2.Keyless.DESCRIPTOR, "keyless", keyless),
             )
         except (ValueError, OverflowError) as problem:
             # What protobuf says of a number that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
-        if max_deliver or backoff or queue_records is not None or queue_bytes is not None:
-            await check_knows_queues(self._connection)
+        if ordered or on_dead_letter or keyless:
+            await check_knows(self._connection, ORDERED)
+        elif max_deliver or backoff or queue_records is not None or queue_bytes is not None:
+            await check_knows(self._connection, QUEUES)
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)
 

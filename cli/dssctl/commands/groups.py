@@ -11,7 +11,9 @@ from dssctl.arguments import (
     Backoff,
     GroupName,
     IfExists,
+    Keyless,
     MaxDeliver,
+    OnDeadLetter,
     QueueBytes,
     QueueRecords,
 )
@@ -88,6 +90,14 @@ def create(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered", help="Keep the order of keys, also through retries: with --max-deliver."
+        ),
+    ] = False,
+    on_dead_letter: OnDeadLetter = None,
+    keyless: Keyless = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -115,6 +125,9 @@ def create(
             backoff=backoff_s,
             queue_records=queue_records,
             queue_bytes=bytes_max,
+            ordered=ordered or None,
+            on_dead_letter=on_dead_letter,
+            keyless=keyless,
         )
 
     item = group_item(ask(settings, look_and_create))
@@ -200,6 +213,14 @@ def edit(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered", help="Keep the order of keys, in a group that gets --max-deliver now."
+        ),
+    ] = False,
+    on_dead_letter: OnDeadLetter = None,
+    keyless: Keyless = None,
 ) -> None:
     """Change settings of a group; what is not named stays as it is."""
     from dss_client.changes import EditGroup
@@ -212,11 +233,14 @@ def edit(
         spans_ms(backoff) if backoff else (),
         queue_records,
         size_bytes(queue_bytes) if queue_bytes else None,
+        ordered or None,
+        on_dead_letter,
+        keyless,
     )
     if edit == EditGroup(group):
         raise typer.BadParameter(
             "name what to change: --ack-wait, --on-damage, --max-deliver, --backoff, "
-            "--queue-records or --queue-bytes.",
+            "--queue-records, --queue-bytes, --ordered, --on-dead-letter or --keyless.",
             ctx=context,
         )
     carry_out(context, edit)
