@@ -29,10 +29,12 @@ ORDERING = {
         Let members finish what waits, redrive or discard the dead letters; then take the queues and
         give new ones, both while members stay connected.""",
     "DSS2155": """In an ordered group whose dead letters block, all records of a key behind a dead
-        one are dead as well, and wait for it. To bring one back alone would leave the others behind
-        it, or let it come before those that it waits for. So a redrive takes whole keys: name the
-        key, or an error, and all that is dead of the keys comes along. --unordered takes what is
-        named and nothing else. Nothing was changed.""",
+        one are dead as well, and wait for it. One alone would leave the others dead behind it, or
+        wait for those before it. So a redrive takes whole keys: name the key, or an error, and all
+        that is dead of the keys comes along. --unordered takes what is named and nothing else: of a
+        key its first records come so, to try one; what has dead letters of its key before it goes
+        back to them. To go on without a record, discard it, and redrive its key. Nothing was
+        changed.""",
     "DSS2156": """To bring whole keys back, all dead letters of a stream have to be looked through
         for them, and a plan reads a bounded part. Nothing was changed. All of a stream is whole by
         itself, whatever its size: name it with --origin. Or let --unordered take what is found of

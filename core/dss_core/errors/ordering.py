@@ -101,8 +101,9 @@ class PartOfKey(DssError):
         "which come back together, in order."
     )
     hint = (
-        "All of the key: dssctl dlq redrive {group} --key {key}; only this one, whatever of its "
-        "key stays dead: dssctl dlq redrive {group} {stream}@{offset} --unordered"
+        "All of the key: dssctl dlq redrive {group} --key {key}. Only this one, which comes if "
+        "nothing of its key stays dead before it: dssctl dlq redrive {group} {stream}@{offset} "
+        "--unordered. To go on without it: dssctl dlq discard {group} {stream}@{offset}"
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT

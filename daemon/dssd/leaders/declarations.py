@@ -5,6 +5,7 @@ Invariant: values and their rules only; nothing here is committed or remembered.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from dss_core.errors import (
@@ -209,7 +210,7 @@ def _check_order_stays(group: GroupRow, said: Mapping[str, Any]) -> None:
     wanted = said.get("ordered", group.ordered)
     if wanted != group.ordered:
         raise OrderComesWithQueues(
-            group=group.full_name,
+            group=quote(group.full_name),
             is_so="ordered" if group.ordered else "not ordered",
             wanted=" --ordered" if wanted else "",
             max_deliver=said.get("max_deliver", group.max_deliver),

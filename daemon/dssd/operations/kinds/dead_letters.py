@@ -357,8 +357,8 @@ def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[_Chosen]
             yield "What else is dead of their keys stays so, and holds these keys up."
     elif change.unordered:
         yield (
-            "Only these come: what is dead of their keys besides stays so, and holds back what "
-            "comes behind it."
+            "Of each key what is named comes, up to the first dead letter of it that is not named: "
+            "that holds up its key as before, and what is behind it goes back to it."
         )
     else:
         keys = sum(each.keys for each in chosen)
