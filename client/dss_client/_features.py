@@ -10,6 +10,7 @@ from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues
 from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
+    from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
 
 
@@ -23,6 +24,15 @@ def needed_for(change: Change) -> str:
         return ORDERED
     numbers = (change.max_deliver, change.queue_records, change.queue_bytes)
     says = bool(change.backoff_ms) or any(each is not None for each in numbers)
+    return QUEUES if says else ""
+
+
+def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
+    """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.ordered or request.on_dead_letter or request.keyless:
+        return ORDERED
+    says = bool(request.max_deliver or request.backoff_ms)
+    says = says or request.HasField("queue_records") or request.HasField("queue_bytes")
     return QUEUES if says else ""
 
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
-from dss_client._features import check_knows
+from dss_client._features import check_knows, needed_for_group
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
 from dss_core.errors import IllegalArgument
-from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -56,10 +55,9 @@ class Groups:
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
-        Where it is dead, ``on_dead_letter`` says what becomes of later records of its key:
-        ``block``, as where nothing is given, lets them wait among the dead letters, so that all
-        come back in order; ``skip`` lets them go on. Records without a key are delivered as they
-        come, or with ``keyless="dead"`` are dead letters at once.
+        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
+        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
+        with ``keyless="dead"`` are dead letters at once.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
@@ -73,31 +71,31 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
 
+        words = {
+            "protocol": (groups_pb2.GroupProtocol, protocol),
+            "on_damage": (groups_pb2.OnDamage, on_damage),
+            "on_dead_letter": (groups_pb2.OnDeadLetter, on_dead_letter),
+            "keyless": (groups_pb2.Keyless, keyless),
+        }
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
                 start=start_to_wire(start),
                 if_not_exists=if_not_exists,
                 ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
-                protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
-                on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
                 max_deliver=max_deliver,
                 backoff_ms=[round(each * 1_000) for each in backoff],
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
                 ordered=ordered,
-                on_dead_letter=number_of(
-                    groups_pb2.OnDeadLetter.DESCRIPTOR, "on_dead_letter", on_dead_letter
-                ),
-                keyless=number_of(groups_pb2.Keyless.DESCRIPTOR, "keyless", keyless),
+                **{
+                    name: number_of(of.DESCRIPTOR, name, word) for name, (of, word) in words.items()
+                },
             )
         except (ValueError, OverflowError) as problem:
             # What protobuf says of a number that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
-        if ordered or on_dead_letter or keyless:
-            await check_knows(self._connection, ORDERED)
-        elif max_deliver or backoff or queue_records is not None or queue_bytes is not None:
-            await check_knows(self._connection, QUEUES)
+        await check_knows(self._connection, needed_for_group(request))
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)
 

@@ -8,12 +8,14 @@ from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import (
+    AckWait,
     Backoff,
     GroupName,
     IfExists,
     Keyless,
     MaxDeliver,
     OnDeadLetter,
+    Ordered,
     QueueBytes,
     QueueRecords,
 )
@@ -72,10 +74,7 @@ def create(
         str | None,
         typer.Option(metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."),
     ] = None,
-    ack_wait: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
-    ] = None,
+    ack_wait: AckWait = None,
     protocol: Annotated[
         str | None,
         typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
@@ -90,12 +89,7 @@ def create(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
-    ordered: Annotated[
-        bool,
-        typer.Option(
-            "--ordered", help="Keep the order of keys, also through retries: with --max-deliver."
-        ),
-    ] = False,
+    ordered: Ordered = False,
     on_dead_letter: OnDeadLetter = None,
     keyless: Keyless = None,
     if_not_exists: Annotated[
@@ -202,10 +196,7 @@ def rebalance(
 def edit(
     context: typer.Context,
     group: GroupName,
-    ack_wait: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
-    ] = None,
+    ack_wait: AckWait = None,
     on_damage: Annotated[
         str | None, typer.Option(metavar="CHOICE", help="pass over damaged records, or stall.")
     ] = None,
@@ -213,12 +204,7 @@ def edit(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
-    ordered: Annotated[
-        bool,
-        typer.Option(
-            "--ordered", help="Keep the order of keys, in a group that gets --max-deliver now."
-        ),
-    ] = False,
+    ordered: Ordered = False,
     on_dead_letter: OnDeadLetter = None,
     keyless: Keyless = None,
 ) -> None:

@@ -178,10 +178,9 @@ class Groups:
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
-        Where it is dead, ``on_dead_letter`` says what becomes of later records of its key:
-        ``block``, as where nothing is given, lets them wait among the dead letters, so that all
-        come back in order; ``skip`` lets them go on. Records without a key are delivered as they
-        come, or with ``keyless="dead"`` are dead letters at once.
+        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
+        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
+        with ``keyless="dead"`` are dead letters at once.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it

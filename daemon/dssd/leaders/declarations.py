@@ -28,7 +28,14 @@ from dssd.limits import (
     QUEUE_RECORDS,
     QUEUE_RECORDS_MAX,
 )
-from dssd.machines.queues import RetryPolicy, backoff_text, parsed_backoff, policy_from
+from dssd.machines.queues import (
+    BLOCK,
+    DEAD_LETTERS,
+    RetryPolicy,
+    backoff_text,
+    parsed_backoff,
+    policy_from,
+)
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
@@ -36,11 +43,9 @@ from dssd.store.rows import GroupRow
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
 
-BLOCK, SKIP = "block", "skip"
-"""What a dead letter does to later records of its key, in an ordered group."""
-
-DELIVER, DEAD_AT_ONCE = "deliver", "dead"
-"""What becomes of records without a key there."""
+SKIP, DELIVER = "skip", "deliver"
+"""In an ordered group: a key goes on behind its dead letters (else `BLOCK`), and records without a
+key come (else they are `DEAD_LETTERS`)."""
 
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
@@ -145,7 +150,7 @@ class AskedRetries:
         _check_bound("queue_records", self.queue_records, QUEUE_RECORDS_MAX)
         _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
         _check_word("on_dead_letter", self.on_dead_letter, BLOCK, SKIP)
-        _check_word("keyless", self.keyless, DELIVER, DEAD_AT_ONCE)
+        _check_word("keyless", self.keyless, DELIVER, DEAD_LETTERS)
         if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
             raise IllegalArgument(
                 argument=f"backoff of {len(self.backoff_ms):,} steps",
@@ -278,16 +283,14 @@ class GroupRequest:
 
 def policy_of(group: GroupRow) -> RetryPolicy | None:
     """How the group treats records that fail; None: it has no queues."""
-    policy = policy_from(
-        group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes
-    )
-    if policy is None or not group.ordered:
-        return policy
-    return replace(
-        policy,
-        ordered=True,
-        blocks=group.on_dead_letter == BLOCK,
-        keyless_dead=group.keyless == DEAD_AT_ONCE,
+    return policy_from(
+        group.max_deliver,
+        group.backoff_ms,
+        group.queue_records,
+        group.queue_bytes,
+        ordered=group.ordered,
+        on_dead_letter=group.on_dead_letter,
+        keyless=group.keyless,
     )
 
 

@@ -21,7 +21,7 @@ from dss_core.ids import StreamId
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
-GROUPS_NAMED_MAX = 5
+READERS_TOLD_MAX = 5
 """In one message."""
 
 
@@ -48,7 +48,7 @@ def _not_of_one(group: GroupRow, meeting: Sequence[Topic]) -> OrderNeedsOneTopic
         command = f"Make the topic first: dssctl topics create {name}"
     else:
         of = quote(f"{group.name}@{meeting[0].patterns[0].text}")
-        why = f"meets more than one: {', '.join(names[:GROUPS_NAMED_MAX])}"
+        why = f"meets more than one: {', '.join(names[:READERS_TOLD_MAX])}"
         if len(names) == 1:
             why = f"meets more than {names[0]}, so topics that are made later too"
         command = (
@@ -155,7 +155,7 @@ class OrderedReaders:
         """
         readers = self._meeting(topic)
         if readers:
-            names = [group.full_name for group in readers[:GROUPS_NAMED_MAX]]
+            names = [group.full_name for group in readers[:READERS_TOLD_MAX]]
             rest = len(readers) - len(names)
             named = ", ".join(names) + (f" and {rest} more" if rest else "")
             raise TopicReadInOrder(topic=topic.name, groups=named, group=quote(names[0]))

@@ -13,7 +13,7 @@ from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.lane import DEAD
 from dss_core.times import text_of_span
-from dssd.leaders.declarations import BLOCK
+from dssd.machines.queues import BLOCK
 from dssd.questions.queued_reasons import queued
 from dssd.questions.reasons import Now, RecordAsked
 from dssd.queues.looking import QueueEntry

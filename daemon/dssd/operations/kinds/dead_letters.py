@@ -27,7 +27,6 @@ from dss_core.errors import (
 from dss_core.ids import StreamName
 from dss_core.lane import DEAD
 from dss_core.progress import Ranges, clipped, normalised, total
-from dssd.leaders.declarations import BLOCK
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey
 from dssd.leaders.progress_columns import packed_ranges
@@ -35,6 +34,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.machines.queues import BLOCK
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
 from dssd.operations.kinds.whole_keys import WholeKeys, runs_of, whole_keys

@@ -17,8 +17,6 @@ from dss_core.changes import Change, EditGroup, Undo
 from dss_core.errors import DssError, QueuesNotEmpty
 from dss_core.times import text_of_span
 from dssd.leaders.declarations import (
-    BLOCK,
-    DEAD_AT_ONCE,
     STALL,
     AskedRetries,
     check_settings,
@@ -30,6 +28,7 @@ from dssd.leaders.lanes import has_queues
 from dssd.leaders.ordering import check_read_in_order, topic_in_order
 from dssd.leaders.queue_changes import QueueChanges
 from dssd.leaders.registry import Registry
+from dssd.machines.queues import BLOCK, DEAD_LETTERS
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.edited_fields import (
     Fields,
@@ -253,7 +252,7 @@ def _effects_on_order(group: GroupRow, edited: GroupRow) -> Iterator[str]:
                 "until it is redriven, and then comes out of order."
             )
     if edited.keyless != group.keyless:
-        become = "are dead letters at once" if edited.keyless == DEAD_AT_ONCE else "are delivered"
+        become = "are dead letters at once" if edited.keyless == DEAD_LETTERS else "are delivered"
         yield f"Records without a key {become}, from what is read next on."
 
 
