@@ -4,7 +4,7 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
@@ -71,12 +71,6 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
 
-        words = {
-            "protocol": (groups_pb2.GroupProtocol, protocol),
-            "on_damage": (groups_pb2.OnDamage, on_damage),
-            "on_dead_letter": (groups_pb2.OnDeadLetter, on_dead_letter),
-            "keyless": (groups_pb2.Keyless, keyless),
-        }
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
@@ -88,9 +82,12 @@ class Groups:
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
                 ordered=ordered,
-                **{
-                    name: number_of(of.DESCRIPTOR, name, word) for name, (of, word) in words.items()
-                },
+                **_numbers(
+                    protocol=protocol,
+                    on_damage=on_damage,
+                    on_dead_letter=on_dead_letter,
+                    keyless=keyless,
+                ),
             )
         except (ValueError, OverflowError) as problem:
             # What protobuf says of a number that does not fit its field.
@@ -274,6 +271,18 @@ class Groups:
         request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
+
+
+def _numbers(**words: str | None) -> dict[str, Any]:
+    """Words of a group that is to be made, as the wire has them; 0 where nothing is said.
+
+    Raises:
+        IllegalArgument: one is none of its enum.
+    """
+    from dss_api.v1 import groups_pb2
+
+    fields = groups_pb2.CreateGroupRequest.DESCRIPTOR.fields_by_name
+    return {name: number_of(fields[name].enum_type, name, word) for name, word in words.items()}
 
 
 class Grants:
