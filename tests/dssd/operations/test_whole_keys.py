@@ -56,12 +56,11 @@ async def test_an_error_or_a_key_names_whole_keys_and_the_plan_counts_them(works
     plan, ranges = await planned(works, RedriveDeadLetters("g", error="123"))
     assert ranges == ((0, 2), (3, 4), (5, 7))
     assert plan.summary == "redrive 5 dead letters in 1 stream of g@orders/#"
-    assert (
-        "2 records of them did not match, and come along: of 2 keys, all that is dead comes."
-        in plan.effects
-    )
+    assert "2 of them did not match, and come along with their keys." in plan.effects
+    assert "They are all that is dead of 2 keys." in plan.effects
     plan, ranges = await planned(works, RedriveDeadLetters("g", key=b"leo"))
     assert ranges == ((2, 3), (4, 5))
+    assert plan.effects[-2] == "They are all that is dead of 1 key."
     assert plan.effects[-1].startswith("Each key comes back whole, in order")
     assert not any("did not match" in each for each in plan.effects)
     assert (await planned(works, RedriveDeadLetters("g", stream="orders/0/0")))[1] == ((0, 7),)

@@ -361,18 +361,20 @@ def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[_Chosen]
             "that holds up its key as before, and what is behind it goes back to it."
         )
     else:
-        keys = sum(each.keys for each in chosen)
-        along = sum(each.along for each in chosen)
-        if along:
-            yield (
-                f"{counted(along, 'record')} of them did not match, and {_come(along)} along: of "
-                f"{counted(keys, 'key')}, all that is dead comes."
-            )
+        yield from _whole_keys_told(chosen)
         yield "Each key comes back whole, in order, and before what comes to it from now on."
 
 
-def _come(count: int) -> str:
-    return "comes" if count == 1 else "come"
+def _whole_keys_told(chosen: Sequence[_Chosen]) -> Iterator[str]:
+    """How many keys they are of, where that was looked for."""
+    keys = sum(each.keys for each in chosen)
+    along = sum(each.along for each in chosen)
+    if along:
+        come = "comes" if along == 1 else "come"
+        whose = "its key" if along == 1 else "their keys"
+        yield f"{along:,} of them did not match, and {come} along with {whose}."
+    if keys:
+        yield f"They are all that is dead of {counted(keys, 'key')}."
 
 
 def _move(kind: str, chosen: _Chosen, number: int) -> CursorMove:
