@@ -17,6 +17,7 @@ from dssd.leaders.declarations import AskedRetries
 from dssd.questions.key_reasons import behind_first, key_held, of_record
 from dssd.questions.queues import QueueQuestions
 from dssd.questions.reasons import Now, RecordAsked
+from dssd.questions.record_look import Budget
 from dssd.questions.why import KeyAsked, WhyQuestions
 from dssd.store.memory import MemoryStore
 from dssd.store.rows import GroupRow
@@ -144,7 +145,7 @@ async def test_what_has_not_come_yet_waits_for_its_key_where_nothing_else_hinder
     found = await lane.why()._queues.in_lane(
         await lane.seen.stream(lane.group, lane.stream),
         lane.plant.catalogue.name_of(lane.stream),
-        lane.why()._queues.look().budget,
+        Budget(),
         lambda each: each.key == KEY,
     )
     held = key_held(lane.group, found)
