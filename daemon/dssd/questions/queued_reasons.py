@@ -34,7 +34,7 @@ def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
         command,
         entry.client_id,
         entry.first_failure_ms or None,
-        entry.due_ms,
+        entry.due_ms or None,
         entry.attempt,
     )
 

@@ -129,6 +129,10 @@ class WhyQuestions:
             await self._look_on(look, name, views[stream], asked.start)
             if asked.start is None:
                 await self._look_in_queues(look, name, views[stream])
+            elif group.ordered:
+                look.of_key[name] = await self._queues.in_lane(
+                    views[stream], name, look.budget, look.is_of_key, asked.key
+                )
         if not look.open and not look.queued:
             for name, stream in streams.items():
                 await self._look_back(look, name, views[stream])
@@ -178,6 +182,7 @@ class WhyQuestions:
     ) -> RecordAnswer:
         asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
+        is_of_key = record is not None
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
             record, kind = await self._in_log(view.stream, offset)
@@ -194,7 +199,8 @@ class WhyQuestions:
                 return self._answer_queued(asked, name, view, found[-1], held)
             reason = perhaps_queued(reason) if budget.spent else reason
         elif record is not None:
-            held = held or await self._key_held(group, name, view, record.key)
+            if not is_of_key:
+                held = await self._key_held(group, name, view, record.key)
             reason = of_record(asked, reason, held, self._now())
         return self._answer_with(asked, name, view, reason, record)
 
@@ -310,9 +316,7 @@ class WhyQuestions:
 
     async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """What of the key failed, and waits or is dead."""
-        found = await self._queues.in_lane(
-            view, name, look.budget, lambda each: each.key == look.key, look.key
-        )
+        found = await self._queues.in_lane(view, name, look.budget, look.is_of_key, look.key)
         look.take_queued(name, view, found)
         look.missed_queues = look.missed_queues or (bool(view.queues) and look.budget.spent)
 
@@ -358,6 +362,10 @@ class _KeyLook:
                 if len(self.open) >= KEY_RECORDS_MAX:
                     return each.offset + 1
         return at
+
+    def is_of_key(self, entry: QueueEntry) -> bool:
+        """Whether an entry is of the key."""
+        return entry.key == self.key
 
     def take_queued(self, name: StreamName, view: StreamView, found: list[QueueEntry]) -> None:
         """Take what failed, and waits or is dead."""

@@ -9,7 +9,7 @@ import pytest
 
 from dss_core.answers import Reason
 from dss_core.filters import SubscriptionFilter
-from dss_core.ids import StreamId
+from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
 from dss_sim.played_groups import Plant
@@ -160,6 +160,25 @@ async def test_what_has_not_come_yet_waits_for_its_key_where_nothing_else_hinder
     assert key_held(replace(lane.group, ordered=False), found) is None
     redriven = of_record(asked, turn, replace(held, redriven_by=7), NOW)
     assert "which operation 7 brings back" in redriven.sentence
+    await lane.plant.stop()
+
+
+async def test_what_waits_behind_its_key_is_not_overdue_but_what_it_waits_for_may_be(
+    tmp_path: Path,
+) -> None:
+    lane = await opened(tmp_path, "block")
+    follows = Failed(2, "", "", 0, attempt=0, cause="follows")
+    await lane.put(RETRY, follows, replace(follows, offset=3))
+    view, name = await lane.seen.stream(lane.group, lane.stream), "orders/0/0"
+    queues, parsed = lane.why()._queues, StreamName.parse(name)
+    assert await queues.first_due(view, parsed, ordered=True) is None
+    await lane.put(RETRY, Failed(1, attempt=2, due_ms=77))
+    found = await queues.first_due(view, parsed, ordered=True)
+    assert found is not None
+    assert (found.entry.origin_offset, found.entry.due_ms) == (1, 77)
+    found = await queues.first_due(view, parsed)
+    assert found is not None
+    assert found.entry.due_ms == 0
     await lane.plant.stop()
 
 
