@@ -204,7 +204,15 @@ class GroupRequest:
 
 def policy_of(group: GroupRow) -> RetryPolicy | None:
     """How the group treats records that fail; None: it has no queues."""
-    return policy_from(group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes)
+    return policy_from(
+        group.max_deliver,
+        group.backoff_ms,
+        group.queue_records,
+        group.queue_bytes,
+        ordered=group.ordered,
+        on_dead_letter=group.on_dead_letter,
+        keyless=group.keyless,
+    )
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:
