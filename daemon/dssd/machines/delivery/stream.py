@@ -318,8 +318,11 @@ class DeliveredStream:
             return False
         if self.chunk_at < self.records.marking.fresh_from:
             return False
-        held_back = self.records.held_back
-        return not (held_back and clipped(held_back, self.chunk_at, self.chunk_end))
+        if self.keyed is None:
+            return True
+        # What waits behind its key may have been moved before the cursor comes to it.
+        span = self.chunk_at, self.chunk_end
+        return not (clipped(self.records.held_back, *span) or self.records.closed(chunk, *span))
 
     def send_whole(self) -> Deliver:
         """Send a fresh chunk as it is."""
