@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dss_core.lane import DEAD, MAIN
+from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, complement
 from dss_sim.groups.checked_stream import CheckedStream
 from dss_sim.groups.cursor_rules import note_handed_out, take_move
@@ -149,8 +149,17 @@ class Checker:
             for stream, lent in group.streams.items()
             if stream not in self._gone
             and self._queues.level(name, stream) != DEAD
+            and not self._waits_for_its_stream(name, stream, group)
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ] + self._queues.owed()
+
+    def _waits_for_its_stream(self, name: str, stream: str, group: _Group) -> bool:
+        """Whether it is the retry queue of an ordered group that stays before what is damaged: what
+        nobody met in the stream may be of its keys."""
+        if self._queues.level(name, stream) != RETRY or not self._queues.is_ordered(name, stream):
+            return False
+        main = self._queues.main_of(name, stream)
+        return self._reachable(main, group, group.streams[main]) < self._ends.get(main, 0)
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
@@ -222,6 +231,7 @@ class Checker:
         self._damage.unreadable(event)
 
     def _passed(self, event: Passed) -> None:
+        self._keys.passed(event)
         self._damage.passed(event, self._groups[event.group].on_damage)
 
     def _note_hole(self, event: Damaged | Lost) -> None:
@@ -241,7 +251,8 @@ class Checker:
         note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
         main, offset_there = self._queues.origin_of(event.group, event.stream, offset)
-        self._keys.handed_out(event, main, offset_there, group.streams[main], group.every)
+        if not group.destroyed:
+            self._keys.handed_out(event, main, offset_there, group.streams[main], group.every)
         self._queues.handed_out(event, EARLY_US_MAX + self._unsure_us(event))
         handed, level = lent.hands.get(offset, 0), self._queues.level(event.group, event.stream)
         if not handed and level == MAIN:

@@ -12,7 +12,7 @@ keeps a record for longer than its ack wait may be handed that record again, and
 from collections import defaultdict
 
 from dss_sim.groups.checked_stream import CheckedStream
-from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, Queued
+from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, Passed, Queued
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
@@ -74,9 +74,17 @@ class KeyRules:
         """A record is in a queue: whose ack wait ran out, the program has only in its own eyes."""
         if event.cause == ACK_WAIT and self._queues.is_ordered(event.group, event.stream):
             main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
-            for (group, stream, *_), out in self._with_program.items():
-                if (group, stream) == (event.group, main):
-                    out.pop(origin, None)
+            self._forget(event.group, main, origin, origin + 1)
+
+    def passed(self, event: Passed) -> None:
+        """Records cannot be read any more, and their group goes on without them."""
+        self._forget(event.group, event.stream, event.start, event.end)
+
+    def _forget(self, group: str, main: str, start: int, end: int) -> None:
+        for holder, out in self._with_program.items():
+            if holder[:2] == (group, main):
+                for origin in [at for at in out if start <= at < end]:
+                    del out[origin]
 
     def let_go(self, event: Acked | Nakked) -> None:
         """The program is done with a record."""

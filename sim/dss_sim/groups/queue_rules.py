@@ -134,18 +134,16 @@ class QueueRules:
             self._levels[group, level].owed.clear()
         return names
 
-    def place_of(self, group: str, stream: str, offset: int) -> tuple[str, int]:
-        """Where a record is now, that was there."""
-        while (entry := self._levels[group, stream].left.get(offset)) is not None:
-            stream, offset = entry.stream, entry.offset
-        return stream, offset
-
     def origin_of(self, group: str, stream: str, offset: int) -> tuple[str, int]:
         """Which record of which stream an entry is."""
         while self.level(group, stream):
             entry = self._levels[group, stream].entries[offset]
             stream, offset = entry.source, entry.source_offset
         return stream, offset
+
+    def main_of(self, group: str, stream: str) -> str:
+        """Of which stream it is a level."""
+        return self._lanes[group, stream].names[0]
 
     def is_ordered(self, group: str, stream: str) -> bool:
         """Whether the stream is a level of a lane with the order of keys."""
@@ -156,21 +154,13 @@ class QueueRules:
         """Whether a record of a lane is out of the way of later ones of its key: acknowledged by a
         user, given up by an operator, or dead where that holds up nothing."""
         lane = self._lanes[group, stream]
-        if self._is_acked_anywhere(group, stream, offset):
-            return True
-        place, at = self.place_of(group, stream, offset)
-        level = self._levels[group, place]
-        if place == lane.names[2] and not lane.blocks:
-            return True
-        return at in level.discarded or level.stored.is_acked(at)
-
-    def _is_acked_anywhere(self, group: str, stream: str, offset: int) -> bool:
         while True:
             level = self._levels[group, stream]
-            if offset in level.acked:
+            # Brought back, what held up nothing is not in order any more.
+            if offset in level.acked or (stream == lane.names[2] and not lane.blocks):
                 return True
             if offset not in level.left:
-                return False
+                return offset in level.discarded or level.stored.is_acked(offset)
             entry = level.left[offset]
             stream, offset = entry.stream, entry.offset
 

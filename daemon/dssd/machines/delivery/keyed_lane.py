@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Range, Ranges, complement, covers, normalised, total, without
-from dssd.limits import KEYS_LOOKED_AT_MAX
+from dssd.limits import KEYS_LOOKED_AT_MAX, LAST_MOVE_MS
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REFUSED
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import AskBack, ChunkRead, Entry, MovePiece, TakenBack
@@ -146,6 +146,17 @@ class KeyedLane:
         if self._is_open and newly:
             self._note_out(newly)
         return [each.key for each in keyed]
+
+    def may_leave(self, start: int, end: int, now_ms: int) -> bool:
+        """Whether entries of the retry queue may be copied: none of them is about to go out. What
+        waits there behind others does not meanwhile."""
+        soon_ms = now_ms + self._entries.wall_ahead_ms + LAST_MOVE_MS
+        for at in range(start, end):
+            waiting = self.index.at(RETRY, at)
+            if at in self._active and waiting is not None and waiting.due_ms < soon_ms:
+                return False
+        self._active.update(range(start, end))
+        return True
 
     def arrived(self, level: int, entries: Sequence[Entry], leaving: Ranges) -> None:
         """They are durable now, and acknowledge what they were made of."""
@@ -297,9 +308,10 @@ class KeyedLane:
         marking = self._main.records.marking
         for low, high, failures in marking.failed(start, end):
             for at, until, deaths in marking.deaths(low, high):
-                is_dead = deaths >= self._max_deliver
-                to, at_ms = (DEAD, 0) if is_dead else (RETRY, due_ms)
-                self._add(MovePiece(MAIN, at, until, to, failures, at_ms, cause))
+                piece = MovePiece(MAIN, at, until, RETRY, failures, due_ms, cause)
+                if deaths >= self._max_deliver:
+                    piece = piece._replace(to=DEAD, due_ms=0, cause=DIED)
+                self._add(piece)
 
     def _pass_by(self, chunk: ChunkRead, wanted: Ranges) -> None:
         """What is of a held key waits behind it; what has none may be dead."""

@@ -330,7 +330,7 @@ class Lane:
         if failed := [left for each in given.failed for left in each.left(done)]:
             self._moves.put_back(failed, now_ms)
         self._moves.drop(self._done(MAIN))
-        self._copy_forward()
+        self._copy_forward(now_ms)
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
         """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
@@ -485,13 +485,14 @@ class Lane:
 
     # Upkeep
 
-    def _copy_forward(self) -> None:
+    def _copy_forward(self, now_ms: int) -> None:
         """What waits for long goes to the end of the queue, where its place costs too much."""
         if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return
         progress = self.retry.records.progress
         for start, end in to_copy(progress, self.entries, self._retry.applied_end):
-            self._moves.add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
+            if self.keyed is None or self.keyed.may_leave(start, end, now_ms):
+                self._moves.add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
 
     def _is_redriving(self) -> bool:
         return self._dead.redrive.ranges != () and bool(self._to_redrive())
