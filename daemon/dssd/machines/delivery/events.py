@@ -33,7 +33,9 @@ class Entry(NamedTuple):
     origin: int | None = None
     """Its offset in the stream of the lane; None: it came from another one."""
     key: int = 0
-    """The hash of its key; 0: it has none."""
+    """Of an ordered lane: the hash of its key; 0: it has none."""
+    is_suspect: bool = False
+    """Of an ordered lane: so many clients vanished with it that it comes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +349,8 @@ DeliveryInput = (
 
 class OpenLane(NamedTuple):
     """Be the only one who appends to the queues, then read them: the retry queue from its floor,
-    the dead letters from where they were applied. Answer with `EntriesRead`, at last `LaneOpened`.
+    the dead letters from where they were applied, or where those hold up their keys, from their
+    floor too. Answer with `EntriesRead`, at last `LaneOpened`.
     """
 
     grant: int
