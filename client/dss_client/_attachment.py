@@ -35,7 +35,7 @@ from dss_client.limits import (
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
 from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
-from dss_core.progress import Ranges
+from dss_core.progress import Ranges, normalised
 
 if TYPE_CHECKING:
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
@@ -214,6 +214,8 @@ class Attachment:
                 self._listener.unsubscribed(item.unsubscribed.subscription)
             case "gone":
                 self._on_gone(item.gone)
+            case "take_back":
+                self._on_take_back(item.take_back)
             case "status":
                 subscription = self._listener.subscription(item.status.subscription)
                 if subscription is not None:
@@ -242,6 +244,7 @@ class Attachment:
             storage_topic_id=item.storage_topic_id,
             queues=item.queues,
         )
+        grant.order = subscription.ordered() if item.ordered else None
         self._grants[item.grant] = grant
         subscription.granted(grant)
 
@@ -288,8 +291,25 @@ class Attachment:
     def _on_gone(self, item: wire.Gone) -> None:
         grant = self._grants.get(item.grant)
         if grant is not None:
-            ranges = tuple((each.start, each.end) for each in item.ranges)
+            ranges = normalised((each.start, each.end) for each in item.ranges)
             grant.of_level(item.level).gone(ranges)
+
+    def _on_take_back(self, item: wire.TakeBack) -> None:
+        grant = self._grants.get(item.grant)
+        subscription = grant and self._listener.subscription(grant.subscription)
+        if not (grant and subscription and item.ranges):
+            return  # the grant is over: all of it comes again
+        ranges = normalised((each.start, each.end) for each in item.ranges)
+        level = grant.of_level(item.level)
+        if not item.number:
+            subscription.taken_back(level, ranges)
+            return
+        # What was settled before is reported before.
+        subscription.bring_acks()
+        self._collect(level)
+        out = subscription.asked_back(level, ranges)
+        answer = wire.TakenBack(grant=item.grant, number=item.number, out=out)
+        self.send(wire.SessionUp(taken_back=answer))
 
     def _on_pause_set(self, item: wire.PauseSet) -> None:
         subscription = self._listener.subscription(item.subscription)

@@ -171,6 +171,8 @@ class KeyedRunner:
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
         grant, key = grant_behind(record).lane, record.key
+        if grant.order is not None:
+            key = None  # it is the only one of its key that came
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -209,18 +211,29 @@ class KeyedRunner:
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
-        grant = chain.grant
+        grant, held = chain.grant, grant_behind(record)
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
+            _let_go(record)
             return
         if self._paused or self._draining:
             self._left.append(record)
             return
-        held = grant_behind(record)
         if held.acked_meanwhile(record._at):
             chain.handled(record)
+            _let_go(record)
+            return
+        if held.order is not None and not held.order.begins(record):
+            _let_go(record)
             return
         held.hand_out(record._at)
+        try:
+            await self._call(chain, record)
+        finally:
+            if held.order is not None:
+                held.order.returned(record)
+
+    async def _call(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         try:
             await self._handler(record)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a handler may raise anything
@@ -302,6 +315,12 @@ class KeyedRunner:
         if record.refused:
             return
         await (record.reject(error) if rejects else record.nak(error=error))
+
+
+def _let_go(record: "DeliveredRecord") -> None:
+    """No handler gets the record: in an ordered group nothing waits for it."""
+    if (order := grant_behind(record).order) is not None:
+        order.let_go(record)
 
 
 def _is_cancelled() -> bool:

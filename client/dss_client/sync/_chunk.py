@@ -16,6 +16,7 @@ from dss_client.record import row_of
 
 if TYPE_CHECKING:
     from dss_client._handout import Handout
+    from dss_client._ordered import Aside, Ordered
     from dss_client.record import DeliveredRecord
 
 
@@ -73,3 +74,48 @@ class Chunk:
         taken = len(self._records) - left
         if taken:
             self.handout.last_offset = self._records[taken - 1]._at
+
+
+class PickedChunk:
+    """Records of an ordered group, each of another key, that lie open; made when it is opened."""
+
+    __slots__ = ("_lock", "_noted", "_order", "_picked", "is_spent", "rows")
+
+    def __init__(self, order: "Ordered", picked: "list[Aside]") -> None:
+        self.is_spent = False
+        """Nothing is left of it, and a thread has noticed."""
+        self._lock = threading.Lock()
+        self._order = order
+        self._picked = picked
+        self._noted = 0
+        self.rows: Iterator[DeliveredRecord] = iter([aside.record() for aside in picked])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any is left."""
+        return length_hint(self.rows) > 0
+
+    def lay_out(self) -> bool:
+        """Have records in `rows`, if any are left; called by any thread."""
+        self.is_spent = not self.is_open
+        return not self.is_spent
+
+    def note(self) -> None:
+        """Tell the grants what was handed out."""
+        with self._lock:
+            self._note(length_hint(self.rows))
+
+    def _note(self, left: int) -> None:
+        taken = len(self._picked) - left
+        for aside in self._picked[self._noted : taken]:
+            aside.grant.hand_out(aside.at)
+        self._noted = taken
+
+    def call_back(self) -> None:
+        """Hand out no more of it: what is left goes back."""
+        with self._lock:
+            left = len(list(self.rows))
+            self._note(left)
+            for aside in reversed(self._picked[self._noted :]):
+                self._order.put_back(aside)
+            del self._picked[self._noted :]

@@ -14,13 +14,14 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
+from dss_client._key_order import Why
 from dss_client._keyed_runner import HandlerMisused, raised_by_call
-from dss_client.limits import FLUSH_RECORDS, SURE_IN_THREADS_S
+from dss_client.limits import FLUSH_RECORDS, PICKED_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
 from dss_client.sync._acks import AckBox
-from dss_client.sync._chunk import Chunk
+from dss_client.sync._chunk import Chunk, PickedChunk
 from dss_client.sync.records import (
     DeliveredBatch,
     DeliveredRecord,
@@ -32,7 +33,9 @@ from dss_client.sync.records import (
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
+    from dss_client._ordered import Ordered
     from dss_client.sync._portal import Portal
+    from dss_core.progress import Ranges
 
 
 class Pieces(AsyncSubscription):
@@ -48,7 +51,7 @@ class Pieces(AsyncSubscription):
     def serve(self, portal: "Portal") -> None:
         """Begin to serve threads; before anything is delivered."""
         self.portal = portal
-        self._chunk: Chunk | None = None
+        self._chunk: Chunk | PickedChunk | None = None
         self._boxes: dict[HeldGrant, AckBox] = {}
 
     def box_of(self, grant: "HeldGrant") -> AckBox:
@@ -58,16 +61,16 @@ class Pieces(AsyncSubscription):
             box = self._boxes[grant] = AckBox(self.portal, grant)
         return box
 
-    def chunk(self) -> Chunk | None:
+    def chunk(self) -> Chunk | PickedChunk | None:
         """What to take from next; None after `drain`."""
         # Most are here already: a task would cost the thread that waits two turns of the loop more.
         return self.portal.call(self._chunk_now) or self.portal.run(self._chunk_later())
 
-    def _chunk_now(self) -> Chunk | None:
+    def _chunk_now(self) -> Chunk | PickedChunk | None:
         self.deliver_acks()
         if self._chunk is not None:
             self._chunk.note()
-            if self._chunk.handout.exhausted:
+            if isinstance(self._chunk, Chunk) and self._chunk.handout.exhausted:
                 self._finish(self._chunk.handout)
         if self._is_rest_due():
             return None
@@ -76,20 +79,37 @@ class Pieces(AsyncSubscription):
 
     def _is_rest_due(self) -> bool:
         """Whether the loop is to run, and the session to be looked at, before more is taken."""
-        return self._chunk is not None and (self._chunk.is_spent or monotonic() >= self._resume_at)
+        if self._chunk is None:
+            return False
+        # Of an ordered group a chunk may be short.
+        is_long = isinstance(self._chunk, Chunk)
+        return (self._chunk.is_spent and is_long) or monotonic() >= self._resume_at
 
-    async def _chunk_later(self) -> Chunk | None:
+    async def _chunk_later(self) -> Chunk | PickedChunk | None:
         if self._is_rest_due():
             # What is open stays so: several threads would take it from one another.
             await super()._breathe()
-        handout = await super()._next()
-        return None if handout is None else self._chunk_of(handout)
+        while (handout := await super()._next()) is not None:
+            if (chunk := self._chunk_of(handout)) is not None:
+                return chunk
+        return None
 
-    def _chunk_of(self, handout: "Handout") -> Chunk:
-        if self._chunk is None or self._chunk.is_spent or handout.may_be_acked:
+    def _chunk_of(self, handout: "Handout") -> Chunk | PickedChunk | None:
+        if handout.grant.order is not None:
+            return self._picked_chunk(handout.grant.order)
+        if not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
             self._recall()
             # What came again is looked at one by one: acks of it still come.
             self._chunk = Chunk(handout, 1 if handout.may_be_acked else FLUSH_RECORDS)
+        return self._chunk
+
+    def _picked_chunk(self, order: "Ordered") -> PickedChunk | None:
+        """The one that is open; else of what may go now, if anything may."""
+        if isinstance(self._chunk, PickedChunk) and self._chunk.is_open:
+            return self._chunk
+        self._recall()
+        picked = order.pick(PICKED_RECORDS, Why.OUT, self._begun, self._finish)
+        self._chunk = PickedChunk(order, picked) if picked else None
         return self._chunk
 
     def _recall(self) -> None:
@@ -120,6 +140,20 @@ class Pieces(AsyncSubscription):
         """Bring to the grants what threads left for them."""
         for box in self._boxes.values():
             box.deliver()
+
+    def bring_acks(self) -> None:
+        """Have all acks that were given be known to their grants."""
+        self.deliver_acks()
+
+    def taken_back(self, grant: "HeldGrant", ranges: "Ranges") -> None:
+        """The daemon has moved these; what of them is here is not handed out."""
+        self._recall()
+        super().taken_back(grant, ranges)
+
+    def asked_back(self, grant: "HeldGrant", ranges: "Ranges") -> bool:
+        """The same, if the program has the first of these still, unsettled; whether it has."""
+        self._recall()
+        return super().asked_back(grant, ranges)
 
     def _begin(self, handout: "Handout") -> None:
         super()._begin(handout)
