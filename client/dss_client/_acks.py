@@ -38,7 +38,10 @@ class Acks:
     def leave(self, offset: int) -> None:
         """One is acknowledged."""
         if self._watcher is not None:
-            self._leave_watched((offset,), self._watcher)
+            if self._watcher(offset):
+                if not self._others:
+                    self._touch()
+                self._others.append(offset)
         elif self.run_end == _NO_RUN:
             self._touch()
             self._run_start, self.run_end = offset, offset + 1
@@ -59,7 +62,7 @@ class Acks:
     def _leave_watched(self, offsets: Iterable[int], watcher: Callable[[int], bool]) -> None:
         for offset in offsets:
             if watcher(offset):
-                if not self:
+                if not self._others:
                     self._touch()
                 self._others.append(offset)
 

@@ -150,7 +150,7 @@ class Coming:
         """From now on hand out nothing new, whichever way it is taken; or hand out again."""
         self._paused = paused
         if self._order is not None:
-            self._order.paused = paused
+            self._order.set_paused(paused)
         self._runs.set_paused(paused)
         if paused and self._current is not None:
             rest = self._current
@@ -189,7 +189,7 @@ class Coming:
         """What sees to the order of keys, over all streams that are lent."""
         if self._order is None:
             self._order = Ordered(self._arrived.set)
-            self._order.paused = self._paused
+            self._order.set_paused(self._paused)
         return self._order
 
     def bring_acks(self) -> None:

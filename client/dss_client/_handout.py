@@ -224,13 +224,16 @@ class Handout:
         self._noted_end = _EVERY_OFFSET
         return records
 
-    def set_aside(self, offset: int) -> None:
-        """A record that was just taken is handed out by itself, perhaps later."""
+    def begin_parts(self) -> None:
+        """Some of the records that are not taken yet are handed out by themselves."""
         if not self._in_part:
             self._in_part = True
             self.note(self.last_offset + 1)
             left = clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET)
             self.grant.take(left, self._unsettled)
+
+    def set_aside(self, offset: int) -> None:
+        """A record that was just taken is one of those, perhaps later."""
         self._aside.append(offset)
         self.last_offset = offset
 

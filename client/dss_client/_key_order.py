@@ -12,7 +12,6 @@ is. This module knows nothing of grants, frames or tasks: a record is its source
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -21,15 +20,9 @@ from dss_core.progress import Ranges, total
 Item = TypeVar("Item")
 
 
-class Why(IntEnum):
-    """Why a key is busy."""
-
-    OUT = 0
-    """A record of it is with the program, unsettled."""
-    HANDLED = 1
-    """A run has a record of it until its handler returns, whatever is settled before."""
-    REFUSED = 2
-    """A record of it was refused; the word of the daemon has not come."""
+OUT, HANDLED, REFUSED = range(3)
+"""Why a key is busy: a record of it is with the program, unsettled; a run has one until its handler
+returns, whatever is settled before; or one was refused and the word of the daemon has not come."""
 
 
 class Held(NamedTuple, Generic[Item]):
@@ -57,7 +50,8 @@ class KeyOrder(Generic[Item]):
         """The keys of which a held one may go, in the order in which they became so."""
         self.loose: deque[Held[Item]] = deque()
         """Without a key, put back."""
-        self._reasons: dict[tuple[Why, Hashable], dict[int, bytes]] = {}
+        self._reasons: tuple[dict[Hashable, dict[int, bytes]], ...] = ({}, {}, {})
+        """By why, by source: the offsets and their keys."""
         self._held_at: dict[Hashable, dict[int, bytes]] = {}
 
     @property
@@ -81,21 +75,24 @@ class KeyOrder(Generic[Item]):
 
     # Reasons.
 
-    def occupy(self, why: Why, key: bytes, source: Hashable, at: int) -> None:
+    def occupy(self, why: int, key: bytes, source: Hashable, at: int) -> None:
         """The key is busy because of a record."""
-        own = self._reasons.setdefault((why, source), {})
+        own = self._reasons[why].get(source)
+        if own is None:
+            own = self._reasons[why][source] = {}
         if at not in own:
             own[at] = key
             self.busy[key] = self.busy.get(key, 0) + 1
-            self.ready.pop(key, None)
+            if self.ready:
+                self.ready.pop(key, None)
 
-    def release(self, why: Why, source: Hashable, at: int) -> None:
+    def release(self, why: int, source: Hashable, at: int) -> None:
         """This is no reason any more, if it was one."""
-        own = self._reasons.get((why, source))
+        own = self._reasons[why].get(source)
         if own is None or (key := own.pop(at, None)) is None:
             return
         if not own:
-            del self._reasons[why, source]
+            del self._reasons[why][source]
         if self.busy[key] > 1:
             self.busy[key] -= 1
             return
@@ -103,23 +100,19 @@ class KeyOrder(Generic[Item]):
         if key in self.queues:
             self.ready[key] = None
 
-    def release_all(self, why: Why, source: Hashable) -> None:
+    def release_all(self, why: int, source: Hashable) -> None:
         """Nothing of the source is such a reason any more."""
         for at in [*self.offsets(why, source)]:
             self.release(why, source, at)
 
-    def release_among(self, why: Why, source: Hashable, ranges: Ranges) -> None:
+    def release_among(self, why: int, source: Hashable, ranges: Ranges) -> None:
         """Nothing in these ranges is such a reason any more."""
         for at in _among(self.offsets(why, source), ranges):
             self.release(why, source, at)
 
-    def offsets(self, why: Why, source: Hashable) -> Mapping[int, bytes]:
+    def offsets(self, why: int, source: Hashable) -> Mapping[int, bytes]:
         """The records of a source that are such reasons, and their keys."""
-        return self._reasons.get((why, source), _NONE)
-
-    def any(self, why: Why) -> bool:
-        """Whether there is any such reason."""
-        return any(each is why for each, _ in self._reasons)
+        return self._reasons[why].get(source, _NONE)
 
     # What is held back.
 

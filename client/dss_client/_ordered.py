@@ -16,9 +16,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from dss_client._acks import offset_ranges
-from dss_client._key_order import KeyOrder, Why
+from dss_client._key_order import HANDLED, OUT, REFUSED, KeyOrder
 from dss_client.limits import FLUSH_RECORDS
-from dss_client.record import DeliveredBatch, DeliveredRecord, made, row_of
+from dss_client.record import DeliveredBatch, DeliveredRecord, made_of, row_of
 from dss_core.lane import MAIN
 from dss_core.progress import Ranges, clipped, normalised, without
 
@@ -46,7 +46,7 @@ class Aside(NamedTuple):
 
     def record(self) -> DeliveredRecord:
         """As the user gets it."""
-        return next(made(self.handout.kind, self.handout, ((self.row,),)))
+        return made_of(self.handout.kind, self.handout, self.row)
 
 
 class Ordered:
@@ -66,6 +66,11 @@ class Ordered:
         self._moved: dict[HeldGrant, set[int]] = {}
         """What handlers have, and the daemon has moved: their refusals have no word."""
         self._arrived = arrived
+
+    def set_paused(self, paused: bool) -> None:
+        """Give out nothing of what is held back, or go on."""
+        self.note_hand()
+        self.paused = paused
 
     @property
     def held(self) -> int:
@@ -88,22 +93,24 @@ class Ordered:
         self, handout: "Handout", *, is_current: bool, resume_at: float
     ) -> Iterator[DeliveredRecord]:
         """What was held back, then what the piece has: each is handed out when it is taken."""
-        clock = monotonic
+        self.note_hand()
         self.interrupted = False
+        if is_current:
+            handout.rows()  # only then it is known whether it has any
         yield from self._held_back(resume_at)
-        if not is_current or handout.stopped or clock() >= resume_at:
+        if not is_current or handout.stopped or monotonic() >= resume_at:
             return
-        rule, kind, acks = self._rule, handout.kind, handout.acks
-        busy, queues, may_go = rule.busy, rule.queues, rule.may_go
-        # Bound to names and kept short: this loop runs once a record.
+        if self._rule.is_quiet:
+            yield from self._quietly(handout, resume_at)
+        else:
+            yield from self._watched_ones(handout, resume_at)
+
+    def _quietly(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
+        """As long as no key is busy: each is acknowledged before the next is asked for."""
+        # Bound to names and kept short: this loop runs once a record. It is that of `Subscription`.
+        clock, kind, acks = monotonic, handout.kind, handout.acks
         rows = islice(handout.rows(), FLUSH_RECORDS)
         for offset, subject, key, payload, headers, timestamp_us in rows:
-            if self._hand is not None:
-                self.note_hand()
-            watched = busy or queues
-            if watched and key is not None and not may_go(key):
-                self._hold(handout, (offset, subject, key, payload, headers, timestamp_us))
-                continue
             record = kind()
             record._source = handout
             record._at = offset
@@ -116,20 +123,37 @@ class Ordered:
                 handout.put_back((offset, subject, key, payload, headers, timestamp_us))
                 return
             handout.last_offset = offset
-            if watched:
-                if key is not None:
-                    self._is_busy(Why.OUT, handout.grant, offset, key)
-                yield record
-            else:
-                self._hand = record
-                yield record
-                if acks.run_end == offset + 1 and self._hand is record:
-                    self._hand = None
-            if self.interrupted or handout.stopped:
+            self._hand = record
+            yield record
+            if acks.run_end != offset + 1 or self._hand is not record:
+                self.note_hand()
+                self.interrupted = True
+                return
+
+    def _watched_ones(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
+        """As long as keys are busy."""
+        rule, grant = self._rule, handout.grant
+        for row in islice(handout.rows(), FLUSH_RECORDS):
+            key = row[2]
+            if key is not None and not rule.may_go(key):
+                handout.begin_parts()
+                handout.set_aside(row[0])
+                rule.hold(key, grant, row[0], Aside(handout, row))
+                continue
+            record = made_of(handout.kind, handout, row)
+            if monotonic() >= resume_at:
+                handout.put_back(row)
+                return
+            handout.last_offset = row[0]
+            if key is not None:
+                self._is_busy(OUT, grant, row[0], key)
+            yield record
+            if self.interrupted or handout.stopped or rule.is_quiet:
+                self.interrupted = True
                 return
 
     def _held_back(self, resume_at: float) -> Iterator[DeliveredRecord]:
-        while (aside := self._next(Why.OUT)) is not None:
+        while (aside := self._next(OUT)) is not None:
             record = aside.record()
             if monotonic() >= resume_at:
                 self.put_back(aside)
@@ -137,17 +161,10 @@ class Ordered:
             aside.grant.hand_out(aside.at)
             yield record
 
-    def _hold(self, handout: "Handout", row: "Row") -> None:
-        """A record that was just taken has to wait."""
-        offset, _, key, *_ = row
-        assert key is not None
-        handout.set_aside(offset)
-        self._rule.hold(key, handout.grant, offset, Aside(handout, row))
-
     def pick(
         self,
         n: int,
-        why: Why,
+        why: int,
         at_hand: "Callable[[], Handout | None]",
         finish: "Callable[[Handout], None]",
     ) -> list[Aside]:
@@ -166,20 +183,28 @@ class Ordered:
                 finish(handout)
         return picked
 
-    def _pick_of(self, handout: "Handout", n: int, why: Why, picked: list[Aside]) -> None:
-        for row in handout.rows():
-            handout.set_aside(row[0])
-            aside, key = Aside(handout, row), row[2]
-            if key is not None and not self._rule.may_go(key):
-                self._rule.hold(key, handout.grant, row[0], aside)
+    def _pick_of(self, handout: "Handout", n: int, why: int, picked: list[Aside]) -> None:
+        rule, grant = self._rule, handout.grant
+        rows = handout.rows()
+        handout.begin_parts()
+        aside = handout.set_aside
+        if why == OUT:
+            self._watch(grant)
+        for row in rows:
+            at, _, key, *_ = row
+            aside(at)
+            if key is None:
+                picked.append(Aside(handout, row))
+            elif rule.may_go(key):
+                rule.occupy(why, key, grant, at)
+                picked.append(Aside(handout, row))
+            else:
+                rule.hold(key, grant, at, Aside(handout, row))
                 continue
-            if key is not None:
-                self._is_busy(why, handout.grant, row[0], key)
-            picked.append(aside)
             if len(picked) == n:
                 return
 
-    def _next(self, why: Why) -> Aside | None:
+    def _next(self, why: int) -> Aside | None:
         """The next of what was held back; its key is busy by that."""
         rule = self._rule
         while not self.paused and (found := rule.next()) is not None:
@@ -194,11 +219,11 @@ class Ordered:
         """It was picked and is not handed out."""
         if not aside.grant.stopped:
             self._rule.hold_first(aside.row[2], aside.grant, aside.at, aside)
-        self._rule.release(Why.OUT, aside.grant, aside.at)
+        self._rule.release(OUT, aside.grant, aside.at)
 
-    def _is_busy(self, why: Why, grant: "HeldGrant", at: int, key: bytes) -> None:
+    def _is_busy(self, why: int, grant: "HeldGrant", at: int, key: bytes) -> None:
         self._rule.occupy(why, key, grant, at)
-        if why is Why.OUT and grant not in self._watched:
+        if why == OUT and grant not in self._watched:
             self._watch(grant)
 
     def _watch(self, grant: "HeldGrant") -> None:
@@ -214,7 +239,7 @@ class Ordered:
         if isinstance(hand, DeliveredBatch):
             self._note_batch(hand)
         elif hand.key is not None and not hand.acked:
-            self._is_busy(Why.OUT, hand._source.grant, hand._at, hand.key)
+            self._is_busy(OUT, hand._source.grant, hand._at, hand.key)
 
     def _note_batch(self, batch: DeliveredBatch) -> None:
         grant, decoded = batch._source.grant, batch._decoded
@@ -222,7 +247,7 @@ class Ordered:
             return
         for at, key in zip(decoded.offsets, decoded.keys, strict=True):
             if key is not None and not grant.has_acked(at):
-                self._is_busy(Why.OUT, grant, at, key)
+                self._is_busy(OUT, grant, at, key)
 
     # Batches.
 
@@ -262,7 +287,9 @@ class Ordered:
     def _sifted(self, handout: "Handout") -> list[Aside]:
         """The rest of a piece, but for what has to wait."""
         found: list[Aside] = []
-        for row in handout.rows():
+        rows = handout.rows()
+        handout.begin_parts()
+        for row in rows:
             handout.set_aside(row[0])
             aside, key = Aside(handout, row), row[2]
             if key is None or self._rule.may_go(key):
@@ -292,7 +319,7 @@ class Ordered:
         moved = at in self._moved.get(grant, ())
         if key is not None and not (moved or grant.over or record.acked or grant.has_refused(at)):
             # Its handler was cancelled: whoever takes records next has it refused.
-            self._is_busy(Why.OUT, grant, at, key)
+            self._is_busy(OUT, grant, at, key)
         self.let_go(record)
 
     def let_go(self, record: DeliveredRecord) -> None:
@@ -300,7 +327,7 @@ class Ordered:
         grant, at = record._source.grant, record._at
         self._dispatched.get(grant, set()).discard(at)
         self._moved.get(grant, set()).discard(at)
-        self._rule.release(Why.HANDLED, grant, at)
+        self._rule.release(HANDLED, grant, at)
         self._look()
 
     def left(self, record: DeliveredRecord) -> None:
@@ -318,9 +345,9 @@ class Ordered:
 
     def _acked_one(self, grant: "HeldGrant", at: int) -> bool:
         """One is acknowledged; whether that counts."""
-        if self._is_void(grant, at):
+        if self._void and self._is_void(grant, at):
             return False
-        self._rule.release(Why.OUT, grant, at)
+        self._rule.release(OUT, grant, at)
         self._look()
         return True
 
@@ -336,7 +363,7 @@ class Ordered:
         self.note_hand()
         if void := self._void.get(grant):
             ranges = without(normalised(ranges), offset_ranges([*void]))
-        self._rule.release_among(Why.OUT, grant, normalised(ranges))
+        self._rule.release_among(OUT, grant, normalised(ranges))
         self._look()
         return ranges
 
@@ -348,17 +375,17 @@ class Ordered:
         self.note_hand()
         if grant.level != MAIN or grant.over:
             # Nothing of a key comes from a retry queue behind what is unsettled.
-            self._rule.release_among(Why.OUT, grant, normalised(ranges))
+            self._rule.release_among(OUT, grant, normalised(ranges))
             self._look()
             return ranges
         charged, first = self._first_of_keys(grant, ranges)
         for key, at in first.items():
-            self._rule.occupy(Why.REFUSED, key, grant, at)
+            self._rule.occupy(REFUSED, key, grant, at)
         void = self._void.setdefault(grant, set())
-        for at, key in [*self._rule.offsets(Why.OUT, grant).items()]:
+        for at, key in [*self._rule.offsets(OUT, grant).items()]:
             if at >= first.get(key, _BEYOND):
                 void.add(at)
-                self._rule.release(Why.OUT, grant, at)
+                self._rule.release(OUT, grant, at)
         void.update(first.values())
         self._watch(grant)
         self._look()
@@ -368,8 +395,8 @@ class Ordered:
         self, grant: "HeldGrant", ranges: Ranges
     ) -> tuple[list[int], dict[bytes, int]]:
         """Which of these are charged; and of each key the first, which waits for a word."""
-        out = self._rule.offsets(Why.OUT, grant)
-        handled = self._rule.offsets(Why.HANDLED, grant)
+        out = self._rule.offsets(OUT, grant)
+        handled = self._rule.offsets(HANDLED, grant)
         moved, void = self._moved.get(grant, ()), self._void.get(grant, ())
         charged: list[int] = []
         first: dict[bytes, int] = {}
@@ -383,10 +410,11 @@ class Ordered:
 
     def _look(self) -> None:
         """Something was settled."""
-        if self._rule.any_ready:
+        rule = self._rule
+        if rule.ready or rule.loose:
             self.interrupted = True
             self._arrived()
-        if self._watched and not self._rule.any(Why.OUT) and not any(self._void.values()):
+        if not rule.busy and self._watched and not any(self._void.values()):
             for grant in self._watched:
                 grant.acks.watch(None)
             self._watched.clear()
@@ -396,7 +424,7 @@ class Ordered:
     def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
         """The daemon moved these: it has said where what was refused went."""
         self.note_hand()
-        self._rule.release_among(Why.REFUSED, grant, ranges)
+        self._rule.release_among(REFUSED, grant, ranges)
         if void := self._void.get(grant):
             void.difference_update([at for at in void if clipped(ranges, at, at + 1)])
         self._moves(grant, ranges)
@@ -418,10 +446,10 @@ class Ordered:
         dispatched = self._dispatched.get(grant, set())
         for at in [at for at in dispatched if clipped(ranges, at, at + 1)]:
             dispatched.discard(at)
-        handled = self._rule.offsets(Why.HANDLED, grant)
+        handled = self._rule.offsets(HANDLED, grant)
         if moved := [at for at in handled if clipped(ranges, at, at + 1)]:
             self._moved.setdefault(grant, set()).update(moved)
-        self._rule.release_among(Why.OUT, grant, ranges)
+        self._rule.release_among(OUT, grant, ranges)
         self.interrupted = True
         self._look()
 
@@ -429,7 +457,7 @@ class Ordered:
         """Nothing of the grant is handed out any more."""
         self.note_hand()
         self._rule.drop_all(grant)
-        self._rule.release_all(Why.REFUSED, grant)
+        self._rule.release_all(REFUSED, grant)
         self._dispatched.pop(grant, None)
         self._look()
 
@@ -437,13 +465,13 @@ class Ordered:
         """Nothing of it is settled any more; whether the program still has records of it."""
         self._void.pop(grant, None)
         self._moved.pop(grant, None)
-        self._rule.release_all(Why.REFUSED, grant)
+        self._rule.release_all(REFUSED, grant)
         self._look()
-        return bool(self._rule.offsets(Why.OUT, grant))
+        return bool(self._rule.offsets(OUT, grant))
 
     def give_up(self, grant: "HeldGrant") -> None:
         """The program has had the records of a grant that is over for as long as it may."""
-        self._rule.release_all(Why.OUT, grant)
+        self._rule.release_all(OUT, grant)
         self._look()
 
     def end(self) -> None:

@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_client._coming import Coming
-from dss_client._key_order import Why
+from dss_client._key_order import HANDLED, OUT
 from dss_client._stop import the_stop
 from dss_client._subscription_options import SubscriptionOptions
-from dss_client.limits import FLUSH_RECORDS, YIELD_EVERY_S
+from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS, YIELD_EVERY_S
 from dss_core.progress import total
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Subscription(Coming):
         while True:
             while monotonic() >= self._resume_at:
                 await self._breathe()
-            picked = order.pick(n, Why.OUT, self._begun, self._finish)
+            picked = order.pick(n, OUT, self._begun, self._finish)
             records = [aside.record() for aside in picked]
             # Looked at last: no record is made behind it.
             if self._session.is_sure() or not records:
@@ -335,12 +335,18 @@ class Subscription(Coming):
     async def _taken_in_order(self, order: "Ordered") -> "AsyncGenerator[DeliveredRecord, None]":
         """What may go: the only one of its key."""
         while not (self._draining or self._is_flush_due()):
-            picked = order.pick(1, Why.HANDLED, self._begun, self._finish)
+            picked = order.pick(HANDY_RECORDS, HANDLED, self._begun, self._finish)
+            records = iter([order.dispatch(aside) for aside in picked])
+            try:
+                for record in records:
+                    yield record
+                    if monotonic() >= self._resume_at:
+                        await self._breathe()
+            finally:
+                for record in records:
+                    order.left(record)
             if not picked:
                 return
-            yield order.dispatch(picked[0])
-            if monotonic() >= self._resume_at:
-                await self._breathe()
 
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
@@ -406,7 +412,7 @@ class Subscription(Coming):
         """Whether not all that is here waits for something of its key."""
         if (order := self._order) is None:
             return True
-        picked = order.pick(1, Why.OUT, self._begun, self._finish)
+        picked = order.pick(1, OUT, self._begun, self._finish)
         for aside in picked:
             order.put_back(aside)
         return bool(picked)

@@ -14,7 +14,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
-from dss_client._key_order import Why
+from dss_client._key_order import OUT
 from dss_client._keyed_runner import HandlerMisused, raised_by_call
 from dss_client.limits import FLUSH_RECORDS, PICKED_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
@@ -108,7 +108,7 @@ class Pieces(AsyncSubscription):
         if isinstance(self._chunk, PickedChunk) and self._chunk.is_open:
             return self._chunk
         self._recall()
-        picked = order.pick(PICKED_RECORDS, Why.OUT, self._begun, self._finish)
+        picked = order.pick(PICKED_RECORDS, OUT, self._begun, self._finish)
         self._chunk = PickedChunk(order, picked) if picked else None
         return self._chunk
 
