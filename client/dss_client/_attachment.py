@@ -63,6 +63,8 @@ class Attachment:
         """Grants that are over, the oldest first: what the daemon still refuses is counted."""
         self._reports: deque[GrantReport] = deque()  # bounded by the credit
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
+        self._answers: deque[wire.SessionUp] = deque()  # bounded by the credit
+        """What goes out before anything that is reported later."""
         self._kept: deque[HeldGrant] = deque()
         """The grants that remember acks, in the order of those; the oldest first."""
         self._taken_bytes = 0
@@ -309,7 +311,8 @@ class Attachment:
         self._collect(level)
         out = subscription.asked_back(level, ranges)
         answer = wire.TakenBack(grant=item.grant, number=item.number, out=out)
-        self.send(wire.SessionUp(taken_back=answer))
+        self._answers.append(wire.SessionUp(taken_back=answer))
+        self._wake.set()
 
     def _on_pause_set(self, item: wire.PauseSet) -> None:
         subscription = self._listener.subscription(item.subscription)
@@ -450,6 +453,15 @@ class Attachment:
                 return
 
     def _next_item(self) -> wire.SessionUp | None:
+        if not self._answers:
+            self._collect_all()
+        if self._reports:
+            settles = map(settle_of, sent_together(self._reports))
+            return wire.SessionUp(settle=wire.SettleBatch(settles=settles))
+        first = self._answers or self._outbox
+        return first.popleft() if first else None
+
+    def _collect_all(self) -> None:
         for grant in list(self._dirty):
             self._collect(grant)
         self._dirty.clear()
@@ -457,10 +469,6 @@ class Attachment:
         for grant in list(self._revoking.values()):
             if not any(level.holds_any for level in grant.levels()):
                 self._finish_revoke(grant)
-        if self._reports:
-            settles = map(settle_of, sent_together(self._reports))
-            return wire.SessionUp(settle=wire.SettleBatch(settles=settles))
-        return self._outbox.popleft() if self._outbox else None
 
     def _collect(self, grant: HeldGrant) -> None:
         subscription = self._listener.subscription(grant.subscription)
