@@ -58,8 +58,13 @@ class Pieces(AsyncSubscription):
         """Where acks of the grant's records are left."""
         box = self._boxes.get(grant)
         if box is None:
-            box = self._boxes[grant] = AckBox(self.portal, grant)
+            box = self._boxes[grant] = AckBox(self.portal, grant, self._note_picked)
         return box
+
+    def _note_picked(self) -> None:
+        """What of an ordered group threads have taken is handed out, each by itself."""
+        if isinstance(self._chunk, PickedChunk):
+            self._chunk.note()
 
     def chunk(self) -> Chunk | PickedChunk | None:
         """What to take from next; None after `drain`."""
@@ -74,6 +79,8 @@ class Pieces(AsyncSubscription):
                 self._finish(self._chunk.handout)
         if self._is_rest_due():
             return None
+        if (chunk := self._open_chunk()) is not None:
+            return chunk
         handout = self._next_now()
         return None if handout is None else self._chunk_of(handout)
 
@@ -89,10 +96,17 @@ class Pieces(AsyncSubscription):
         if self._is_rest_due():
             # What is open stays so: several threads would take it from one another.
             await super()._breathe()
+        if (chunk := self._open_chunk()) is not None:
+            return chunk
         while (handout := await super()._next()) is not None:
-            if (chunk := self._chunk_of(handout)) is not None:
-                return chunk
+            if (found := self._chunk_of(handout)) is not None:
+                return found
         return None
+
+    def _open_chunk(self) -> PickedChunk | None:
+        """The one whose records are in no piece any more."""
+        is_open = isinstance(self._chunk, PickedChunk) and self._chunk.is_open
+        return cast("PickedChunk", self._chunk) if is_open else None
 
     def _chunk_of(self, handout: "Handout") -> Chunk | PickedChunk | None:
         if handout.grant.order is not None:
@@ -104,9 +118,9 @@ class Pieces(AsyncSubscription):
         return self._chunk
 
     def _picked_chunk(self, order: "Ordered") -> PickedChunk | None:
-        """The one that is open; else of what may go now, if anything may."""
-        if isinstance(self._chunk, PickedChunk) and self._chunk.is_open:
-            return self._chunk
+        """Of what may go now, if anything may."""
+        if (chunk := self._open_chunk()) is not None:
+            return chunk
         self._recall()
         picked = order.pick(PICKED_RECORDS, OUT, self._begun, self._finish)
         self._chunk = PickedChunk(order, picked) if picked else None
