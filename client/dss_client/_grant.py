@@ -371,7 +371,14 @@ class HeldGrant:
         self._naks.extend(Nak(start, end, delay_ms, failure) for start, end in ranges)
         self._touched(self, False)
 
-    def _forget_old_refusals(self, newer: range) -> None:
+    def refuse_with(self, offsets: list[int]) -> None:
+        """These were handed out behind one of their key that is refused, and come again with it."""
+        self._sum_up()
+        self._held = _without(self._held, offset_ranges(offsets))
+        self._refused.update(offsets)
+        self._forget_old_refusals(offsets)
+
+    def _forget_old_refusals(self, newer: Iterable[int]) -> None:
         """No word comes that what was refused came again: keep so many as handlers may have."""
         self._refused_order.extend(newer)
         while len(self._refused_order) > REFUSED_KEPT:

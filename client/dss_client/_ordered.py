@@ -381,12 +381,14 @@ class Ordered:
         charged, first = self._first_of_keys(grant, ranges)
         for key, at in first.items():
             self._rule.occupy(REFUSED, key, grant, at)
-        void = self._void.setdefault(grant, set())
-        for at, key in [*self._rule.offsets(OUT, grant).items()]:
-            if at >= first.get(key, _BEYOND):
-                void.add(at)
-                self._rule.release(OUT, grant, at)
-        void.update(first.values())
+        out = self._rule.offsets(OUT, grant)
+        behind = [at for at, key in out.items() if at > first.get(key, _BEYOND)]
+        for at in (*behind, *first.values()):
+            self._rule.release(OUT, grant, at)
+        if behind:
+            grant.refuse_with(behind)
+        if first:
+            self._void.setdefault(grant, set()).update(behind, first.values())
         self._watch(grant)
         self._look()
         return offset_ranges(charged) if charged else ()

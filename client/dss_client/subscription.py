@@ -227,6 +227,7 @@ class Subscription(Coming):
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
         Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
+        In an ordered group each is of another key: they are fewer where others here wait for them.
         Under `dss_client.run` it does not return once the program is to end.
 
         Raises:
@@ -284,7 +285,8 @@ class Subscription(Coming):
 
         Records of one key of a stream are handled one after the other, in order; at most
         ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
-        client until that one came again, but not in a group with ``max_deliver``. A handler that
+        client until that one came again, but not in a group with ``max_deliver``: in an ordered
+        one the daemon keeps them, in any other they go on. A handler that
         raises `Reject` refuses its record for good. What waits has not been handed out, and is not
         handled any more once its stream is taken back. Cancelled, it leaves both what waits and
         what its handlers had to whoever takes records of this subscription next. Returns after

@@ -4,14 +4,16 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 import dss_client
-from dss_client import DeliveredBatch, DeliveredRecord, Subscription
-from dss_client.testing import until
+from dss_client import DeliveredBatch, DeliveredRecord, Subscription, _coming
+from dss_client.testing import MemoryDaemon, until
+from dss_core.build import build_frame
+from dss_core.columns import Columns
 from support.ordered_lane import OrderedDaemon
 
 WAYS = ("one by one", "fetch", "batches", "run")
@@ -113,6 +115,8 @@ async def test_of_a_batch_what_follows_a_refused_row_of_its_key_is_refused_with_
         assert [each.offset for each in rows] == [0, 1, 2, 3, 4]
         await rows[0].ack()
         await rows[2].nak()
+        assert [each.refused for each in rows] == [False, False, True, True, False]
+        assert [each.acked for each in rows] == [True, False, False, False, False]
         for row in rows:
             await row.ack()
         await until(lambda: daemon.take_backs and len(daemon.done) == 3)
@@ -291,6 +295,111 @@ async def test_fetch_does_not_wait_for_more_where_what_is_here_waits_for_what_it
     async with lent(daemon) as subscription:
         daemon.fill([b"a"] * 5)
         assert [each.offset for each in await subscription.fetch(5)] == [0]
+
+
+def three_records(daemon: MemoryDaemon) -> None:
+    """Two of a key, and one of another."""
+    frame = build_frame(
+        Columns([b"x"] * 3, [b"a", b"a", b"b"], "t"), partition=0, producer_id=b"p" * 16, sequence=0
+    )
+    daemon.streams[0].append(frame)
+
+
+@asynccontextmanager
+async def lent_anew(
+    daemon: MemoryDaemon,
+) -> AsyncIterator[tuple[Subscription, list[DeliveredRecord]]]:
+    """A subscription whose connection was lost while its program had a record; it comes again."""
+    daemon.ordered = daemon.hold_back = True
+    three_records(daemon)
+    async with (
+        asyncio.timeout(30),
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+        client.subscribe("$share/g/t/#") as subscription,
+    ):
+        await until(lambda: daemon._lent)
+        daemon.deliver_part(1, 0, 1)
+        taken = await subscription.fetch(1)
+        await daemon.cut()
+        await daemon.start()
+        await until(lambda: 3 in daemon._lent)
+        daemon.deliver(3, redelivered=True)
+        yield subscription, taken
+
+
+async def test_what_comes_again_after_a_lost_connection_waits_for_the_late_ack_of_before(
+    socket: Path,
+) -> None:
+    async with (
+        MemoryDaemon(socket) as daemon,
+        lent_anew(daemon) as (subscription, [first]),
+    ):
+        assert await offsets(subscription) == [2]
+        assert first.grant_over
+        await first.ack()
+        again, *_ = await subscription.fetch(1)
+        assert (again.offset, again.redelivered) == (0, True)
+        assert await offsets(subscription) == []
+        await again.ack()
+        assert await offsets(subscription) == [1]
+        assert subscription.late_acks == 1
+
+
+async def test_a_late_refusal_of_what_is_lent_anew_lets_it_go_too(socket: Path) -> None:
+    async with (
+        MemoryDaemon(socket) as daemon,
+        lent_anew(daemon) as (subscription, [first]),
+    ):
+        assert await offsets(subscription) == [2]
+        await first.nak()
+        assert await offsets(subscription) == [0]
+
+
+async def test_a_program_that_forgot_what_it_had_gets_it_again_after_a_while(
+    socket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_coming, "EARLIER_ATTEMPT_S", 0.05)
+    async with (
+        MemoryDaemon(socket) as daemon,
+        lent_anew(daemon) as (subscription, _),
+    ):
+        found: list[int] = []
+        while len(found) < 2:
+            found += await offsets(subscription)
+        assert sorted(found) == [0, 2]
+
+
+async def test_a_handler_that_is_at_work_over_a_lost_connection_is_alone_with_its_key(
+    socket: Path,
+) -> None:
+    begun: list[tuple[int, int]] = []
+    go = asyncio.Event()
+
+    async def handle(record: DeliveredRecord) -> None:
+        begun.append((record.offset, record.grant_number))
+        if len(begun) == 1:
+            await go.wait()
+
+    async with MemoryDaemon(socket) as daemon, AsyncExitStack() as stack:
+        daemon.hold_back = daemon.ordered = True
+        client = await stack.enter_async_context(dss_client.connect(endpoint=daemon.endpoint))
+        subscription = await stack.enter_async_context(client.subscribe("$share/g/t/#"))
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=4))
+        three_records(daemon)
+        await until(lambda: daemon._lent)
+        daemon.deliver_part(1, 0, 1)
+        await until(lambda: begun)
+        await daemon.cut()
+        await daemon.start()
+        await until(lambda: 3 in daemon._lent)
+        daemon.deliver(3, redelivered=True)
+        await until(lambda: len(begun) == 2)
+        await asyncio.sleep(0.01)
+        assert begun == [(0, 1), (2, 3)]
+        go.set()
+        await until(lambda: len(begun) == 4)
+        assert begun[2:] == [(0, 3), (1, 3)]
+        running.cancel()
 
 
 @pytest.mark.parametrize("way", WAYS)
