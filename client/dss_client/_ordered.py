@@ -251,9 +251,9 @@ class Ordered:
 
     # Batches.
 
-    def in_hand(self, batch: DeliveredBatch) -> None:
-        """The batch is handed out now."""
-        self._hand = batch
+    def in_hand(self, last: DeliveredRecord | DeliveredBatch) -> None:
+        """It is what was handed out last."""
+        self._hand = last
 
     def batch(self, handout: "Handout | None") -> DeliveredBatch | None:
         """What may go, of one piece: of what was held back, else of this one.

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 class Chunk:
     """Opened, noted and called back in the loop."""
 
-    __slots__ = ("_lock", "_records", "_to_make", "handout", "is_spent", "rows")
+    __slots__ = ("_lock", "_records", "_to_make", "handout", "is_spent", "last", "rows")
 
     def __init__(self, handout: "Handout", records_max: int) -> None:
         self.handout = handout
+        self.last: DeliveredRecord | None = None
+        """What was handed out last, as far as it is noted."""
         self.is_spent = False
         """Nothing is left of it, and a thread has noticed."""
         self._lock = threading.Lock()
@@ -53,6 +55,7 @@ class Chunk:
         with self._lock:
             left = list(self.rows)
             self._note(len(left))
+            self._records = []  # whoever looks again has taken none of those that were left
             self._to_make = islice((), 0)
             self.handout.put_back(*map(row_of, left))
 
@@ -73,7 +76,16 @@ class Chunk:
     def _note(self, left: int) -> None:
         taken = len(self._records) - left
         if taken:
-            self.handout.last_offset = self._records[taken - 1]._at
+            self.last = self._records[taken - 1]
+            self.handout.last_offset = self.last._at
+
+
+class QuietChunk(Chunk):
+    """Of an ordered group none of whose keys is busy: one thread takes from it, and acknowledges
+    each before it takes the next. Whoever else is to have any calls it back before.
+    """
+
+    __slots__ = ()
 
 
 class PickedChunk:

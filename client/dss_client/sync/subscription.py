@@ -21,7 +21,7 @@ from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
 from dss_client.sync._acks import AckBox
-from dss_client.sync._chunk import Chunk, PickedChunk
+from dss_client.sync._chunk import Chunk, PickedChunk, QuietChunk
 from dss_client.sync.records import (
     DeliveredBatch,
     DeliveredRecord,
@@ -62,9 +62,11 @@ class Pieces(AsyncSubscription):
         return box
 
     def _note_picked(self) -> None:
-        """What of an ordered group threads have taken is handed out, each by itself."""
+        """What of an ordered group threads have taken is to be known where it is settled."""
         if isinstance(self._chunk, PickedChunk):
             self._chunk.note()
+        elif isinstance(self._chunk, QuietChunk):
+            self._recall()
 
     def chunk(self) -> Chunk | PickedChunk | None:
         """What to take from next; None after `drain`."""
@@ -81,13 +83,15 @@ class Pieces(AsyncSubscription):
             return None
         if (chunk := self._open_chunk()) is not None:
             return chunk
-        handout = self._next_now()
-        return None if handout is None else self._chunk_of(handout)
+        while (handout := self._next_now()) is not None:
+            if (found := self._chunk_of(handout)) is not None:
+                return found
+        return None
 
     def _is_rest_due(self) -> bool:
         """Whether the loop is to run, and the session to be looked at, before more is taken."""
         if self._chunk is None:
-            return False
+            return self._order is not None and monotonic() >= self._resume_at
         # Of an ordered group a chunk may be short.
         is_long = isinstance(self._chunk, Chunk)
         return (self._chunk.is_spent and is_long) or monotonic() >= self._resume_at
@@ -110,26 +114,36 @@ class Pieces(AsyncSubscription):
 
     def _chunk_of(self, handout: "Handout") -> Chunk | PickedChunk | None:
         if handout.grant.order is not None:
-            return self._picked_chunk(handout.grant.order)
-        if not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
+            self._recall()
+            self._chunk = self._chunk_in_order(handout, handout.grant.order)
+        elif not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
             self._recall()
             # What came again is looked at one by one: acks of it still come.
             self._chunk = Chunk(handout, 1 if handout.may_be_acked else FLUSH_RECORDS)
         return self._chunk
 
-    def _picked_chunk(self, order: "Ordered") -> PickedChunk | None:
+    def _chunk_in_order(
+        self, handout: "Handout", order: "Ordered"
+    ) -> QuietChunk | PickedChunk | None:
         """Of what may go now, if anything may."""
-        if (chunk := self._open_chunk()) is not None:
-            return chunk
-        self._recall()
+        order.note_hand()
+        if handout is self._current:
+            handout.rows()  # only then it is known whether it has any
+            if handout.exhausted:
+                self._finish(handout)
+                return None
+            if order.is_quiet and not handout.may_be_acked:
+                return QuietChunk(handout, FLUSH_RECORDS)
         picked = order.pick(PICKED_RECORDS, OUT, self._begun, self._finish)
-        self._chunk = PickedChunk(order, picked) if picked else None
-        return self._chunk
+        return PickedChunk(order, picked) if picked else None
 
     def _recall(self) -> None:
-        if self._chunk is not None:
-            self._chunk.call_back()
-            self._chunk = None
+        chunk, self._chunk = self._chunk, None
+        if chunk is None:
+            return
+        chunk.call_back()
+        if isinstance(chunk, QuietChunk) and chunk.last is not None:
+            cast("Ordered", chunk.handout.grant.order).in_hand(as_kind(AsyncRecord, chunk.last))
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
@@ -142,6 +156,9 @@ class Pieces(AsyncSubscription):
         # Bound to names and kept short: this loop runs once a record.
         clock = monotonic
         while (chunk := self.chunk()) is not None:
+            if isinstance(chunk, QuietChunk):
+                yield from self._quietly(chunk)
+                continue
             # The clock is looked at last, when records are made: this process may stand still.
             while chunk.lay_out() and clock() < self._resume_at:
                 for record in chunk.rows:
@@ -149,6 +166,16 @@ class Pieces(AsyncSubscription):
                     yield record  # type: ignore[misc]  # mypy knows that of the loop's side
                     if clock() >= self._resume_at:
                         break
+
+    def _quietly(self, chunk: QuietChunk) -> Iterator[DeliveredRecord]:
+        """The records of a chunk, as long as each is acknowledged before the next is taken."""
+        clock, acked = monotonic, cast("AckBox", chunk.handout.taker).offsets
+        while chunk.lay_out() and clock() < self._resume_at:
+            for record in chunk.rows:
+                yield record  # type: ignore[misc]  # as in `records`
+                # If the loop has it already, the loop is asked.
+                if acked[-1:] != [record._at] or clock() >= self._resume_at:
+                    return
 
     def deliver_acks(self) -> None:
         """Bring to the grants what threads left for them."""
