@@ -202,6 +202,8 @@ class KeyedRunner:
 
     def _finished(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         self._busy -= 1
+        if chain.grant.order is not None:
+            chain.grant.order.returned(record)
         self._go_on(chain, chain.finished())
         if chain.is_idle:
             self._chains.pop((chain.grant, record.key), None)
@@ -214,26 +216,16 @@ class KeyedRunner:
         grant, held = chain.grant, grant_behind(record)
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
-            _let_go(record)
             return
         if self._paused or self._draining:
             self._left.append(record)
             return
+        if held.order is not None and not held.order.begins(record):
+            return
         if held.acked_meanwhile(record._at):
             chain.handled(record)
-            _let_go(record)
-            return
-        if held.order is not None and not held.order.begins(record):
-            _let_go(record)
             return
         held.hand_out(record._at)
-        try:
-            await self._call(chain, record)
-        finally:
-            if held.order is not None:
-                held.order.returned(record)
-
-    async def _call(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         try:
             await self._handler(record)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a handler may raise anything
@@ -315,12 +307,6 @@ class KeyedRunner:
         if record.refused:
             return
         await (record.reject(error) if rejects else record.nak(error=error))
-
-
-def _let_go(record: "DeliveredRecord") -> None:
-    """No handler gets the record: in an ordered group nothing waits for it."""
-    if (order := grant_behind(record).order) is not None:
-        order.let_go(record)
 
 
 def _is_cancelled() -> bool:

@@ -63,6 +63,8 @@ class Ordered:
         self._watched: set[HeldGrant] = set()
         self._dispatched: dict[HeldGrant, set[int]] = {}
         """What a run has taken, and no handler has got."""
+        self._begun: set[tuple[HeldGrant, int]] = set()
+        """What handlers have."""
         self._moved: dict[HeldGrant, set[int]] = {}
         """What handlers have, and the daemon has moved: their refusals have no word."""
         self._arrived = arrived
@@ -307,25 +309,29 @@ class Ordered:
 
     def begins(self, record: DeliveredRecord) -> bool:
         """A handler is to get it; not if the daemon took it back meanwhile."""
-        dispatched = self._dispatched.get(record._source.grant, set())
-        if record._at not in dispatched:
+        grant, at = record._source.grant, record._at
+        dispatched = self._dispatched.get(grant, set())
+        if at not in dispatched:
             return False
-        dispatched.discard(record._at)
+        dispatched.discard(at)
+        self._begun.add((grant, at))
         return True
 
     def returned(self, record: DeliveredRecord) -> None:
-        """Its handler returned."""
+        """The run is done with it, but for what no handler has got: that may be `left` yet."""
         grant, at, key = record._source.grant, record._at, record.key
+        if at in self._dispatched.get(grant, ()):
+            return
+        begun = (grant, at) in self._begun
         moved = at in self._moved.get(grant, ())
-        if key is not None and not (moved or grant.over or record.acked or grant.has_refused(at)):
+        settled = moved or grant.over or record.acked or grant.has_refused(at)
+        if begun and key is not None and not settled:
             # Its handler was cancelled: whoever takes records next has it refused.
             self._is_busy(OUT, grant, at, key)
-        self.let_go(record)
+        self._let_go(grant, at)
 
-    def let_go(self, record: DeliveredRecord) -> None:
-        """No handler has it, and none will get it."""
-        grant, at = record._source.grant, record._at
-        self._dispatched.get(grant, set()).discard(at)
+    def _let_go(self, grant: "HeldGrant", at: int) -> None:
+        self._begun.discard((grant, at))
         self._moved.get(grant, set()).discard(at)
         self._rule.release(HANDLED, grant, at)
         self._look()
@@ -333,10 +339,12 @@ class Ordered:
     def left(self, record: DeliveredRecord) -> None:
         """A run ended that had taken it; no handler got it."""
         grant, at = record._source.grant, record._at
-        if self.begins(record) and not grant.stopped:
+        dispatched = self._dispatched.get(grant, set())
+        if at in dispatched:
+            dispatched.discard(at)
             aside = Aside(cast("Handout", record._source), row_of(record))
             self._rule.hold_first(record.key, grant, at, aside)
-        self.let_go(record)
+        self._let_go(grant, at)
 
     # What becomes of what was handed out.
 
