@@ -171,6 +171,8 @@ class KeyedRunner:
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
         grant, key = grant_behind(record).lane, record.key
+        if grant.order is not None:
+            key = None  # it is the only one of its key that came
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -200,6 +202,8 @@ class KeyedRunner:
 
     def _finished(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         self._busy -= 1
+        if chain.grant.order is not None:
+            chain.grant.order.returned(record)
         self._go_on(chain, chain.finished())
         if chain.is_idle:
             self._chains.pop((chain.grant, record.key), None)
@@ -209,14 +213,15 @@ class KeyedRunner:
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
-        grant = chain.grant
+        grant, held = chain.grant, grant_behind(record)
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
             return
         if self._paused or self._draining:
             self._left.append(record)
             return
-        held = grant_behind(record)
+        if held.order is not None and not held.order.begins(record):
+            return
         if held.acked_meanwhile(record._at):
             chain.handled(record)
             return

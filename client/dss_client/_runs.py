@@ -60,7 +60,7 @@ class Runs:
         self._runners.remove(runner)
         if keep:
             records, chains = runner.left()
-            self._left.extendleft(reversed(records))
+            self._left.extendleft(reversed([each for each in records if not _returned(each)]))
             self._chains.update(chains)
             self._unfinished += runner.unfinished()
             if self._runners:
@@ -117,3 +117,11 @@ class Runs:
         """Something refused was acknowledged after all."""
         for runner in self._runners:
             runner.refused_acked(grant)
+
+
+def _returned(record: "DeliveredRecord") -> bool:
+    """Give a record of an ordered group back to where it came from, before all of its key."""
+    order = grant_behind(record).order
+    if order is not None:
+        order.left(record)
+    return order is not None

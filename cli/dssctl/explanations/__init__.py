@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
+from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.schedules import SCHEDULES
@@ -16,6 +17,7 @@ EXPLANATIONS: Mapping[str, str] = {
     **REQUESTS,
     **PROGRAMS,
     **CONFLICTS,
+    **ORDERING,
     **SCHEDULES,
     **SERVICE,
     **JOBS,

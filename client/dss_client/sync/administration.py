@@ -161,6 +161,9 @@ class Groups:
         backoff: Sequence[float] = (),
         queue_records: int | None = None,
         queue_bytes: int | None = None,
+        ordered: bool | None = None,
+        on_dead_letter: str | None = None,
+        keyless: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -173,14 +176,21 @@ class Groups:
         many seconds it waits after each failure, the last of them for all that follow.
         ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
+        An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
+        key one at a time and in order, also through retries: one that fails holds up its own key.
+        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
+        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
+        with ``keyless="dead"`` are dead letters at once.
+
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
-                does at damage is another.
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
+                does at damage or what it does with records that fail is another.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
+            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         return self._portal.run(
             self._twin.create(
@@ -194,6 +204,9 @@ class Groups:
                 backoff=backoff,
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
+                ordered=ordered,
+                on_dead_letter=on_dead_letter,
+                keyless=keyless,
             )
         )
 

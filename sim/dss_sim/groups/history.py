@@ -244,6 +244,10 @@ class QueuesBorn(NamedTuple):
     max_deliver: int
     are_small: bool = False
     """They are full soon: what they cannot take fails on where it is."""
+    ordered: bool = False
+    """Of each key one record is handed out at a time, in order."""
+    blocks: bool = False
+    """A dead letter holds up its key."""
 
 
 class Queued(NamedTuple):

@@ -13,8 +13,8 @@ from dss_core.lane import (
     LaneEntry,
 )
 from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, RECORD_BYTES_MAX
+from dssd.machines.delivery.causes import DIED, REFUSED
 from dssd.machines.delivery.events import Entry
-from dssd.machines.delivery.lane import DIED, REFUSED
 from dssd.queues import moving
 from dssd.queues.entries import error_of, lane_of
 from dssd.queues.error_fingerprint import fingerprint

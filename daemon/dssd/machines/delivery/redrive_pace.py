@@ -7,8 +7,13 @@ exceeded but by what one pause of twice the usual may catch up; a lane that is l
 the same rate. This module must not know which they are.
 """
 
-from dss_core.progress import total
+from collections.abc import Iterator
+
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Ranges, total
 from dssd.limits import MOVE_RECORDS_MAX, REDRIVE_MS_MAX, REDRIVE_MS_MIN, REDRIVE_RECORDS
+from dssd.machines.delivery.causes import REDRIVEN
+from dssd.machines.delivery.events import MovePiece
 from dssd.machines.queues import Redrive
 
 
@@ -42,8 +47,16 @@ class RedrivePace:
         """Those before are still on their way."""
         self.at_ms = now_ms + self._gap_ms
 
-    def take(self, now_ms: int) -> int:
-        """How many come back now."""
+    def take(self, left: Ranges, operation: int, now_ms: int) -> Iterator[MovePiece]:
+        """Those of what is left that come back now."""
+        room = self._allowed(now_ms)
+        for start, end in left:
+            cut = min(end, start + room)
+            if start < cut:
+                yield MovePiece(DEAD, start, cut, RETRY, 0, 0, REDRIVEN, operation=operation)
+                room -= cut - start
+
+    def _allowed(self, now_ms: int) -> int:
         self.later(now_ms)
         since_ms = max(self._counted_ms, now_ms - 2 * self._gap_ms)
         allowed = (now_ms - since_ms) * self._records // self._over_ms
