@@ -251,9 +251,7 @@ class Checker:
         known = lent.counted.get(offset, 0)
         note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
-        main, offset_there = self._queues.origin_of(event.group, event.stream, offset)
-        if not group.destroyed:
-            self._keys.handed_out(event, main, offset_there, group.streams[main], group.every)
+        self._check_key_order(event, group)
         self._queues.handed_out(event, EARLY_US_MAX + self._unsure_us(event))
         handed, level = lent.hands.get(offset, 0), self._queues.level(event.group, event.stream)
         if not handed and level == MAIN:
@@ -279,6 +277,11 @@ class Checker:
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = handed + 1
         lent.attempts[offset] = event.attempt
+
+    def _check_key_order(self, event: HandedOut, group: _Group) -> None:
+        if not group.destroyed:
+            main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
+            self._keys.handed_out(event, main, origin, group.streams[main], group.every)
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
         unsure_us = EARLY_US_MAX + self._unsure_us(event)

@@ -64,6 +64,8 @@ RECORDS_A_TURN = 4
 DELAYED_SHARE = 0.3
 """Of what users refuse, the share that shall rest for a while of their choice."""
 DELAY_MS = (1, 8_000)
+BATCHES_SHARE = 0.4
+"""Of users of ordered groups, those who take batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ class Client:
         self._grants: dict[int, Held] = {}
         self._inbox = Inbox()
         self._keys = KeyTurns(self._grants, self._inbox)
+        self._batches = world.chance.of(f"batches {name}")
+        self._takes_batches = self._batches.random() < BATCHES_SHARE
+        """Of ordered groups, whose records are else handed out one by one."""
+        self._batch = 0
         self._tokens: dict[int, tuple[Held, Ranges]] = {}
         self._token = 0
         self._heard_ms = 0
@@ -388,6 +394,8 @@ class Client:
                 self._asked_ping = self._token
                 self._up(PingSent(self._token))
             return
+        self._keys.begin_batch()
+        self._batch += self._takes_batches
         for _ in range(RECORDS_A_TURN):
             arrived = self._inbox.take(self._keys.may)
             if arrived is not None:
@@ -398,10 +406,11 @@ class Client:
     def _hand_out(self, held: Held, offset: int, attempt: int, redelivered: bool, key: Key) -> None:
         world = self._world
         now_us, epoch = world.schedule.now_us, held.grant_epoch
+        batch = self._batch if held.ordered else 0
         handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered, key)
-        world.tell(HandedOut(now_us, *handed))
+        world.tell(HandedOut(now_us, *handed, batch))
         if held.ordered:
-            self._keys.handed_out(held, offset, key)
+            self._keys.handed_out(held, offset, key, in_batch=self._takes_batches)
         if held.level or offset < held.frontier or (held.ordered and held.top > held.frontier):
             held.again.append(offset)
         if not held.level and not held.ordered:
@@ -419,7 +428,10 @@ class Client:
 
     def _ack_later(self, held: Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
-            self._ack(held, offset)
+            if held.ordered and self._batches.random() < self.habits.refuse:
+                self._refuse(held, offset)
+            else:
+                self._ack(held, offset)
             self._settle_soon()
 
     def _ack(self, held: Held, offset: int) -> None:

@@ -154,6 +154,8 @@ class HandedOut(NamedTuple):
     attempt: int
     redelivered: bool
     key: Key = None
+    batch: int = 0
+    """Not 0: together with others of this number, which may be of the same key."""
 
 
 class Acked(NamedTuple):

@@ -1,7 +1,8 @@
 """The order of keys, in groups that are ordered: docs/delivery.md.
 
-    K1  of a key one record is with a program at a time: what a member was handed under a grant, and
-        neither acknowledged nor refused, keeps the others of its key waiting
+    K1  of a key one record is with a program at a time, or several of one batch: what a member was
+        handed under a grant, and neither acknowledged nor refused, keeps the others of its key
+        waiting
     K2  before a record is handed out, each earlier one of its key is out of its way: a user
         acknowledged it, an operator gave it up, or it is dead where that holds up nothing
 
@@ -18,6 +19,8 @@ from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.causes import ACK_WAIT
 
+NO_BATCH = -1
+
 Holder = tuple[str, str, str, int]
 """Group, stream, member and grant epoch."""
 
@@ -28,8 +31,8 @@ class KeyRules:
     def __init__(self, queues: QueueRules, log: LogRules) -> None:
         self._queues = queues
         self._log = log
-        self._with_program: defaultdict[Holder, dict[int, Key]] = defaultdict(dict)
-        """Origins, and their keys."""
+        self._with_program: defaultdict[Holder, dict[int, tuple[Key, int]]] = defaultdict(dict)
+        """Origins, and their keys and batches."""
         self._newest: dict[tuple[str, str], int] = {}
         """The newest grant epoch that handed out of a stream, or of its queues."""
 
@@ -48,13 +51,18 @@ class KeyRules:
         if event.grant_epoch < max(newest, lent.moved_epoch):
             return
         out = self._with_program[event.group, main, event.member, event.grant_epoch]
-        others = [at for at, key in out.items() if key == event.key and at != origin]
+        batch = event.batch or NO_BATCH
+        others = [
+            at for at, (key, of) in out.items() if key == event.key and at != origin and of != batch
+        ]
         if others:
             raise Violation("K1", f"the program has {others} of its key: {event}")
-        out[origin] = event.key
+        out[origin] = event.key, event.batch
         for at in self._log.offsets_of(main, event.key):
             if at >= origin:
                 break
+            if out.get(at) == (event.key, batch):
+                continue
             if not self._is_out_of_its_way(event, main, at, lent, every):
                 raise Violation("K2", f"{main} @{at} of its key is not settled: {event}")
 

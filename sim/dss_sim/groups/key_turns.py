@@ -20,6 +20,11 @@ class KeyTurns:
     def __init__(self, grants: Mapping[int, Held], inbox: Inbox) -> None:
         self._grants = grants
         self._inbox = inbox
+        self._in_batch: set[tuple[int, int]] = set()
+
+    def begin_batch(self) -> None:
+        """What is handed out from now on is one batch: it may have several records of a key."""
+        self._in_batch.clear()
 
     def may(self, arrived: Arrived) -> bool:
         """Whether the record may be handed out."""
@@ -30,16 +35,21 @@ class KeyTurns:
         for number, other in self._grants.items():
             if other.subscription != held.subscription:
                 continue
-            if key in other.keys.values():
+            if any(
+                each == key and (number, at) not in self._in_batch
+                for at, each in other.keys.items()
+            ):
                 return False
             if grant_and_level(number)[0] == lent and key in other.refused.values():
                 return False
         return True
 
-    def handed_out(self, held: Held, offset: int, key: Key) -> None:
+    def handed_out(self, held: Held, offset: int, key: Key, *, in_batch: bool) -> None:
         """The program has it."""
         if key is not None:
             held.keys[offset] = key
+        if in_batch:
+            self._in_batch.add((held.number, offset))
         if held.level == MAIN:
             held.top = max(held.top, offset + 1)
             self._raise_frontier(held)
@@ -49,8 +59,16 @@ class KeyTurns:
         held.keys.pop(offset, None)
 
     def refused(self, held: Held, offset: int) -> None:
-        """The program refused it."""
-        held.refused[offset] = held.keys.pop(offset, None)
+        """The program refused it, and what it was handed of the same key behind it."""
+        key = held.refused[offset] = held.keys.pop(offset, None)
+        for at in [at for at, each in held.keys.items() if each == key and at > offset]:
+            self._let_go(held, at)
+
+    def _let_go(self, held: Held, offset: int) -> None:
+        """It is refused uncharged: no acknowledgement of it is sent any more."""
+        held.keys.pop(offset, None)
+        held.held.discard(offset)
+        held.hung.discard(offset)
 
     def taken_back(self, told: TakeBack) -> None:
         """These are the client's no more."""
@@ -71,6 +89,8 @@ class KeyTurns:
         for at in (at for span in asked.ranges for at in range(*span)):
             if at not in held.held:
                 self._inbox.drop_acked(held, at)
+            elif at != first:
+                self._let_go(held, at)
         held.keys.pop(first, None)
         self._raise_frontier(held)
         return True

@@ -314,15 +314,20 @@ class DeliveredStream:
         """Whether all that is left of the chunk is new: none is masked, acked, suspect or to be
         passed by."""
         chunk = self.chunk
-        if chunk is None or chunk.mask or self.resending:
-            return False
-        if self.chunk_at < self.records.marking.fresh_from:
-            return False
-        if self.keyed is None:
-            return True
-        # What waits behind its key may have been moved before the cursor comes to it.
-        span = self.chunk_at, self.chunk_end
-        return not (clipped(self.records.held_back, *span) or self.records.closed(chunk, *span))
+        is_new = (
+            chunk is not None
+            and not chunk.mask
+            and not self.resending
+            and self.chunk_at >= self.records.marking.fresh_from
+        )
+        return is_new and (self.keyed is None or not self._is_passed_by())
+
+    def _is_passed_by(self) -> bool:
+        """Whether something of the chunk waits behind its key, or was moved before the cursor came
+        to it."""
+        assert self.chunk is not None
+        span, records = (self.chunk_at, self.chunk_end), self.records
+        return bool(clipped(records.held_back, *span) or records.closed(self.chunk, *span))
 
     def send_whole(self) -> Deliver:
         """Send a fresh chunk as it is."""
