@@ -49,6 +49,11 @@ class Aside(NamedTuple):
         return made_of(self.handout.kind, self.handout, self.row)
 
 
+def order_of(grant: "HeldGrant") -> "Ordered | None":
+    """What sees to the order of its keys, if they have one."""
+    return cast("Ordered | None", grant.order)
+
+
 class Ordered:
     """Owned by the subscription. ``arrived`` is called when something may be handed out again."""
 
