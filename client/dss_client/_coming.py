@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dss_client._ordered import Ordered
+from dss_client._ordered import Ordered, order_of
 from dss_client._runs import Runs
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import EARLIER_ATTEMPT_S, ENDED_GRANTS_MAX, FLUSH_RECORDS
@@ -135,7 +135,7 @@ class Coming:
 
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""
-        self._order = grant.order
+        self._order = order_of(grant)
         self._call_back(self.options.on_grant, grant)
 
     def revoked(self, grant: "HeldGrant") -> None:
@@ -178,8 +178,8 @@ class Coming:
         if self._current is not None and self._current.grant is grant:
             self._stop_current()
         self._runs.drop(grant)
-        if grant.order is not None:
-            grant.order.stopped(grant)
+        if (order := order_of(grant)) is not None:
+            order.stopped(grant)
         if grant.level == MAIN:
             stream = grant.storage_topic_id, grant.stream
             self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
@@ -203,7 +203,8 @@ class Coming:
 
     def asked_back(self, grant: "HeldGrant", ranges: Ranges) -> bool:
         """The same, if the program has the first of these still, unsettled; whether it has."""
-        out = grant.order is not None and grant.order.asked_back(grant, ranges)
+        order = order_of(grant)
+        out = order is not None and order.asked_back(grant, ranges)
         if out:
             self._drop(grant, ranges)
         return out
@@ -217,9 +218,10 @@ class Coming:
 
     def ended(self, grant: "HeldGrant") -> None:
         """A grant is over; acks that still come for it are only counted."""
-        if grant.order is not None and grant.order.over(grant):
+        order = order_of(grant)
+        if order is not None and order.over(grant):
             loop = asyncio.get_running_loop()
-            loop.call_later(EARLIER_ATTEMPT_S, grant.order.give_up, grant)
+            loop.call_later(EARLIER_ATTEMPT_S, order.give_up, grant)
         self._ended.append(grant)
         if len(self._ended) > ENDED_GRANTS_MAX:
             self._late_acks += self._ended.popleft().late

@@ -13,7 +13,7 @@ they begin and end together. Of the queue every hand-out is out of turn.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from dss_client._acks import Acks, offset_ranges
 from dss_client._failure import NOTHING_SAID, Failure
@@ -21,9 +21,6 @@ from dss_client._grant_report import GrantReport, Nak, joined
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
-
-if TYPE_CHECKING:
-    from dss_client._ordered import Ordered
 
 REFUSED_KEPT = 4_096
 """Refused records of a level of a lane whose refusal is remembered, for who still has the record:
@@ -49,6 +46,19 @@ class Unsettled(NamedTuple):
         if self.refused:
             offsets.update(at for part in ranges for at in range(*part) if at in self.refused)
         return offsets
+
+
+class KeepsOrder(Protocol):
+    """What sees to the order of keys, as a grant knows it."""
+
+    def acked(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are acknowledged; returns those that count."""
+
+    def refused(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are refused; returns those that are to be charged."""
+
+    def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
+        """These are not this client's any more."""
 
 
 class HeldGrant:
@@ -119,7 +129,7 @@ class HeldGrant:
         daemon, which does not say it."""
         self.level, self.lane = level, lane or self
         """The lane is what is lent: the grant of the stream itself."""
-        self.order: Ordered | None = None
+        self.order: KeepsOrder | None = None
         """Where records of a key are handed out one at a time: what sees to that."""
         self.queues = queues
         """What is refused goes to a queue: it does not come again on its level."""

@@ -14,7 +14,7 @@ the handler ends.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dss_client._chains import Chain, Loose
 from dss_client._failure import Reject
@@ -25,6 +25,7 @@ from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
+    from dss_client._ordered import Ordered
     from dss_client.record import DeliveredRecord
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
@@ -203,7 +204,7 @@ class KeyedRunner:
     def _finished(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         self._busy -= 1
         if chain.grant.order is not None:
-            chain.grant.order.returned(record)
+            cast("Ordered", chain.grant.order).returned(record)
         self._go_on(chain, chain.finished())
         if chain.is_idle:
             self._chains.pop((chain.grant, record.key), None)
@@ -220,7 +221,7 @@ class KeyedRunner:
         if self._paused or self._draining:
             self._left.append(record)
             return
-        if held.order is not None and not held.order.begins(record):
+        if held.order is not None and not cast("Ordered", held.order).begins(record):
             return
         if held.acked_meanwhile(record._at):
             chain.handled(record)

@@ -49,6 +49,11 @@ class Aside(NamedTuple):
         return made_of(self.handout.kind, self.handout, self.row)
 
 
+def order_of(grant: "HeldGrant") -> "Ordered | None":
+    """What sees to the order of its keys, if they have one."""
+    return cast("Ordered | None", grant.order)
+
+
 class Ordered:
     """Owned by the subscription. ``arrived`` is called when something may be handed out again."""
 
@@ -322,13 +327,15 @@ class Ordered:
         grant, at, key = record._source.grant, record._at, record.key
         if at in self._dispatched.get(grant, ()):
             return
-        begun = (grant, at) in self._begun
-        moved = at in self._moved.get(grant, ())
-        settled = moved or grant.over or record.acked or grant.has_refused(at)
-        if begun and key is not None and not settled:
+        if (grant, at) in self._begun and key is not None and not self._is_settled(grant, at):
             # Its handler was cancelled: whoever takes records next has it refused.
             self._is_busy(OUT, grant, at, key)
         self._let_go(grant, at)
+
+    def _is_settled(self, grant: "HeldGrant", at: int) -> bool:
+        """Whether nothing waits for what a handler had."""
+        moved = at in self._moved.get(grant, ())
+        return moved or grant.over or grant.has_acked(at) or grant.has_refused(at)
 
     def _let_go(self, grant: "HeldGrant", at: int) -> None:
         self._begun.discard((grant, at))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from dss_client._failure import Failure
+from dss_client._ordered import order_of
 from dss_client.record import grant_behind
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Runs:
 
 def _returned(record: "DeliveredRecord") -> bool:
     """Give a record of an ordered group back to where it came from, before all of its key."""
-    order = grant_behind(record).order
+    order = order_of(grant_behind(record))
     if order is not None:
         order.left(record)
     return order is not None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_client._coming import Coming
 from dss_client._key_order import HANDLED, OUT
+from dss_client._ordered import order_of
 from dss_client._stop import the_stop
 from dss_client._subscription_options import SubscriptionOptions
 from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS, YIELD_EVERY_S
@@ -133,7 +134,7 @@ class Subscription(Coming):
         clock = monotonic
         while (handout := await self._next()) is not None:
             resume_at = self._resume_at
-            if (order := handout.grant.order) is not None:
+            if (order := order_of(handout.grant)) is not None:
                 is_current = handout is self._current
                 for record in order.one_by_one(handout, is_current=is_current, resume_at=resume_at):
                     yield record
@@ -182,7 +183,7 @@ class Subscription(Coming):
             GroupDestroyed: the group was removed.
         """
         while (handout := await self._next()) is not None:
-            if (order := handout.grant.order) is not None:
+            if (order := order_of(handout.grant)) is not None:
                 self.bring_acks()
                 order.note_hand()
                 if not order.is_quiet:
@@ -313,8 +314,8 @@ class Subscription(Coming):
         while (record := self._runs.next_left()) is not None:
             yield record
         while (handout := await self._next()) is not None:
-            if handout.grant.order is not None:
-                async for record in self._taken_in_order(handout.grant.order):
+            if (order := order_of(handout.grant)) is not None:
+                async for record in self._taken_in_order(order):
                     yield record
                 continue
             grant, rows = handout.grant, handout.take()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from dss_client._key_order import OUT
 from dss_client._keyed_runner import HandlerMisused, raised_by_call
+from dss_client._ordered import order_of
 from dss_client.limits import FLUSH_RECORDS, PICKED_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
@@ -113,9 +114,9 @@ class Pieces(AsyncSubscription):
         return cast("PickedChunk", self._chunk) if is_open else None
 
     def _chunk_of(self, handout: "Handout") -> Chunk | PickedChunk | None:
-        if handout.grant.order is not None:
+        if (order := order_of(handout.grant)) is not None:
             self._recall()
-            self._chunk = self._chunk_in_order(handout, handout.grant.order)
+            self._chunk = self._chunk_in_order(handout, order)
         elif not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
             self._recall()
             # What came again is looked at one by one: acks of it still come.
