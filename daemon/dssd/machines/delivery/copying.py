@@ -64,8 +64,10 @@ def _size(gap: Range) -> int:
 def still_to_go(
     piece: MovePiece, entries: WaitingEntries, done: Sequence[Ranges]
 ) -> Iterator[MovePiece]:
-    """What of a piece is not done; of a copy, what waits for its time still: the rest may have failed
-    anew."""
+    """What of a piece is not done.
+
+    Of a copy, what waits for its time still: what came meanwhile may have failed anew.
+    """
     if not piece.is_copied:
         return piece.left(done)
     busy = normalised((at, at + 1) for at in entries.attempts)
