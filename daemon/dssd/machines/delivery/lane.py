@@ -522,7 +522,7 @@ class Lane:
         if any(self._moves.of_level(DEAD)):
             self._pace.later(now_ms)
         elif left := self._to_redrive():
-            for piece in self._pace.take(left, self._dead.redrive.operation, now_ms):
+            for piece in self._pace.pieces(left, self._dead.redrive.operation, now_ms):
                 self._moves.add(piece._replace(due_ms=now_ms + self._wall_ahead_ms))
         else:
             self._pace.end()

@@ -47,16 +47,17 @@ class RedrivePace:
         """Those before are still on their way."""
         self.at_ms = now_ms + self._gap_ms
 
-    def take(self, left: Ranges, operation: int, now_ms: int) -> Iterator[MovePiece]:
+    def pieces(self, left: Ranges, operation: int, now_ms: int) -> Iterator[MovePiece]:
         """Those of what is left that come back now."""
-        room = self._allowed(now_ms)
+        room = self.take(now_ms)
         for start, end in left:
             cut = min(end, start + room)
             if start < cut:
                 yield MovePiece(DEAD, start, cut, RETRY, 0, 0, REDRIVEN, operation=operation)
                 room -= cut - start
 
-    def _allowed(self, now_ms: int) -> int:
+    def take(self, now_ms: int) -> int:
+        """How many come back now."""
         self.later(now_ms)
         since_ms = max(self._counted_ms, now_ms - 2 * self._gap_ms)
         allowed = (now_ms - since_ms) * self._records // self._over_ms
