@@ -103,6 +103,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
+        f"{SCENARIOS}/test_ordered_groups.py",
     ),
     _tests(
         "faults of bulk jobs",
