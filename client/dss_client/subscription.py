@@ -315,8 +315,9 @@ class Subscription(Coming):
             yield record
         while (handout := await self._next()) is not None:
             if (order := order_of(handout.grant)) is not None:
-                async for record in self._taken_in_order(order):
-                    yield record
+                async with aclosing(self._taken_in_order(order)) as picked:
+                    async for record in picked:
+                        yield record
                 continue
             grant, rows = handout.grant, handout.take()
             grant.refused_acked = partial(self._runs.refused_acked, grant)

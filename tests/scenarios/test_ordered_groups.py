@@ -230,6 +230,36 @@ async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_ord
     assert done == [at for at in range(40) if at % 10 != 3]
 
 
+async def test_what_outlasts_its_ack_wait_comes_again_before_what_follows_it() -> None:
+    rows = [(b"late" if at % 2 else b"other", b"%d" % at) for at in range(12)]
+    begun: list[int] = []
+    at_work: set[bytes | None] = set()
+    async with (
+        ordered(rows, ack_wait=1) as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+
+        async def handle(record: DeliveredRecord) -> None:
+            assert record.key not in at_work
+            at_work.add(record.key)
+            begun.append(int(record.payload))
+            if begun.count(1) == 1 and record.payload == b"1":
+                await retrying(client)
+            at_work.discard(record.key)
+
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=8))
+        await settled(client)
+        running.cancel()
+    assert [at for at in begun if at % 2] == [1, 1, 3, 5, 7, 9, 11]
+    assert [at for at in begun if not at % 2] == [0, 2, 4, 6, 8, 10]
+
+
+async def retrying(client: Client) -> None:
+    """Wait until something is in the retry queue."""
+    while not (await client.groups.describe("g")).group.retrying:  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0.02)
+
+
 Line = tuple[int, str, str, int]
 """A moment, what became of it, a key and a number."""
 

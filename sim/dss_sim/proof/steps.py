@@ -103,6 +103,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
+        f"{SCENARIOS}/test_ordered_groups.py",
     ),
     _tests(
         "faults of bulk jobs",
@@ -169,6 +170,7 @@ STEPS: Sequence[Step] = (
         f"{STORE}/test_adapters_agree.py",
         f"{STORE}/test_checksums.py",
         f"{STORE}/test_sqlite.py",
+        "tests/dss_client/test_key_order.py",
         "tests/dss_client/test_producer_law.py",
         f"{SIMULATORS}/groups/test_frame_queue.py",
         f"{SIMULATORS}/groups/test_producers.py",
