@@ -83,7 +83,7 @@ class LaneEntry(_message.Message):
     """when it comes again, by the daemon's wall clock"""
     first_failure_ms: _builtins.int
     cause: _builtins.str
-    """refused, rejected, ack wait, died, given up, redriven"""
+    """refused, rejected, ack wait, died, given up, redriven, follows, no key"""
     error_type: _builtins.str
     fingerprint: _builtins.int
     """the same for errors that differ in numbers only; 0: no error"""

@@ -273,7 +273,7 @@ class Open(_message.Message):
     """deliveries may come several in one item"""
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what the client knows beyond the first version: "queues", "ordered", "ordered" """
+        """what the client knows beyond the first version: "queues", "ordered" """
 
     def __init__(
         self,
