@@ -31,12 +31,16 @@ def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
 
 def add_hashes(found: "array[int]", hashes: pa.UInt64Array) -> None:
     """Add a column of hashes: 0 where it is null, and 1 where a hash is 0."""
-    if hashes.null_count or pc.min(hashes) == _scalar(0):
+    raw = _bytes_of(hashes)
+    if hashes.null_count or bytes(_HASH_BYTES) in raw:
         present = pc.is_valid(hashes)
-        hashes = pc.if_else(present, pc.max_element_wise(hashes, _scalar(1)), _scalar(0))
-    values = hashes.buffers()[1]
+        raw = _bytes_of(pc.if_else(present, pc.max_element_wise(hashes, _scalar(1)), _scalar(0)))
+    found.frombytes(raw)
+
+
+def _bytes_of(hashes: pa.UInt64Array) -> bytes:
     first = hashes.offset * _HASH_BYTES
-    found.frombytes(memoryview(values)[first : first + len(hashes) * _HASH_BYTES])
+    return bytes(memoryview(hashes.buffers()[1])[first : first + len(hashes) * _HASH_BYTES])
 
 
 def hashes_or_null(keys: Sequence[bytes | None]) -> pa.UInt64Array:

@@ -16,7 +16,6 @@ from dss_core import rows_layout
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import LAYOUT_ROWS, Summary, subjects_and_body_at, summaries_of
 from dss_core.progress import Range, Ranges, normalised, total
-from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers, RowColumns
 
 if TYPE_CHECKING:
@@ -73,10 +72,7 @@ class _RowsPart:
 
     def add_hashes(self, found: "array[int]") -> None:
         """As `hashes_in`."""
-        for summary in self._summaries:
-            _, body_at = subjects_and_body_at(self._frames, summary)
-            keys = rows_layout.keys(self._frames, body_at, summary[_RECORDS])
-            found.extend([0 if key is None else key_hash(key) or 1 for key in keys])
+        found.extend(rows_layout.key_hashes(self._frames, self._summaries))
 
     def _read(self) -> RowColumns:
         if self._columns is None:

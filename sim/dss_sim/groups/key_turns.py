@@ -35,10 +35,8 @@ class KeyTurns:
         for number, other in self._grants.items():
             if other.subscription != held.subscription:
                 continue
-            if any(
-                each == key and (number, at) not in self._in_batch
-                for at, each in other.keys.items()
-            ):
+            out = (at for at, each in other.keys.items() if each == key)
+            if any((number, at) not in self._in_batch for at in out):
                 return False
             if grant_and_level(number)[0] == lent and key in other.refused.values():
                 return False

@@ -71,18 +71,18 @@ def test_nothing_passes_an_earlier_record_of_its_key() -> None:
     assert broken(*begun(), out(2)) == "K2"
     assert broken(*begun(), out(0), refused(0), out(2)) == "K2"
     assert broken(*begun(), out(0), refused(0), moved(0, RETRY), out(2)) == "K2"
-    done = [out(0), refused(0), moved(0, RETRY), out(0, RETRY), acked(0, RETRY)]
+    done: list[Event] = [out(0), refused(0), moved(0, RETRY), out(0, RETRY), acked(0, RETRY)]
     assert broken(*begun(), *done, out(2)) is None
 
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_a_dead_letter_holds_up_its_key_where_the_group_says_so(blocks: bool) -> None:
-    dead = [out(0), refused(0, rejected=True), moved(0, DEAD, "rejected")]
+    dead: list[Event] = [out(0), refused(0, rejected=True), moved(0, DEAD, "rejected")]
     assert broken(*begun(blocks=blocks), *dead, out(2)) == ("K2" if blocks else None)
 
 
 def test_who_keeps_a_record_for_longer_than_its_ack_wait_may_be_handed_it_again_alone() -> None:
-    late = [out(0), moved(0, RETRY, "ack wait"), out(0, RETRY)]
+    late: list[Event] = [out(0), moved(0, RETRY, "ack wait"), out(0, RETRY)]
     assert broken(*begun(), *late) is None
     assert broken(*begun(), *late, out(2)) == "K1"
     assert broken(*begun(), *late, acked(0, RETRY), out(2)) is None

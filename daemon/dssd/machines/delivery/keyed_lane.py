@@ -70,7 +70,6 @@ class KeyedLane:
         self,
         parts: tuple[DeliveredStream, DeliveredStream],
         policy: RetryPolicy,
-        *,
         add: Callable[[MovePiece], None],
         is_redriving: Callable[[], bool],
     ) -> None:

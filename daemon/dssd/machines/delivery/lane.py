@@ -86,9 +86,7 @@ class Lane:
         self.keyed: KeyedLane | None = None
         """Of an ordered group."""
         if self.policy.ordered:
-            self.keyed = KeyedLane(
-                self.parts, self.policy, add=self._moves.add, is_redriving=self._is_redriving
-            )
+            self.keyed = KeyedLane(self.parts, self.policy, self._moves.add, self._is_redriving)
 
     def _suspects_rest_ms(self, doubts: int) -> int:
         """As for failures, from the first time on that it comes alone."""
@@ -111,9 +109,10 @@ class Lane:
 
     def moves(self, level: int, offset: int) -> bool:
         """Whether a record waits to be moved, or is on its way."""
-        if level == MAIN and self.keyed is not None and covers(self.main.records.held_back, offset):
-            return True
-        return any(piece.start <= offset < piece.end for piece in self._moves.of_level(level))
+        held_back = () if level or self.keyed is None else self.main.records.held_back
+        return covers(held_back, offset) or any(
+            piece.start <= offset < piece.end for piece in self._moves.of_level(level)
+        )
 
     def queues(self) -> Queues:
         """As the group protocol carries them."""
@@ -235,8 +234,8 @@ class Lane:
         delay_ms = None if nak is None else nak.delay_ms
         rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
         # Of an ordered group it waits for its move, for its key must not go on.
-        full = level == MAIN and self.keyed is None
-        if full and end - start > (room := self._room(self._moves.leaving)):
+        rests = level == MAIN and self.keyed is None
+        if rests and end - start > (room := self._room(self._moves.leaving)):
             self.main.records.marking.note_failed(start + room, end)
             self.main.records.rest(start + room, end, now_ms + rest_ms)
             end = start + room
@@ -488,7 +487,7 @@ class Lane:
         return bool(going)
 
     def _is_redriving(self) -> bool:
-        return self._dead.redrive.ranges != () and bool(self._to_redrive())
+        return bool(self._dead.redrive.ranges and self._to_redrive())
 
     def _to_redrive(self) -> Ranges:
         ranges = without(self._dead.redrive.ranges, self._done(DEAD))
@@ -497,7 +496,7 @@ class Lane:
     def next_ms(self) -> int | None:
         """When it has something to do by itself."""
         keyed_ms = None if self.keyed is None else self.keyed.next_ms()
-        times = (self.again_ms, self._pace.at_ms, keyed_ms)
+        times = self.again_ms, self._pace.at_ms, keyed_ms
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def go_on(self) -> bool:
