@@ -134,3 +134,25 @@ def test_a_keys_log_is_what_was_sent_each_once_and_in_order(
     forgets: bool,
 ) -> None:
     asyncio.run(run(seed, router, first, Fate(switches, faults, forgets)))
+
+
+def test_what_was_sent_once_to_many_streams_goes_on_where_its_producer_was_forgotten() -> None:
+    async def run() -> None:
+        daemon = PlayedDaemon(random.Random(0), Router.BLOCK, (6, 1), Fate([], 0))
+        keys = [b"%d" % number for number in range(24)]
+
+        async with asyncio.TaskGroup() as tasks:
+
+            def spawn(work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+                return tasks.create_task(work, name=name)
+
+            async with Producer(cast("Connection", daemon), "t", spawn=spawn) as producer:
+                producer.call._backoff = Backoff(0, 0)
+                for turn in (b"0", b"1", b"2"):
+                    sent = [producer.send_nowait(turn, key=key) for key in keys]
+                    assert [(await each).repeated for each in sent] == [False] * len(keys)
+                    daemon.forget(daemon.parts[0])
+        stored = [record for records in daemon.parts[0].records.values() for record in records]
+        assert sorted(stored) == sorted((key, turn) for key in keys for turn in (b"0", b"1", b"2"))
+
+    asyncio.run(run())

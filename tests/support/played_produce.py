@@ -164,6 +164,12 @@ class PlayedDaemon:
 
     # What becomes of frames.
 
+    def forget(self, part: Part) -> None:
+        """Forget the producers of a storage topic, as after a day of silence."""
+        self._now_us += 1
+        self._forgotten_us[part.number] = self._now_us
+        part.known.clear()
+
     def _switch(self) -> None:
         if self._fate.switches:
             self._now_us += 1
@@ -235,9 +241,7 @@ class PlayedDaemon:
     def _known(self, part: Part, header: frames.Header) -> dict[int, tuple[int, int]]:
         key = header.partition, header.producer_id
         if self._fate.forgets and part.known and self._is_fault(0.1):
-            self._now_us += 1
-            self._forgotten_us[part.number] = self._now_us
-            part.known.clear()
+            self.forget(part)
         began = began_us(header.producer_id)
         assert began is not None
         if key not in part.known and began <= max(part.begins_us, self._forgotten_us[part.number]):

@@ -132,7 +132,7 @@ class ReadCall:
             Stopping: the daemon stops.
         """
         with ExitStack() as watches:
-            if self._follows_new_topics():
+            if self._reading.follow:
                 watches.callback(self._catalogue.watch(self._topic_changed))
             opened = await self._open(self._streams(), self._reading.start, watches)
             for reply in self._named(opened):
@@ -153,17 +153,27 @@ class ReadCall:
         return self._reading.follow and self._reading.stream is None
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
-        wanted = self._reading.matching
-        assert wanted is not None
-        if not removed and any(own.overlaps(wanted) for own in topic.patterns):
+        if self._is_wanted(topic, removed):
             self._born.append(topic)
             self._woken.set()
 
+    def _is_wanted(self, topic: Topic, removed: bool) -> bool:
+        stream, wanted = self._reading.stream, self._reading.matching
+        if stream is not None:
+            return topic.name == stream.topic
+        assert wanted is not None
+        return not removed and any(own.overlaps(wanted) for own in topic.patterns)
+
     def _take_born(self) -> list[StreamId]:
         topics, self._born = self._born, []
+        one = self._reading.stream
+        if one is not None and self._catalogue.id_of(one) not in self._opened:
+            raise StreamNotFound(stream=one)
         for part in [part for topic in topics for part in topic.storage_topics]:
             for stream, end in zip(part.streams(), part.ends or (), strict=False):
                 self._end_at(stream, end)
+        if one is not None:
+            return []
         # A topic may have changed more than once.
         streams = dict.fromkeys(stream for topic in topics for stream in topic.streams())
         return [stream for stream in streams if stream not in self._opened]
@@ -281,10 +291,16 @@ class ReadCall:
             self._leave(cursor)
         elif self._stands_behind(cursor):
             self._behind.setdefault(cursor.generation.topic_id, []).append(cursor)
-        elif cursor.end is None and cursor.offset >= self._log.bounds(cursor.stream).end:
+        elif cursor.end is None and self._is_at_the_tail(cursor):
             cursor.waiting = True
         else:
             self._ready.append(cursor)
+
+    def _is_at_the_tail(self, cursor: _Cursor) -> bool:
+        try:
+            return cursor.offset >= self._log.bounds(cursor.stream).end
+        except StreamNotFound:  # it was removed while it stood behind; its next read tells
+            return False
 
     def _stands_behind(self, cursor: _Cursor) -> bool:
         topic_id, ordinal = cursor.generation
