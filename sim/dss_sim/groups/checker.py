@@ -261,7 +261,8 @@ class Checker:
         # Each grant before may have ended in doubt, and this one counts what it knows.
         if not 1 <= event.attempt <= known + event.grant_epoch:
             raise Violation("S10", f"handed out {known} times before: {event}")
-        if event.attempt != known + 1 and not self._disturbed:
+        # What was to follow its key and was not moved counts as handed out, where it was passed.
+        if event.attempt != known + 1 and not (self._disturbed or group.by_key):
             raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
         if event.attempt <= known and not self._charges_nobody:
             raise Violation("S10", f"a hand-out before was not counted, even in doubt: {event}")

@@ -17,7 +17,7 @@ from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, Passed, Queued
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
-from dssd.machines.delivery.causes import ACK_WAIT
+from dssd.machines.delivery.causes import ACK_WAIT, FOLLOWS
 
 NO_BATCH = -1
 
@@ -79,8 +79,11 @@ class KeyRules:
         return self._log.is_hole(main, at) or self._queues.is_settled(event.group, main, at)
 
     def queued(self, event: Queued) -> None:
-        """A record is in a queue: whose ack wait ran out, the program has only in its own eyes."""
-        if event.cause == ACK_WAIT and self._queues.is_ordered(event.group, event.stream):
+        """A record is in a queue: whose ack wait ran out, the program has only in its own eyes; and
+        what was taken back with it, or was refused with one before it in its batch."""
+        if event.cause in (ACK_WAIT, FOLLOWS) and self._queues.is_ordered(
+            event.group, event.stream
+        ):
             main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
             self._forget(event.group, main, origin, origin + 1)
 
@@ -101,4 +104,9 @@ class KeyRules:
         main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
         for holder, out in self._with_program.items():
             if holder[:3] == (event.group, main, event.member):
-                out.pop(origin, None)
+                key, batch = out.pop(origin, (None, NO_BATCH))
+                if batch and isinstance(event, Nakked):
+                    # It refuses those behind it in its batch, of which nobody hears any more.
+                    for at in [at for at, each in out.items() if each == (key, batch)]:
+                        if at > origin:
+                            del out[at]

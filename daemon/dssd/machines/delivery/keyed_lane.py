@@ -362,13 +362,14 @@ class KeyedLane:
         self.count_moving()
         return pieces
 
-    def holds_up_its_queue(self, offset: int) -> bool:
-        """Whether entries wait for a record of main: that must go, however full the queues are."""
-        waiting = self.index.at(MAIN, offset)
+    def may_go(self, offset: int, room: int) -> int:
+        """How many records from this one of main on, where the queues have that room. If entries
+        wait for it, it goes however full they are."""
+        waiting = None if room > 0 else self.index.at(MAIN, offset)
         if waiting is None or self.index.head(waiting.key) != waiting:
-            return False
+            return max(room, 0)
         behind = islice(self.index.waiting(waiting.key), 1, None)
-        return any(each.level == RETRY for each in behind)
+        return int(any(each.level == RETRY for each in behind))
 
     # What the client says
 

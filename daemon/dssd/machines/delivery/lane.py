@@ -128,7 +128,9 @@ class Lane:
     # Opening
 
     def opening(self) -> OpenLane:
-        """What begins it."""
+        """What begins it. Of dead letters that hold up their keys, all are read that wait, or were
+        not applied: an operator may have given those up before."""
+        applied_end, floor = self._dead.applied_end, self._dead.progress.floor
         return OpenLane(
             self.main.grant,
             self.main.stream,
@@ -136,7 +138,7 @@ class Lane:
             self._retry.stream,
             self._retry.progress.floor,
             self._dead.stream,
-            self._dead.progress.floor if self._dead_letters_block else self._dead.applied_end,
+            min(floor, applied_end) if self._dead_letters_block else applied_end,
         )
 
     @property
@@ -286,11 +288,9 @@ class Lane:
         return Move(self.main.grant, pieces)
 
     def _may_go(self, piece: MovePiece, room: int) -> int:
-        """How much of the piece: what leaves the stream of an ordered group needs room where it
-        goes, unless that waits for it."""
         if piece.level or self.keyed is None:
             return MOVE_RECORDS_MAX
-        return room if room > 0 else int(self.keyed.holds_up_its_queue(piece.start))
+        return self.keyed.may_go(piece.start, room)
 
     def _done(self, level: int) -> Ranges:
         if level == DEAD:

@@ -114,14 +114,16 @@ class PendingMoves:
         """Of what waits to be moved from the stream, these are done: nothing is read behind them
         for longer than they wait."""
         of_level = (done, (), ())
-        self._pending = [left for each in self._pending for left in each.left(of_level)]
-        if not self._pending:
-            self.again_ms = None
-        self._count()
+        self._keep([left for each in self._pending for left in each.left(of_level)])
 
     def drop_cause(self, cause: str) -> None:
         """What waits for this cause stays where it is."""
-        self._pending = [each for each in self._pending if each.cause != cause]
+        self._keep([each for each in self._pending if each.cause != cause])
+
+    def _keep(self, pending: list[MovePiece]) -> None:
+        self._pending = pending
+        if not pending:
+            self.again_ms = None
         self._count()
 
     def _count(self) -> None:

@@ -191,6 +191,18 @@ def test_a_stopped_redrive_leaves_the_rest_of_a_key_dead_and_takes_back_what_cam
     assert sorted(live(lane, DEAD)) == [0, 1]
 
 
+def test_a_dead_letter_that_was_given_up_before_it_was_applied_acknowledges_its_source() -> None:
+    lane = lane_of(A, B)
+    lane.holds = True
+    lane.nak(MAIN, 0, reject=True)
+    retry, dead = lane.saved.queues
+    lane.saved = replace(lane.saved, queues=(retry, dead.discard(((0, 1),))))
+    lane.holds = False
+    lane.lend()
+    assert out(lane) == [(1, B)]
+    assert lane.places()[0] == []
+
+
 # The ack wait
 
 
