@@ -151,9 +151,10 @@ class FrameQueue:
         self._renumber()
 
     def lost(self) -> None:
-        """The connection is gone: whatever is in flight is to be sent again first."""
-        if self._returning:
-            self._renumber()
+        """The connection is gone: whatever is in flight is to be sent again first.
+
+        That is so behind a refused frame too: of a producer that is new the daemon takes those.
+        """
         for frame in self.in_flight.values():
             frame.in_doubt = True
         self._resend = deque(self.in_flight.values())

@@ -80,13 +80,28 @@ def test_the_only_frame_refused_gives_its_sequence_back() -> None:
     assert [frame.sequence for frame in taken(queue)] == [0]
 
 
-def test_a_loss_while_frames_come_back_renumbers_at_once() -> None:
+def test_a_loss_while_frames_come_back_leaves_them_their_sequences() -> None:
     queue, frames = queue_with(4)
     taken(queue)
     assert queue.refused(0, DiskFull()) is frames[0]
     queue.refused(1, gap(1))
     queue.lost()
+    assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(2, 2), (3, 3)]
+    queue.refused(2, gap(2))
+    queue.refused(3, gap(3))
     assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_followers_that_a_daemon_stored_before_a_loss_are_answered_and_not_sent_as_others() -> None:
+    queue, frames = queue_with(4)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.lost()
+    assert taken(queue) == frames[1:]
+    for sequence in (1, 2, 3):
+        assert queue.acked(sequence) is frames[sequence]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [4]
 
 
 def test_followers_that_a_daemon_stored_all_the_same_stay_stored() -> None:

@@ -200,7 +200,7 @@ class ReadCall:
 
     async def _open(
         self, streams: Sequence[StreamId], start: StartPoint, watches: ExitStack
-    ) -> list[str]:
+    ) -> list[_Cursor]:
         if isinstance(start, AtOffset) and len(streams) != 1:
             rule = f"an offset is that of a single stream, and {len(streams)} are read"
             raise IllegalArgument(argument="start", rule=rule)
@@ -225,7 +225,7 @@ class ReadCall:
                 continue
             watched.append(cursor)
         self._enter(watched)
-        return [cursor.name for cursor in opened]
+        return opened
 
     def _enter(self, cursors: Sequence[_Cursor]) -> None:
         for cursor in cursors:
@@ -268,12 +268,13 @@ class ReadCall:
                     offset=offset, start=bounds.start, end=bounds.end, stream=name
                 )
 
-    def _named(self, streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
-        """The names of streams, split over as many answers as they need; at least one answer."""
+    def _named(self, opened: Sequence[_Cursor]) -> Iterator[log_pb2.ReadReply]:
+        """What streams are read and from where, in as many answers as they need; at least one."""
         incarnation = self._catalogue.incarnation
-        for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
-            names = streams[at : at + READ_NAMES_PER_REPLY_MAX]
-            yield log_pb2.ReadReply(streams=names, incarnation=incarnation)
+        for at in range(0, max(1, len(opened)), READ_NAMES_PER_REPLY_MAX):
+            some = opened[at : at + READ_NAMES_PER_REPLY_MAX]
+            names, starts = [each.name for each in some], [each.offset for each in some]
+            yield log_pb2.ReadReply(streams=names, starts=starts, incarnation=incarnation)
 
     # Whose turn it is
 

@@ -73,7 +73,10 @@ async def test_a_read_tells_its_streams_and_ends_at_the_tail(shelf: Shelf) -> No
     await shelf.store(topic, b"2", partition=1)
     replies = [reply async for reply in call(shelf, reading()).replies()]
     assert list(replies[0].streams) == ["a/0/0", "a/0/1"]
+    assert list(replies[0].starts) == [0, 0]
     assert sorted(payloads(replies)) == [b"0", b"1", b"2"]
+    (named,) = [reply async for reply in call(shelf, reading(start=Now())).replies()]
+    assert list(named.starts) == [2, 1]
 
 
 async def test_a_filter_that_meets_nothing_reads_nothing(shelf: Shelf) -> None:
