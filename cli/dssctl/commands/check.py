@@ -22,10 +22,11 @@ from dssctl.checks.bounds import (
 )
 from dssctl.checks.result import Measured, Result, nagios, prometheus
 from dssctl.connection import ask
+from dssctl.global_options import KeyOption
 from dssctl.output import Column, Kind, show_one
 from dssctl.output.escape import escaped
 from dssctl.settings import Format, Settings
-from dssctl.tree import Command, KeyOption, noun, settings_of
+from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, Group
