@@ -36,7 +36,7 @@ ENVIRONMENT = {
     "DSSCTL_ENDPOINT": "Where the daemon listens, unix:PATH, HOST:PORT or dss://HOST:PORT, where "
     "--endpoint does not say it. Programs that use the Python client look at it too, and at the "
     "next four.",
-    "DSSCTL_TOKEN_FILE": "A file with this user's token, for a daemon that is not on a unix socket.",
+    "DSSCTL_TOKEN_FILE": "A file with this user's token, for daemons beyond unix sockets.",
     "DSSCTL_TLS_CA": "Who signs the certificates of daemons, in PEM, for endpoints with dss://.",
     "DSSCTL_TLS_CERT": "This user's certificate, for the same.",
     "DSSCTL_TLS_KEY": "Its key.",
@@ -89,8 +89,7 @@ KEYS = {
     "data_dir": ("a path", "Where everything is kept."),
     "listen": (
         "an address, or a list of them",
-        "Where to listen: unix:PATH or HOST:PORT; with a policy as a table of address, tls, "
-        "clients and names.",
+        "Where to listen; with a policy as a table of address, tls, clients and names.",
     ),
     "tls_cert": ("a file in PEM", "The certificate for addresses with tls."),
     "tls_key": ("a file in PEM", "Its key."),

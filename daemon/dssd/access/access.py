@@ -125,6 +125,8 @@ class Access:
             TooManyPrincipals: there are as many as may be.
         """
         _check(asked)
+        if asked.expires_at_ms is not None and asked.expires_at_ms <= self._clock.wall_ms():
+            raise IllegalArgument(argument="expires_at_ms", rule="it is after now")
         async with self._turn:
             known = self._rows.get(asked.name)
             if known is not None and not asked.replaces:

@@ -77,10 +77,11 @@ class Permission:
         """Whether it covers the demand alone."""
         if demand.role not in (self.role, Role.READ):
             return False
-        reaches = TopicFilter.overlaps if demand.in_part else TopicFilter.covers
-        return all(
-            any(reaches(own, wanted) for own in self.topics) for wanted in demand.filters
-        ) and (demand.group is None or self.has_group(demand.group))
+        if demand.group is not None and not self.has_group(demand.group):
+            return False
+        if demand.in_part:
+            return any(own.overlaps(each) for each in demand.filters for own in self.topics)
+        return all(any(own.covers(each) for own in self.topics) for each in demand.filters)
 
     def has_group(self, name: str) -> bool:
         """Whether the group is one of its own."""

@@ -46,9 +46,12 @@ class Known:
         self._operations = operations
 
     def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
-        """The subjects of a topic; where it is not there, those that it would have."""
+        """The subjects of a topic; where it is not there, those that it would have.
+
+        One of the daemon's own has none, and is asked for by its name, which no wildcard covers.
+        """
         found = self._topics.find(topic)
-        return _own(topic) if found is None else found.patterns
+        return (found.patterns if found is not None else ()) or _own(topic)
 
     def filter_of(self, group: str) -> tuple[TopicFilter, ...]:
         """What a group reads; nothing where it is not there."""
