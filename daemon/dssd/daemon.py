@@ -60,7 +60,7 @@ from dssd.questions.daemon_facts import DaemonFacts, Quarantined
 from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.access import AccessServicer
 from dssd.rpc.audit import Audit
-from dssd.rpc.certificates import Certificates
+from dssd.rpc.certificates import Certificates, certificate_facts, ends_ms_of
 from dssd.rpc.daemon import DaemonServicer
 from dssd.rpc.demands import Known
 from dssd.rpc.doors import Doors, check_free, operators_address
@@ -264,6 +264,7 @@ class Daemon:
             started_at_ms=self._started_at_ms,
             held=lambda: doors.held(parts.sessions.held_bytes),
             errors=told,
+            certificate_ends_ms=lambda: ends_ms_of(doors.certificates),
         )
         server = MetricsServer(lambda: collected(watched), parts.events.note)
         _LOG.info(
@@ -418,6 +419,7 @@ class Daemon:
             before=before.how,
             before_ended_at_ms=before.at_ms,
             before_reason=before.reason,
+            **certificate_facts(doors.certificates),
         )
 
     def _status(self, parts: Parts) -> str:

@@ -287,8 +287,14 @@ async def test_a_certificate_that_changes_is_served_and_garbage_is_not(
     old = {name: (site.folder / name).read_bytes() for name in ("cert.pem", "key.pem")}
     async with site.remote(path) as staying, site.admin() as admin:
         assert await staying.topics.list()
+        checked = await site.dssctl("check", "certificate", "--warn", "30m", "--crit", "10m")
+        assert checked.returncode == 0, checked.stdout
         (site.folder / "cert.pem").write_bytes(b"garbage")
         await _told(admin, "certificate.refused")
+        checked = await site.dssctl("check", "certificate", "--warn", "30m", "--crit", "10m")
+        assert (checked.returncode, b"not served" in checked.stdout) == (2, True)
+        doctor = await site.dssctl("doctor", "--only-trouble", "-o", "json")
+        assert b'"daemon.certificate"' in doctor.stdout
         async with site.remote(path) as client:
             assert await client.topics.list()
         replaced(site.folder / "key.pem", pair.key)

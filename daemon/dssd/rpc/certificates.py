@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypedDict
 
 import grpc
 
@@ -146,6 +146,28 @@ class Certificates:
         fields = {"not_after_ms": str(self.not_after_ms)}
         sentence = "It is served from now on, to connections that begin."
         self._note(Event(CERTIFICATE_CHANGED, str(self.cert), sentence, fields))
+
+
+def ends_ms_of(served: Certificates | None) -> int:
+    """When what is served ends, by the wall clock; 0 where there is no TLS."""
+    return 0 if served is None else served.not_after_ms
+
+
+class CertificateFacts(TypedDict):
+    """What operators are told of it."""
+
+    certificate: str
+    certificate_ends_ms: int
+    certificate_problem: str
+
+
+def certificate_facts(served: Certificates | None) -> CertificateFacts:
+    """What there is to tell; nothing where there is no TLS."""
+    return CertificateFacts(
+        certificate="" if served is None else str(served.cert),
+        certificate_ends_ms=ends_ms_of(served),
+        certificate_problem="" if served is None else served.problem,
+    )
 
 
 def _stamp(path: Path | None) -> tuple[int, int, int] | None:

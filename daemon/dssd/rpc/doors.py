@@ -24,6 +24,7 @@ from dssd.events.model import Note
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
+from dssd.rpc.certificates import Certificates
 from dssd.rpc.connection_bounds import Connections
 from dssd.rpc.entry import Entries
 from dssd.rpc.login_watch import LoginWatch
@@ -121,6 +122,11 @@ class Doors:
         self._reserve.listens_at(own)
         self._addresses = (*bound, *own)
         return bound
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What TLS is served with."""
+        return self._entries.certificates
 
     def held(self, delivery_bytes: int) -> Held:
         """What clients hold."""
