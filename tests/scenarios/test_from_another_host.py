@@ -225,13 +225,56 @@ async def test_other_permissions_hold_for_calls_that_run(site: Site) -> None:
         async with site.admin() as admin:
             await admin.access.edit("token:narrowed", [Permission("produce", ("orders/eu/#",))])
         async with asyncio.timeout(PATIENCE_S):
-            while True:  # until the call that ran is begun anew
-                try:
-                    await producer.send(b"x", subject="orders/us/1")
-                except DssError as ended:
-                    last = ended
-                    break
-        assert isinstance(last, PermissionDenied | LoginRefused)
+            with pytest.raises(PermissionDenied):
+                await _sent_again_and_again(producer, "orders/us/1")
+        await producer.send(b"x", subject="orders/eu/1")
+
+
+async def _sent_again_and_again(producer: dss_client.Producer, subject: str) -> None:
+    """Until the call that runs is begun anew, and then refused."""
+    while True:
+        await producer.send(b"x", subject=subject)
+
+
+async def test_who_still_may_goes_on_over_other_permissions_and_another_token(site: Site) -> None:
+    consume = Permission("consume", ("orders/#",), ("billing*",))
+    path = await site.token("stays", consume)
+    async with (
+        site.admin() as admin,
+        site.remote(path) as client,
+        client.subscribe("$share/billing-4/orders/#") as records,
+        admin.producer("orders") as producer,
+    ):
+        taking = aiter(records)
+        for change in ("other permissions", "another token"):
+            await producer.send(change.encode())
+            record = await anext(taking)
+            assert record.payload == change.encode()
+            await record.ack(sync=True)
+            running = await _attached_since(admin, client.client_id)
+            if change == "other permissions":
+                await admin.access.edit("token:stays", [consume, Permission("read", ("#",))])
+            else:
+                made = await admin.access.rotate_token("stays")
+                site.keep("stays", made.token)
+            await _attached_anew(admin, client.client_id, running)
+        await producer.send(b"the end")
+        assert (await anext(taking)).payload == b"the end"
+
+
+async def _attached_anew(admin: dss_client.Client, client_id: str, before: int | None) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            since = await _attached_since(admin, client_id)
+            if since not in (None, before):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def _attached_since(admin: dss_client.Client, client_id: str) -> int | None:
+    """Since when its session is connected; None while it is not."""
+    (found,) = [each for each in await admin.sessions.list() if each.client_id == client_id]
+    return found.since_ms if found.state == "connected" else None
 
 
 async def test_certificates_let_in_by_their_names(site: Site) -> None:

@@ -12,7 +12,11 @@ ACCESS = {
         or no certificate, or it is unknown, has expired or was removed; the message says which.
         Nothing was done. A client gets its token with --token-file or DSSCTL_TOKEN_FILE, its
         certificate with --tls-cert and --tls-key; an administrator adds one with dssctl tokens
-        add. A running call ends so within a second when its token is removed or changed.""",
+        add.""",
+    "DSS5016": """An administrator removed or changed the caller, or their token or certificate has
+        ended, while the call ran; it was cut off within a second, so what it was to change may
+        be done or not. Clients ask again by themselves: whoever still may goes on, also with a
+        token that was rotated in its file; else DSS5013 or DSS5009 says what is missing.""",
     "DSS5014": """Bulk jobs stage files, and read segment files in place, by their paths. Only a
         process on the daemon's machine sees these, and it comes by the unix socket. Drive the job
         there; dssctl can make it and follow it from anywhere.""",

@@ -163,6 +163,18 @@ class DaemonNotTrusted(DssError):
 
 
 @registered
+class LoginEnded(DssError):
+    """Of a call that runs. Fields: principal."""
+
+    code = "DSS5016"
+    sentence = "The call of {principal} was ended: they were removed, changed, or have expired."
+    hint = "The client comes back by itself, and is told whether it still may."
+    grpc_status = "UNAUTHENTICATED"
+    exit_code = ExitCode.DENIED
+    definite = False
+
+
+@registered
 class NoRoomToStart(DssError):
     """Raised by the daemon's command. Fields: path."""
 

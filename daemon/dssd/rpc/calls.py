@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import grpc.aio
 
-from dss_core.errors import DssError, LoginRefused, MessageUnreadable, Overloaded, TimedOut
+from dss_core.errors import DssError, LoginEnded, MessageUnreadable, Overloaded, TimedOut
 from dssd.access.access import Login
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
@@ -114,7 +114,7 @@ class OpenCall:
         """What is done in the call: it is cut short where its login ends.
 
         Raises:
-            LoginRefused: it was.
+            LoginEnded: it was.
         """
         if not self.login.key:
             yield
@@ -126,8 +126,7 @@ class OpenCall:
         except TimeoutError:
             if not allowed.expired():
                 raise
-            reason = f"{self.login.principal} was removed, changed or has expired"
-            raise LoginRefused(reason=reason) from None
+            raise LoginEnded(principal=self.login.principal) from None
         finally:
             self._allowed = None
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dss_api.v1 import operations_pb2
 from dss_core.errors import DssError
 from dss_core.filters import SubscriptionFilter, TopicFilter, check_subject
+from dss_core.ids import StreamName
 from dssd.access.permissions import Demand, Role, everywhere
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Topic
@@ -184,8 +185,13 @@ def demand_of_subject(subject: str) -> Demand:
     return Demand(Role.PRODUCE, (TopicFilter.parse(subject),))
 
 
-def _reads_records(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
-    yield Demand(Role.CONSUME, (TopicFilter.parse(request.filter),))
+def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """By a filter; without one, all records of a stream."""
+    if request.stream and not request.filter:
+        topic = StreamName.parse(request.stream).topic
+        yield Demand(Role.CONSUME, known.patterns(topic))
+    else:
+        yield Demand(Role.CONSUME, (TopicFilter.parse(request.filter),))
 
 
 def _attaches(message: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401

@@ -191,6 +191,9 @@ def test_records_are_read_by_a_filter_that_is_covered() -> None:
     assert may(who, "Log/Read", log_pb2.ReadRequest(filter="orders/eu/+"))
     assert not may(who, "Log/Read", log_pb2.ReadRequest(filter="orders/#"))
     assert not may(who, "Log/Read", log_pb2.ReadRequest(filter="#", stream="orders/0/0"))
+    stream = log_pb2.ReadRequest(stream="orders/0/0")
+    assert not may(who, "Log/Read", stream)
+    assert may(login("consume orders/#"), "Log/Read", stream)
     internal = log_pb2.ReadRequest(filter="$dlq/1/#")
     assert not may(login("consume # @*"), "Log/Read", internal)
 
