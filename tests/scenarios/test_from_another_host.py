@@ -5,6 +5,8 @@ time: what is to end is told by what ends.
 """
 
 import asyncio
+import gzip
+import hashlib
 import os
 import time
 from collections.abc import AsyncIterable, AsyncIterator
@@ -425,6 +427,37 @@ async def test_contexts_keep_where_the_files_are_and_show_them_to_no_other_daemo
     elsewhere = await dssctl("-c", "there", "topics", "ls", "--endpoint", site.plain)
     assert elsewhere.returncode == ExitCode.DENIED
     assert b"no token was given" in elsewhere.stderr
+    added = await dssctl("contexts", "add", "bare", "--endpoint", site.plain)
+    assert added.returncode == 0, added.stderr
+    valid = await dssctl("-c", "there", "contexts", "validate", "-o", "template={name} {valid}")
+    assert valid.stdout.splitlines() == [b"there true", b"bare false"]
+
+
+async def test_nothing_that_lets_anybody_in_is_told_or_kept(site: Site) -> None:
+    path = await site.token("secret", Permission("read", ("#",), ("*",)))
+    text = path.read_text()
+    forms = [text.encode(), hashlib.sha256(text.encode()).hexdigest().encode()]
+    forms.append(forms[0].removeprefix(b"dss_"))
+    there = ("--endpoint", site.tokens, "--tls-ca", str(site.authority.cert))
+    bundle = site.folder / "bundle.tar.gz"
+    told = [
+        await site.dssctl(*command, *there, "--token-file", str(path))
+        for command in (
+            ("events", "-o", "json"),
+            ("audit", "ls", "-o", "json"),
+            ("doctor", "-o", "json"),
+            ("sessions", "ls", "-o", "json"),
+            ("config", "show", "-o", "json"),
+            ("support", "gather", str(bundle)),
+        )
+    ]
+    said = b"".join(each.stdout + each.stderr for each in told)
+    said += gzip.decompress(bundle.read_bytes()) + site.process.said.encode()
+    said += await asyncio.to_thread(Path(f"/proc/{site.process.process.pid}/cmdline").read_bytes)
+    assert b"token:secret" in said, "who it is for may be told"
+    assert not [form for form in forms if form in said]
+    rows = b"".join(each.read_bytes() for each in (site.folder / "data").glob("store.sqlite*"))
+    assert text.encode() not in rows
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,9 @@ def _validated(settings: Settings, context: Context) -> Item:
     from dssctl.connection import ask
 
     settings.endpoint = context.endpoint or None
+    for name in CREDENTIALS:  # each context has its own, and shows them to its daemon alone
+        setattr(settings, name, getattr(context, name) or None)
+        settings.flags.pop(name, None)
     version = problem = None
     try:
         version = ask(settings, lambda client: client.daemon.status()).version
