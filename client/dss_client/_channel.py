@@ -1,10 +1,16 @@
 """The gRPC channel to an endpoint, with what shows who calls.
 
 gRPC's own call credentials cost a thread a call, so a token is put into the metadata of each call
-here. Invariant: a token is read when a call begins, and kept by nothing but that call.
+here; and a channel of gRPC keeps the certificates that it was made with, so there is another one
+once their files changed. Invariant: a token is read when a call begins, and kept by nothing but
+that call; files that cannot be used leave the channel as it is.
 """
 
+import asyncio
+import ssl
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 import grpc
@@ -21,7 +27,11 @@ KEEPALIVE: tuple[tuple[str, int], ...] = (
 )
 """Over a network: a host that vanished ends its calls within 8 s. A daemon allows a ping in 1 s."""
 
+CHANNELS_MAX = 2
+"""That are open because files changed: calls of the one before go on until files change again."""
+
 Options = tuple[tuple[str, int | str], ...]
+Make = Callable[[], grpc.aio.Channel]
 
 
 def channel_to(endpoint: Endpoint, credentials: Credentials, options: Options) -> grpc.aio.Channel:
@@ -32,51 +42,98 @@ def channel_to(endpoint: Endpoint, credentials: Credentials, options: Options) -
     """
     if not endpoint.target.startswith("unix:"):
         options = (*options, *KEEPALIVE)
-    if endpoint.tls:
+    if not any(credentials) and not endpoint.tls:
+        return grpc.aio.insecure_channel(endpoint.target, options=options)
+
+    def make() -> grpc.aio.Channel:
+        if not endpoint.tls:
+            return grpc.aio.insecure_channel(endpoint.target, options=options)
         secured = _channel_credentials(credentials)
-        channel = grpc.aio.secure_channel(endpoint.target, secured, options=options)
-    else:
-        channel = grpc.aio.insecure_channel(endpoint.target, options=options)
-    if credentials.token_file is None:
-        return channel
-    file = TokenFile(credentials.token_file)
-    file.token()  # what is wrong with it is told before anything is dialled
-    return cast("grpc.aio.Channel", _TokenChannel(channel, file))
+        return grpc.aio.secure_channel(endpoint.target, secured, options=options)
+
+    return cast("grpc.aio.Channel", _ShowingChannel(make, credentials))
 
 
 def _channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
     ca, cert, key, _ = credentials
-    chain = None if cert is None else read_file(cert, "certificate")
-    private = None if key is None else read_file(key, "key")
     roots = None if ca is None else read_file(ca, "authority")
-    for path, found in ((ca, roots), (cert, chain), (key, private)):
-        if found is not None and b"-----BEGIN " not in found:
-            raise IllegalConfig(source=path, reason="it is not in PEM")
+    if roots is not None and b"-----BEGIN " not in roots:
+        raise IllegalConfig(source=ca, reason="it is not in PEM")
+    if cert is None or key is None:
+        return grpc.ssl_channel_credentials(roots)
+    private, chain = read_file(key, "key"), read_file(cert, "certificate")
+    try:
+        # A key with a password would be asked for at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as wrong:
+        reason = f"it is no certificate in PEM that {key} belongs to"
+        raise IllegalConfig(source=cert, reason=reason) from wrong
     return grpc.ssl_channel_credentials(roots, private, chain)
 
 
-class _TokenChannel:
-    """A channel whose calls carry a token."""
+class _ShowingChannel:
+    """A channel whose calls carry a token, and whose certificates are those of now."""
 
-    def __init__(self, channel: grpc.aio.Channel, file: TokenFile) -> None:
-        self._channel = channel
-        self._file = file
+    def __init__(self, make: Make, credentials: Credentials) -> None:
+        self._make = make
+        self._paths = [path for path in credentials[:3] if path is not None]
+        self._stamps = [_stamp(path) for path in self._paths]
+        self._channels = [make()]
+        """The newest last."""
+        self._closing: set[asyncio.Task[None]] = set()
+        file = credentials.token_file
+        self._token = None if file is None else TokenFile(file)
+        if self._token is not None:
+            self._token.token()  # what is wrong with it is told before anything is dialled
 
     async def close(self, grace: float | None = None) -> None:
         """As of the channel."""
-        await self._channel.close(grace)
+        for channel in self._channels:
+            await channel.close(grace)
 
     def __getattr__(self, kind: str) -> Callable[..., Any]:
         """`unary_unary` and its like, which make what calls a method."""
-        make = getattr(self._channel, kind)
 
         def made(*arguments: object, **options: object) -> Callable[..., Any]:
-            call = make(*arguments, **options)
+            of: grpc.aio.Channel | None = None
+            call: Callable[..., Any]
 
-            def with_token(*arguments: object, **options: object) -> object:
-                bearer = f"Bearer {self._file.token()}"
-                return call(*arguments, metadata=(("authorization", bearer),), **options)
+            def begin(*sent: object, **how: object) -> object:
+                nonlocal of, call
+                channel = self._now()
+                if channel is not of:
+                    of, call = channel, getattr(channel, kind)(*arguments, **options)
+                return call(*sent, metadata=self._metadata(), **how)
 
-            return with_token
+            return begin
 
         return made
+
+    def _metadata(self) -> tuple[tuple[str, str], ...] | None:
+        if self._token is None:
+            return None
+        return (("authorization", f"Bearer {self._token.token()}"),)
+
+    def _now(self) -> grpc.aio.Channel:
+        """The channel for a call that begins."""
+        stamps = [_stamp(path) for path in self._paths]
+        if stamps != self._stamps:
+            with suppress(IllegalConfig):  # somebody writes them: the next call looks again
+                self._channels.append(self._make())
+                self._stamps = stamps
+                self._close_oldest()
+        return self._channels[-1]
+
+    def _close_oldest(self) -> None:
+        if len(self._channels) > CHANNELS_MAX:
+            closing = asyncio.ensure_future(self._channels.pop(0).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

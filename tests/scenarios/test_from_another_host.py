@@ -306,6 +306,25 @@ async def test_a_call_ends_with_the_certificate_it_came_in_with(site: Site) -> N
             await _taken(client.events.watch())
 
 
+async def test_a_client_shows_the_certificate_that_its_file_has_now(
+    site: Site, tmp_path: Path
+) -> None:
+    before, after = site.authority.signed("before"), site.authority.signed("after")
+    own = Pair(tmp_path / "cert.pem", tmp_path / "key.pem")
+    replaced(own.cert, before.cert)
+    replaced(own.key, before.key)
+    async with site.admin() as admin:
+        await admin.access.add_certificate("before", [Permission("read", ("#",))])
+        await admin.access.add_certificate("after", [Permission("read", ("#",))])
+        async with site.with_certificate(own) as client:
+            assert await client.topics.list()
+            await admin.access.remove("cert:before")
+            replaced(own.cert, after.cert)
+            assert isinstance(await refusal(client), LoginRefused), "its key is not there yet"
+            replaced(own.key, after.key)
+            assert await client.topics.list()
+
+
 async def test_a_daemon_that_cannot_be_trusted_is_not_talked_to(site: Site, tmp_path: Path) -> None:
     path = await site.token("careful", Permission("read", ("#",)))
     other = Authority(tmp_path, "other")
