@@ -18,6 +18,7 @@ import pytest_asyncio
 
 import dss_client
 from dss_client.access import Permission
+from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import (
     DaemonNotTrusted,
     DssError,
@@ -425,6 +426,14 @@ async def test_commands_give_change_and_take_tokens(site: Site) -> None:
     wrong = await site.dssctl("tokens", "add", "bad", "--role", "owner", "--topic", "#")
     assert wrong.returncode != 0
     assert b"token:bad" not in (await site.dssctl("tokens", "ls", "-o", "name")).stdout
+
+
+async def test_administrators_get_in_where_only_remote_listeners_are(site: Site) -> None:
+    reserve = f"unix:{site.folder}/data/{OPERATORS_SOCKET_NAME}"
+    async with dss_client.connect(endpoint=reserve) as admin:
+        made = await admin.access.add_token("first", [Permission("admin")])
+    async with site.remote(site.keep("first", made.token)) as remote:
+        assert "token:first" in {each.name for each in await remote.access.list()}
 
 
 async def test_contexts_keep_where_the_files_are_and_show_them_to_no_other_daemon(
