@@ -2,21 +2,28 @@
 take to be lent again with all that waits in them, and how quickly dead letters come back."""
 
 import asyncio
+import re
 import signal
 import time
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bulk import most_resident_mib
 from processes import Daemon, run_program, running_daemon
 from processor_time import own_s
+from results import Row
 from workload import PARTITIONS, TOPIC, key_of_each_partition
 
 import dss_client
 from dss_core.changes import RedriveDeadLetters
+from dss_core.limits import REDRIVE_RATE_MAX
 
 CONSUMED = 3_000_000
+BESIDE = 6_000_000
+TURNS = 4
+"""Of others with and without a redrive beside them, each with a lane of its own."""
 FAILING = 200_000
 DEAD = 200_000
 FRAME_RECORDS = 100
@@ -37,6 +44,24 @@ class Lent:
     """Of the daemon."""
     mib: float
     """The most that the daemon had held by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """A group without failures was consumed by batch."""
+
+    rate: float
+    """Millions of records a second."""
+    cpu_s: float
+    """Of the daemon."""
+
+
+@dataclass(slots=True)
+class Back:
+    """What came back from the dead letters of a lane, and was acknowledged."""
+
+    records: int = 0
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +95,16 @@ async def fail(daemon: Daemon, mode: str, group: str, records: int) -> float:
     arguments = (daemon.endpoint, mode, group, str(records))
     result = await run_program("fail", *arguments, seconds_max=FAIL_SECONDS_MAX)
     return float(result["records"]) / float(result["seconds"]) / 1e3
+
+
+async def entry_syncs(port: int) -> int:
+    """Syncs of log files that appends waited for, since the daemon started."""
+    url = f"http://127.0.0.1:{port}/metrics"
+    answer = await asyncio.to_thread(urllib.request.urlopen, url, timeout=10)
+    with answer:
+        found = re.search(rb"^dss_sync_duration_seconds_count (\d+)", answer.read(), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
 
 
 async def lent_again(records: int) -> LentAgain:
@@ -121,7 +156,7 @@ async def redriven(daemon: Daemon, group: str) -> float:
     ):
         left = records = (await client.groups.describe(group)).group.dead
         began = time.perf_counter()
-        await client.operations.apply(RedriveDeadLetters(group))
+        await client.operations.apply(RedriveDeadLetters(group, rate=REDRIVE_RATE_MAX))
         async for batch in subscription.batches():
             await batch.ack()
             left -= len(batch)
@@ -130,21 +165,73 @@ async def redriven(daemon: Daemon, group: str) -> float:
         return records / (time.perf_counter() - began) / 1e3
 
 
-@asynccontextmanager
-async def redriving(daemon: Daemon, group: str) -> AsyncIterator[None]:
-    """One lane brings its dead letters back while the block runs; what came since is passed by."""
+async def others(daemon: Daemon, name: str, records: str) -> Others:
+    """A fresh group takes all records."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        await client.operations.skip(group, to="latest")
-        await client.operations.apply(RedriveDeadLetters(group, stream=f"{TOPIC}/0/0"))
+        pid = (await client.daemon.status()).pid
+    spent_s = own_s(pid)
+    result = await run_program("consume", daemon.endpoint, "batch", name, records)
+    rate = float(result["records"]) / float(result["seconds"]) / 1e6
+    return Others(rate, own_s(pid) - spent_s)
+
+
+@asynccontextmanager
+async def redriving(daemon: Daemon, group: str, partition: int) -> AsyncIterator[Back]:
+    """One lane brings dead letters back at the usual rate while the block runs, and says how many;
+    what came since is passed by."""
+    back = Back()
+    async with dss_client.connect(endpoint=daemon.endpoint) as client:
+        skipped = await client.operations.skip(group, to="latest")
+        await client.operations.ended(skipped.number)
+        change = RedriveDeadLetters(group, stream=f"{TOPIC}/0/{partition}")
+        operation = await client.operations.apply(change)
         async with (
             client.subscribe(f"$share/{group}/{TOPIC}/#") as subscription,
             asyncio.TaskGroup() as tasks,
         ):
-            taking = tasks.create_task(_acknowledge(subscription), name="what comes back")
-            yield
+            taking = tasks.create_task(_acknowledge(subscription, back), name="what comes back")
+            await back.begun.wait()
+            yield back
             taking.cancel()
+        await client.operations.cancel(operation.number)
+        await client.operations.ended(operation.number)
 
 
-async def _acknowledge(subscription: dss_client.Subscription) -> None:
+async def _acknowledge(subscription: dss_client.Subscription, back: Back) -> None:
     async for batch in subscription.batches():
         await batch.ack()
+        back.records += len(batch)
+        back.begun.set()
+
+
+async def lent_again_round(table: dict[str, Row]) -> None:
+    """Lanes with nothing in them, with few, and with many that wait."""
+    few = await lent_again(WAITING_FEW)
+    table["lent"].add(few.empty.seconds * 1e3)
+    table["lent_few"].add(few.waiting.seconds * 1e3, few.empty.seconds * 1e3)
+    table["lent_few_more"].add((few.waiting.seconds - few.empty.seconds) * 1e3)
+    many = await lent_again(WAITING)
+    table["lent_many"].add(many.waiting.seconds)
+    table["lent_many_cpu"].add(many.waiting.cpu_s)
+    table["lent_many_mib"].add(many.waiting.mib - many.empty.mib)
+
+
+async def redrive_round(table: dict[str, Row]) -> None:
+    """All lanes alone, and one beside a group of which nothing fails."""
+    async with running_daemon() as daemon:
+        await fill_with_dead(daemon, "alone", "beside")
+        table["redriven"].add(await redriven(daemon, "alone"))
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(BESIDE), "1000")
+        records = str(filled["records"])
+        for turn in range(TURNS):
+            # Each begins as often as the other.
+            if turn % 2:
+                plain = await others(daemon, f"plain-{turn}", records)
+            async with redriving(daemon, "beside", turn) as back:
+                before = back.records
+                ours = await others(daemon, f"others-{turn}", records)
+                redriven_meanwhile = back.records - before
+            if not turn % 2:
+                plain = await others(daemon, f"plain-{turn}", records)
+            table["redriven_beside"].add(ours.rate, plain.rate)
+            table["redriven_cpu"].add((ours.cpu_s - plain.cpu_s) / redriven_meanwhile * 1e6)

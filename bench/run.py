@@ -15,6 +15,7 @@ from pathlib import Path
 
 import bulk
 import failover
+import growth
 import lanes
 import questions
 import refusals
@@ -83,7 +84,9 @@ def rows() -> dict[str, Row]:
         "lane_batch": Row("with queues, none fails, by batch", million, "", PLAIN, ">= 0.95"),
         "lane_record": Row("  by record", million, "", PLAIN, ">= 0.95"),
         "failing_batch": Row("failures moved to a retry queue, by batch", thousand, ">= 5"),
+        "failing_batch_syncs": Row("  entries a sync", "", ">= 32"),
         "failing_record": Row("  by record", thousand, ">= 5"),
+        "failing_record_syncs": Row("  entries a sync", "", ">= 32"),
         "lent": Row("lanes lent with nothing in them", "ms", "baseline"),
         "lent_few": Row("  lent again with 10,000 that wait", "ms", "", "empty ones"),
         "lent_few_more": Row("  the same, beyond empty ones", "ms", "<= 100"),
@@ -92,6 +95,8 @@ def rows() -> dict[str, Row]:
         "lent_many_mib": Row("  memory beyond empty ones", "MiB", "<= 256"),
         "redriven": Row("redrive, 12 lanes, alone", thousand, ">= 20"),
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
+        "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
+        **growth.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -239,7 +244,8 @@ async def small_frames_round(table: dict[str, Row]) -> None:
 
 
 async def lanes_round(table: dict[str, Row]) -> None:
-    async with running_daemon() as daemon:
+    port = scrapes.free_port()
+    async with running_daemon("--metrics", f"127.0.0.1:{port}") as daemon:
         await fresh_topic(daemon)
         filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.CONSUMED), "1000")
         records = str(filled["records"])
@@ -249,33 +255,11 @@ async def lanes_round(table: dict[str, Row]) -> None:
             ours = await throughput("consume", daemon.endpoint, mode, f"lane-{mode}", records)
             table[f"lane_{mode}"].add(ours, plain)
         for mode in ("batch", "record"):
+            before = await lanes.entry_syncs(port)
             moved = await lanes.fail(daemon, mode, f"failing-{mode}", lanes.FAILING)
             table[f"failing_{mode}"].add(moved)
-    await lent_again_round(table)
-    await redrive_round(table)
-
-
-async def lent_again_round(table: dict[str, Row]) -> None:
-    few = await lanes.lent_again(lanes.WAITING_FEW)
-    table["lent"].add(few.empty.seconds * 1e3)
-    table["lent_few"].add(few.waiting.seconds * 1e3, few.empty.seconds * 1e3)
-    table["lent_few_more"].add((few.waiting.seconds - few.empty.seconds) * 1e3)
-    many = await lanes.lent_again(lanes.WAITING)
-    table["lent_many"].add(many.waiting.seconds)
-    table["lent_many_cpu"].add(many.waiting.cpu_s)
-    table["lent_many_mib"].add(many.waiting.mib - many.empty.mib)
-
-
-async def redrive_round(table: dict[str, Row]) -> None:
-    async with running_daemon() as daemon:
-        await lanes.fill_with_dead(daemon, "alone", "beside")
-        table["redriven"].add(await lanes.redriven(daemon, "alone"))
-        filled = await run_program("produce_prebuilt", daemon.endpoint, str(lanes.CONSUMED), "1000")
-        records = str(filled["records"])
-        plain = await throughput("consume", daemon.endpoint, "batch", "plain", records)
-        async with lanes.redriving(daemon, "beside"):
-            ours = await throughput("consume", daemon.endpoint, "batch", "others", records)
-    table["redriven_beside"].add(ours, plain)
+            syncs = await lanes.entry_syncs(port) - before
+            table[f"failing_{mode}_syncs"].add(lanes.FAILING / syncs)
 
 
 async def refusals_round(table: dict[str, Row]) -> None:
@@ -477,6 +461,9 @@ PARTS = {
     "consume": consume_round,
     "small": small_frames_round,
     "lanes": lanes_round,
+    "lent": lanes.lent_again_round,
+    "redrive": lanes.redrive_round,
+    "growth": growth.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,

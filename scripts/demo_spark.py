@@ -29,6 +29,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import dss_client
 from dss_bulk.backfill_work import BackfillParams, chunks_of
+from dss_bulk.export import Noted
 from dss_bulk.export_work import ExportParams
 from dss_bulk.inputs import Inputs
 from dss_bulk.row_rule import RowRule
@@ -89,7 +90,7 @@ async def export(client: Client, lake: Path) -> CreateJob:
     made = (await client.operations.plan(CreateJob("out", "export", source="flights"))).change
     assert isinstance(made, CreateJob)
     ends = {each.stream: each.end for each in made.ranges}
-    params = ExportParams(str(lake), topic.topic_id, ends).to_json()
+    params = ExportParams(str(lake), topic.topic_id, Noted(ends)).to_json()
     return CreateJob("out", "export", source="flights", ranges=made.ranges, params=params)
 
 

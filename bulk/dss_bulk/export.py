@@ -3,8 +3,9 @@
 ::
 
     TARGET/
-      _dss_export.json                     what was exported: the runs, where each stream ended, and
-                                           what was deleted before an export could have it
+      _dss_export.json                     what was exported: the runs, where each stream ended,
+                                           which storage topics there were, and what was deleted or
+                                           went before an export could have it
       run=000001/                          appears at once, by one rename
         _dss_run.json                      the same as it is with this run
         date=2026-11-22/hour=05/
@@ -25,7 +26,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,6 +74,24 @@ class Lost:
     end: int
 
 
+Ends = tuple[int, ...] | None
+"""Of a storage topic: where each of its streams ended for good; None while it takes records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What an export adds to what its folder says of the topic."""
+
+    ends: Mapping[str, int]
+    """By stream: where the next export begins."""
+    lost: Sequence[Lost] = ()
+    """What was deleted since the last export."""
+    storage_topics: Mapping[int, Ends] = field(default_factory=dict)
+    """Those of the topic, by ordinal; none where an older version made the export."""
+    gone: Sequence[int] = ()
+    """Storage topics that went since the last export, and were not known to be exported."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExportState:
     """What a target folder holds."""
@@ -86,6 +105,20 @@ class ExportState:
     """That published the last run."""
     lost: Sequence[Lost] = ()
     """What is missing in all runs together."""
+    storage_topics: Mapping[int, Ends] = field(default_factory=dict)
+    """Those of the topic by ordinal, as the last export found them."""
+    gone: Sequence[int] = ()
+    """Storage topics of which nobody knows whether all runs together have the whole."""
+
+    def with_noted(self, noted: Noted) -> "ExportState":
+        """The state behind another export."""
+        return replace(
+            self,
+            ends={**self.ends, **noted.ends},
+            lost=[*self.lost, *noted.lost],
+            storage_topics=noted.storage_topics or self.storage_topics,
+            gone=[*self.gone, *noted.gone],
+        )
 
 
 def exported(table: pa.Table, stream: str) -> pa.Table:
@@ -145,9 +178,9 @@ class ExportRun:
         self.unfinished = target / f".{self.folder.name}.{job}"
 
     @property
-    def ends_before(self) -> Mapping[str, int]:
-        """By stream: where earlier runs ended."""
-        return self._state.ends
+    def before(self) -> ExportState:
+        """What earlier runs left."""
+        return self._state
 
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
         """Write the rows of a chunk, given by stream; how many there were.
@@ -183,7 +216,7 @@ class ExportRun:
             said["bytes"] = sum(path.stat().st_size for path in files)
         return json.dumps(said)
 
-    def publish(self, ends: Mapping[str, int], lost: Sequence[Lost] = ()) -> None:
+    def publish(self, noted: Noted) -> None:
         """Make the run readable, and note where the next one begins and what is missing.
 
         Repeated after a kill in its middle, or for want of room, it goes on where it was.
@@ -194,19 +227,29 @@ class ExportRun:
         """
         if not self.published:
             before, there = self._state, self.unfinished.exists()
-            state = replace(
-                before,
-                runs=before.runs + there,
-                ends={**before.ends, **ends},
-                job=self._job,
-                lost=[*before.lost, *lost],
-            )
+            state = replace(before.with_noted(noted), runs=before.runs + there, job=self._job)
             if there:
                 self._appear(state)
             self._state = state
             self.published = True
         self.target.mkdir(parents=True, exist_ok=True)
         _write(self.target / MANIFEST, self._state)
+
+    def note(self, noted: Noted) -> None:
+        """Note what was found where there is nothing to write, and something was before.
+
+        Raises:
+            ExportBroken: it cannot be written down.
+        """
+        state = self._state.with_noted(noted)
+        if state == self._state or not self._state.ends:
+            return
+        try:
+            _write(self.target / MANIFEST, state)
+        except OSError as error:
+            reason = f"{MANIFEST} cannot be written: {error.strerror}"
+            raise ExportBroken(folder=self.target, reason=reason) from error
+        self._state = state
 
     def _appear(self, state: ExportState) -> None:
         if self.folder.exists():
@@ -277,11 +320,18 @@ def _read(target: Path, path: Path) -> ExportState | None:
             said["ends"],
             said["job"],
             lost,
+            storage_topics_of(said.get("storage_topics", {})),
+            said.get("gone", []),
         )
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ExportBroken(folder=target, reason=f"{path.name} cannot be read") from error
+
+
+def storage_topics_of(said: Mapping[str, Sequence[int] | None]) -> dict[int, Ends]:
+    """Storage topics as JSON has them."""
+    return {int(at): None if ends is None else tuple(ends) for at, ends in said.items()}
 
 
 def _write(path: Path, state: ExportState) -> None:

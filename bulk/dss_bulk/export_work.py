@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from dss_bulk.export import ExportRun, Lost
+from dss_bulk.export import ExportRun, Lost, Noted, storage_topics_of
 from dss_bulk.selecting import selected
 from dss_bulk.selection import RecordSelection
 from dss_bulk.source import tables_of
@@ -27,21 +27,24 @@ class ExportParams:
 
     folder: str
     topic_id: int
-    ends: dict[str, int]
-    """By stream: where the next export begins."""
-    lost: tuple[Lost, ...] = ()
-    """What was deleted since the last export."""
+    noted: Noted
+    """What the folder says once it has the run."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """What `to_json` wrote."""
         said = json.loads(text)
-        lost = tuple(Lost(**each) for each in said.pop("lost", ()))
-        return cls(**said, lost=lost)
+        noted = Noted(
+            said["ends"],
+            tuple(Lost(**each) for each in said.get("lost", ())),
+            storage_topics_of(said.get("storage_topics", {})),
+            tuple(said.get("gone", ())),
+        )
+        return cls(said["folder"], said["topic_id"], noted)
 
     def to_json(self) -> str:
         """For the manifest."""
-        return json.dumps(asdict(self))
+        return json.dumps({"folder": self.folder, "topic_id": self.topic_id, **asdict(self.noted)})
 
 
 def selection_of(granted: Granted) -> RecordSelection:
@@ -77,7 +80,7 @@ class ExportWork:
             # The loop keeps the lease while a slow disk is written to.
             await asyncio.to_thread(self._run.write_chunk, chunk.number, iter(parts))
         if last:
-            await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
+            await asyncio.to_thread(self._run.publish, self._params.noted)
         output = self._run.output(records, last=last)
         return ChunkDone(output=output, records=records)
 

@@ -1,7 +1,15 @@
 """What an export has to write: what its folder does not have yet.
 
+::
+
+    orders/0   noted: sealed at 8,112, exported up to 8,112    may go, all of it is there
+    orders/1   noted: sealed at 7,950, exported up to 7,000    goes: 950 offsets are missing
+    orders/2   noted: takes records                            goes: nobody knows what is missing
+    orders/3   not known                                       comes and goes: likewise
+
 Invariant: a stream is written from where the folder's runs ended, so that no record comes twice.
-Nothing is passed in silence: what was deleted before its turn is named, and noted in the folder.
+Nothing is passed in silence: what was deleted before its turn is named, and noted in the folder;
+so is a storage topic that went, unless the folder is known to have all of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +17,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dss_bulk.export import ExportRun, Lost
+from dss_bulk.export import Ends, ExportRun, ExportState, Lost, Noted
 from dss_bulk.export_work import ExportParams
 from dss_client import Client
 from dss_client.changes import CreateJob
 from dss_client.job_values import SourceRange
 from dss_client.topics import LocatedRange, Topic
-from dss_core.errors import ExportBroken, NotExported
+from dss_core.errors import DssError, ExportBroken, NotExported, StorageTopicNotExported
 from dss_core.ids import StreamName
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +35,10 @@ class NextExport:
 
     change: CreateJob | None
     """The job; none where the folder has all."""
-    lost: tuple[NotExported, ...] = ()
+    run: ExportRun
+    noted: Noted
+    """What is found besides. A job writes it down; where there is none, `ExportRun.note` does."""
+    told: tuple[DssError, ...] = ()
     """What no export can have any more, since the last one."""
 
 
@@ -44,22 +55,20 @@ async def next_export(client: Client, change: CreateJob, folder: Path) -> NextEx
         change.source, start=_moment(change.start_us), end=_moment(change.end_us)
     )
     _require_no_less(run, topic)
-    ranges = list(_ranges(found, run.ends_before))
+    ranges = list(_ranges(found, run.before.ends))
     left = tuple(each for each in ranges if each.start < each.end)
     # Whoever says where to begin wants nothing before it, this time.
     from_the_last = change.start_us is None
-    lost = tuple(_lost(run, found)) if from_the_last and run.ends_before else ()
-    told = tuple(
-        NotExported(stream=each.stream, start=each.start, end=each.end, folder=folder)
-        for each in lost
-    )
-    if not left:
-        return NextExport(None, told)
     # No end falls back, and a stream that is begun later keeps what lies before.
     ends = {each.stream: max(each.start, each.end) for each in (ranges if from_the_last else left)}
-    params = ExportParams(str(folder), topic.topic_id, ends, lost)
+    noted = Noted(ends, storage_topics=_storage_topics(topic))
+    noted = _with_missing(noted, run.before, topic, found, from_the_last=from_the_last)
+    told = tuple(_told(noted, topic, folder))
+    if not left:
+        return NextExport(None, run, noted, told)
+    params = ExportParams(str(folder), topic.topic_id, noted)
     changed = replace(change, ranges=left, params=params.to_json(), start_us=None, end_us=None)
-    return NextExport(changed, told)
+    return NextExport(changed, run, noted, told)
 
 
 def _ranges(found: Sequence[LocatedRange], ends_before: Mapping[str, int]) -> Iterator[SourceRange]:
@@ -73,16 +82,76 @@ def _require_no_less(run: ExportRun, topic: Topic) -> None:
     for part in topic.storage_topics:
         for each in part.streams:
             stream = str(StreamName(topic.name, part.ordinal, each.partition))
-            if each.end < (exported := run.ends_before.get(stream, 0)):
+            if each.end < (exported := run.before.ends.get(stream, 0)):
                 reason = f"it has {stream} up to offset {exported}, the log only up to {each.end}"
                 raise ExportBroken(folder=run.target, reason=reason)
 
 
-def _lost(run: ExportRun, found: Sequence[LocatedRange]) -> Iterator[Lost]:
+def _with_missing(
+    noted: Noted,
+    before: ExportState,
+    topic: Topic,
+    found: Sequence[LocatedRange],
+    *,
+    from_the_last: bool,
+) -> Noted:
+    """What is noted, with what no export can have; told once, by one that wants all that is new."""
+    if not from_the_last:
+        return replace(noted, storage_topics={**before.storage_topics, **noted.storage_topics})
+    if not before.ends:
+        return noted
+    lost = (*_lost_of_gone(before, topic), *_lost(before, found))
+    return replace(noted, lost=lost, gone=tuple(_in_doubt(before, topic)))
+
+
+def _lost(before: ExportState, found: Sequence[LocatedRange]) -> Iterator[Lost]:
     """What was deleted since the last run before this one could have it."""
     for each in found:
-        if (end := run.ends_before.get(each.stream, 0)) < each.start:
+        if (end := before.ends.get(each.stream, 0)) < each.start:
             yield Lost(each.stream, end, each.start)
+
+
+def _storage_topics(topic: Topic) -> dict[int, Ends]:
+    """Those that take records, or did."""
+    return {
+        part.ordinal: tuple(each.end for each in part.streams) if part.sealed else None
+        for part in topic.storage_topics
+        if part.ordinal <= topic.produce_ordinal
+    }
+
+
+def _gone(before: ExportState, topic: Topic) -> range:
+    """The ordinals of storage topics that went since the last export: the oldest always go first.
+
+    An older version noted none, but where streams ended.
+    """
+    noted = before.storage_topics or {StreamName.parse(each).ordinal for each in before.ends}
+    first = topic.storage_topics[0].ordinal
+    return range(min(noted, default=first), first)
+
+
+def _lost_of_gone(before: ExportState, topic: Topic) -> Iterator[Lost]:
+    """What is missing of those that are known to have ended."""
+    for ordinal in _gone(before, topic):
+        for partition, end in enumerate(before.storage_topics.get(ordinal) or ()):
+            stream = str(StreamName(topic.name, ordinal, partition))
+            if (exported := before.ends.get(stream, 0)) < end:
+                yield Lost(stream, exported, end)
+
+
+def _in_doubt(before: ExportState, topic: Topic) -> Iterator[int]:
+    """Those of which nobody knows where they ended."""
+    for ordinal in _gone(before, topic):
+        if before.storage_topics.get(ordinal) is None:
+            yield ordinal
+
+
+def _told(noted: Noted, topic: Topic, folder: Path) -> Iterator[DssError]:
+    for ordinal in noted.gone:
+        storage_topic = f"{topic.name}/{ordinal}"
+        yield StorageTopicNotExported(storage_topic=storage_topic, folder=folder)
+    for each in noted.lost:
+        yield NotExported(stream=each.stream, start=each.start, end=each.end, folder=folder)
 
 
 def _moment(time_us: int | None) -> datetime | None:

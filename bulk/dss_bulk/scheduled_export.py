@@ -6,6 +6,7 @@ it ends: `dss_bulk.telling`. Invariant: when this ends with 0, nothing of the na
 """
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 
@@ -43,9 +44,10 @@ async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None
     async with dss_client.connect(endpoint=endpoint, patient=False) as client:
         earlier = await _finished(client, change.name)
         new = await next_export(client, change, folder)
-        for condition in new.lost:
+        for condition in new.told:
             tell(said=f"{condition.code}: {condition.message}")
         if new.change is None:
+            await asyncio.to_thread(new.run.note, new.noted)
             tell(said=f"nothing of {change.source} is new since the last export to {folder}")
             return
         if earlier:

@@ -5,9 +5,11 @@ settled once each of its parts is. It knows nothing of sequences but its own, an
 """
 
 import asyncio
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dss_core.errors import DssError
@@ -54,6 +56,7 @@ class PendingFrame:
         "headers",
         "in_doubt",
         "keys",
+        "part_starts",
         "parts",
         "payloads",
         "places",
@@ -93,8 +96,10 @@ class PendingFrame:
         """Whether someone will be told of its failure."""
         self.parts: tuple[PendingFrame, ...] = ()
         """Set where its records were routed anew, to several streams."""
-        self.places: dict[int, tuple[PendingFrame, int]] = {}
-        """By row, where it has parts: the part and the row in it."""
+        self.places: Sequence[int] = ()
+        """By row, where it has parts: its place in all of them, one behind the other."""
+        self.part_starts: list[int] = []
+        """The place of the first row of each part."""
         self.whole: PendingFrame | None = None
         """What it is a part of."""
         self.waiters: list[asyncio.Future[None]] = []
@@ -131,16 +136,18 @@ class PendingFrame:
         return self.awaited or (self.whole is not None and self.whole.is_awaited)
 
     def split(
-        self, parts: "Mapping[int, Columns]", rows: Mapping[int, list[int]]
+        self, parts: "Mapping[int, Columns]", places: Sequence[int]
     ) -> "dict[int, PendingFrame]":
         """Its records as frames of their own, which settle this one once all of them are."""
-        made: dict[int, PendingFrame] = {}
-        for partition, columns in parts.items():
-            # The whole keeps the bytes that are counted, and gives them back when it is settled.
-            part = made[partition] = PendingFrame.of(columns, 0)
+        # The whole keeps the bytes that are counted, and gives them back when it is settled.
+        made = {partition: PendingFrame.of(columns, 0) for partition, columns in parts.items()}
+        for part in made.values():
             part.whole = self
-            self.places.update((row, (part, at)) for at, row in enumerate(rows[partition]))
         self.parts = tuple(made.values())
+        self.places = places
+        sizes = [columns.records for columns in parts.values()]
+        self.part_starts = list(accumulate(sizes[:-1], initial=0))
+        self._let_go()
         return made
 
     def to_columns(self) -> "Columns":
@@ -192,8 +199,9 @@ class PendingFrame:
         """The frame that the record at the row travels in, and its row there."""
         if not self.parts:
             return self, row
-        part, row = self.places[row]
-        return part.place_of(row)
+        place = self.places[row]
+        number = bisect_right(self.part_starts, place) - 1
+        return self.parts[number].place_of(place - self.part_starts[number])
 
     def _acks(self) -> list[Ack]:
         if self.parts:
@@ -213,10 +221,14 @@ class PendingFrame:
         assert not self.settled
         self.ack = ack
         self.error = error
-        self.columns = None
         self.encoded = b""
-        self.payloads, self.keys, self.hashes, self.subjects = [], [], [], None
-        self.headers, self.timestamps_us = {}, {}
+        self._let_go()
         for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _let_go(self) -> None:
+        """Nobody asks it for its records any more."""
+        self.columns = None
+        self.payloads, self.keys, self.hashes, self.subjects = [], [], [], None
+        self.headers, self.timestamps_us = {}, {}

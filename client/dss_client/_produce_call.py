@@ -31,7 +31,7 @@ from dss_client._routes import Routes
 from dss_client._task_spawner import Spawn
 from dss_client._untold_failures import UntoldFailures
 from dss_client.limits import GATHER_MS
-from dss_client.topics import Topic, Topics
+from dss_client.topics import Topic, routing_of
 from dss_core.build import build_frame
 from dss_core.errors import (
     PASSING,
@@ -251,7 +251,7 @@ class ProduceCall:
             if not isinstance(reason, (*TOPIC_MOVED, ProducerForgotten)):
                 return reason
         try:
-            topic = await Topics(self._connection).describe(self._topic.name)
+            topic = await routing_of(self._connection, self._topic.name)
         except TopicNotFound:
             # It may be made anew; until then every frame is refused for itself.
             topic = self._topic

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dss_client._pending_frame import PendingFrame
 from dss_client.limits import RECORD_OVERHEAD_BYTES
-from dss_core.errors import IllegalArgument, SubjectOutsideTopic
+from dss_core.errors import DssError, IllegalArgument, SubjectOutsideTopic
 from dss_core.filters import TopicFilter, check_subject
 from dss_core.routing import Router, key_hash, partition_of
 
@@ -116,21 +116,23 @@ class Routes:
 
     def rerouted(self, frame: PendingFrame) -> Iterator[tuple[int, PendingFrame]]:
         """A frame that was routed by another description, whole or in parts, by partition."""
-        from dss_core.build import picked, rows_by_partition
+        from dss_core.build import placed_columns
 
+        frame.encoded = b""
         columns = frame.to_columns()
-        rows = rows_by_partition(
-            columns, self._router, self._partitions, self._factor, keyless_start=self._keyless
-        )
-        self._keyless = (self._keyless + columns.records) % self._partitions
-        if len(rows) == 1:
-            frame.encoded = b""
-            yield next(iter(rows)), frame
+        try:
+            parts, places = placed_columns(
+                columns, self._router, self._partitions, self._factor, keyless_start=self._keyless
+            )
+        except DssError:
+            # Its building fails by the same value, and tells who waits for it.
+            yield 0, frame
             return
-        parts = frame.split(
-            {partition: picked(columns, own) for partition, own in rows.items()}, rows
-        )
-        yield from parts.items()
+        self._keyless = (self._keyless + columns.records) % self._partitions
+        if len(parts) == 1:
+            yield next(iter(parts)), frame
+            return
+        yield from frame.split(parts, places).items()
 
 
 def _size_bytes(columns: "Columns") -> int:

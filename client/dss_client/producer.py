@@ -205,9 +205,9 @@ class Producer(Sender[Delivery]):
             Unreachable: no daemon answers the first thing that this client asks.
         """
         from dss_client._produce_call import ProduceCall
-        from dss_client.topics import Topics
+        from dss_client.topics import routing_of
 
-        topic = await Topics(self._connection).describe(self.topic)
+        topic = await routing_of(self._connection, self.topic)
         self.into = self.call = ProduceCall(
             self._connection, topic, buffer_bytes=self._buffer_bytes
         )

@@ -68,6 +68,9 @@ class Topic:
     """Rises with each edit by an operator."""
     producers_begin_us: int = field(default=0, compare=False, repr=False)
     """When it was described, by the daemon's clock: the beginning of producers that begin now."""
+    incarnation: str = field(default="", compare=False, repr=False)
+    """Of the data that its offsets are of: a restart of the daemon keeps it, a restore of a backup
+    does not. Filled by `Topics.create` and `Topics.describe`; empty from an older daemon."""
 
     @property
     def producing(self) -> StorageTopic:
@@ -209,6 +212,19 @@ class Topics:
         request = topics_pb2.RemoveTopicRequest(name=name, force=force, if_exists=if_exists)
         reply = await self._connection.change(self._connection.topics.Remove, request)
         return reply.removed
+
+
+async def routing_of(connection: "Connection", name: str) -> Topic:
+    """One topic without the bounds of its streams: what a producer routes by.
+
+    Raises:
+        TopicNotFound: there is none of this name.
+    """
+    from dss_api.v1 import topics_pb2
+
+    request = topics_pb2.DescribeTopicRequest(name=name, without_streams=True)
+    reply = await connection.ask(connection.topics.Describe, request)
+    return decoded(reply, Topic)
 
 
 def _count(number: int, argument: str) -> int:

@@ -215,8 +215,8 @@ def _summed_sizes(columns: Columns) -> list[pa.Array]:
 
 def partitioned(
     columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
-) -> dict[int, Columns]:
-    """The records by partition, each partition's in their order.
+) -> tuple[dict[int, Columns], pa.UInt64Array]:
+    """The records by partition, each partition's in their order; and the rows in the order of all.
 
     Raises:
         ValueError, TypeError, OverflowError: a value is of the wrong type.
@@ -224,7 +224,12 @@ def partitioned(
     whole = _as_arrow(columns)
     order, runs = routed(whole, router, partitions, factor, keyless_start)
     ordered = _taken(whole, order)
-    return {partition: ordered.cut(start, end) for partition, start, end in runs}
+    return {partition: ordered.cut(start, end) for partition, start, end in runs}, order
+
+
+def places(order: pa.UInt64Array) -> Sequence[int]:
+    """Where each row stands in an order of all of them."""
+    return memoryview(pc.array_sort_indices(order).buffers()[1]).cast("Q")
 
 
 def routed(

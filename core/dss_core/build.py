@@ -217,27 +217,47 @@ def partition_columns(
     """
     try:
         if columns.records < ROWS_LAYOUT_RECORDS_BELOW:
-            return _partitioned_rows(columns, router, partitions, factor, keyless_start)
+            rows = _rows_by_partition(columns, router, partitions, factor, keyless_start)
+            return _picked_all(columns, rows)
         from dss_core import arrow_columns
 
-        return arrow_columns.partitioned(columns, router, partitions, factor, keyless_start)
+        parts, _ = arrow_columns.partitioned(columns, router, partitions, factor, keyless_start)
+    except WRONG_VALUE as error:
+        raise IllegalArgument(argument="a record", rule=str(error)) from error
+    return parts
+
+
+def placed_columns(
+    columns: Columns, router: Router, partitions: int, factor: int, *, keyless_start: int
+) -> tuple[dict[int, Columns], Sequence[int]]:
+    """As `partition_columns`, and the place of each record in all parts, one behind the other.
+
+    Raises:
+        IllegalSubject, IllegalArgument: as there.
+    """
+    try:
+        if columns.records < ROWS_LAYOUT_RECORDS_BELOW:
+            rows = _rows_by_partition(columns, router, partitions, factor, keyless_start)
+            order = [row for own in rows.values() for row in own]
+            return _picked_all(columns, rows), sorted(range(len(order)), key=order.__getitem__)
+        from dss_core import arrow_columns
+
+        parts, moved = arrow_columns.partitioned(columns, router, partitions, factor, keyless_start)
+        return parts, arrow_columns.places(moved)
     except WRONG_VALUE as error:
         raise IllegalArgument(argument="a record", rule=str(error)) from error
 
 
-def _partitioned_rows(
-    columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
-) -> dict[int, Columns]:
-    rows = rows_by_partition(columns, router, partitions, factor, keyless_start=keyless_start)
+def _picked_all(columns: Columns, rows: dict[int, list[int]]) -> dict[int, Columns]:
     if len(rows) == 1:
         return dict.fromkeys(rows, columns)
-    return {partition: picked(columns, wanted) for partition, wanted in rows.items()}
+    return {partition: _picked(columns, wanted) for partition, wanted in rows.items()}
 
 
-def rows_by_partition(
-    columns: Columns, router: Router, partitions: int, factor: int, *, keyless_start: int
+def _rows_by_partition(
+    columns: Columns, router: Router, partitions: int, factor: int, keyless_start: int
 ) -> dict[int, list[int]]:
-    """Which rows go to which partition, in their order, as `partition_columns` would have it."""
+    """Which rows go to which partition, in their order."""
     rows: dict[int, list[int]] = {}
     keys = repeat(None, columns.records) if columns.keys is None else _plain(columns.keys)
     keyless = keyless_start
@@ -251,7 +271,7 @@ def rows_by_partition(
     return rows
 
 
-def picked(columns: Columns, rows: list[int]) -> Columns:
+def _picked(columns: Columns, rows: list[int]) -> Columns:
     """The records of the rows, in the order of the rows."""
 
     def pick(column: "Sequence[Value] | pa.Array") -> list[Value]:

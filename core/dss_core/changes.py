@@ -181,6 +181,8 @@ class RedriveDeadLetters:
     """With the stream: only of the record there."""
     lanes: tuple[LaneRanges, ...] = ()
     """Which they are, where that is resolved."""
+    rate: int | None = None
+    """At most so many records a second, of all its streams together; None: the usual rate."""
 
 
 @dataclass(frozen=True, slots=True)

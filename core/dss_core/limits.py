@@ -104,6 +104,12 @@ SESSION_GRACE_S = 10
 PRODUCER_WINDOW_SEQUENCES = 5
 """The last sequences per (producer, stream) whose answers the daemon can repeat."""
 
+REDRIVE_RATE = 500
+REDRIVE_RATE_MAX = 1_000_000
+"""Dead letters that a redrive brings back a second, of all streams together, where nobody says how
+many: measured, so that others keep 0.95 of their rate (docs/decisions/0055); and at most, which is
+more than a daemon moves."""
+
 CHECKSUM_COPY_BYTES_MAX = 4_096
 """Up to here, joining the two checksummed parts is faster than feeding them one by one."""
 

@@ -285,8 +285,10 @@ SPARSE_PART = 4
 has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
 
 REDRIVE_RECORDS = 200
-REDRIVE_MS = 100
-"""A lane brings back at most so many dead letters at once, and how often: 2,000 a second."""
+REDRIVE_MS_MIN = 50
+REDRIVE_MS_MAX = 1_000
+"""A lane brings back about so many dead letters at a time, no more often than so, and no less often
+where its rate has fewer in that: each time costs a read, an append and a delivery."""
 
 ACK_WAIT_GRAIN_MS = 50
 """Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""

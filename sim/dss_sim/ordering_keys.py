@@ -32,13 +32,14 @@ Key = TypeVar("Key")
 def keys_of_stream(partition: int, partitions: int) -> tuple[bytes, ...]:
     """Keys of a topic that route to the partition, the commonest first; none where few fit."""
     usual = (bytes([(_FIRST + at) % _BYTES]) for at in range(_BYTES - 1))
-    fitting = [key for key in usual if _partition_of(key, partitions) == partition]
-    if _partition_of(EMPTY, partitions) == partition:
+    fitting = [key for key in usual if partition_of_key(key, partitions) == partition]
+    if partition_of_key(EMPTY, partitions) == partition:
         fitting.insert(1, EMPTY)
     return tuple(fitting[:KEYS_A_STREAM])
 
 
-def _partition_of(key: bytes, partitions: int) -> int:
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """Where it routes to, of so many partitions."""
     return partition_of(Router.BLOCK, key_hash(key), partitions, 1)
 
 

@@ -45,7 +45,7 @@ class ExportOnSpark:
         else:
             records = await self._on.run(lambda: self._written(chunk, last=last))
         if last:
-            await asyncio.to_thread(self._run.publish, self._params.ends, self._params.lost)
+            await asyncio.to_thread(self._run.publish, self._params.noted)
         output = self._run.output(records, last=last)
         return ChunkDone(output=output, records=records)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from dss_bulk.export import MANIFEST, ExportRun, state_of
+from dss_bulk.export import MANIFEST, ExportRun, Noted, state_of
 from dss_core.errors import ExportBroken
 from support.bulk_tables import table_of
 
@@ -33,7 +33,7 @@ def test_a_run_appears_at_once_by_date_and_hour(tmp_path: Path) -> None:
     assert write(run, 0, [0, HOUR_US - 1, HOUR_US]) == 3
     assert [path for path in tmp_path.rglob("*.parquet") if "run=" in path.parts[-4]] != []
     assert not any(path.name.startswith("run=") for path in tmp_path.iterdir())
-    run.publish({STREAM: 3})
+    run.publish(Noted({STREAM: 3}))
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet"))
     folder = "run=000001/date=1970-01-01"
     assert files == [
@@ -51,10 +51,10 @@ def test_a_run_appears_at_once_by_date_and_hour(tmp_path: Path) -> None:
 def test_a_second_run_knows_where_the_first_one_ended(tmp_path: Path) -> None:
     first = run_of(tmp_path)
     write(first, 0, [0])
-    first.publish({STREAM: 1, "orders/0/2": 7})
+    first.publish(Noted({STREAM: 1, "orders/0/2": 7}))
     second = run_of(tmp_path, "export-2")
     write(second, 0, [5], base=1)
-    second.publish({STREAM: 2})
+    second.publish(Noted({STREAM: 2}))
     state = state_of(tmp_path)
     assert state is not None
     assert (state.runs, state.ends) == (2, {STREAM: 2, "orders/0/2": 7})
@@ -67,10 +67,10 @@ def test_a_driver_that_was_killed_at_any_step_is_gone_on_from(tmp_path: Path) ->
     write(again, 0, [0, 1])
     write(again, 1, [2], base=2)
     with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
-        again.publish({STREAM: 3})  # killed before it was noted
+        again.publish(Noted({STREAM: 3}))  # killed before it was noted
     last = run_of(tmp_path)
     assert last.published
-    last.publish({STREAM: 3})
+    last.publish(Noted({STREAM: 3}))
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 3
     state = state_of(tmp_path)
     assert state is not None
@@ -92,9 +92,9 @@ def test_a_run_for_whose_note_there_is_no_room_is_there_once_and_noted_later(
     run = run_of(tmp_path)
     write(run, 0, [0, 1])
     with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
-        run.publish({STREAM: 2})
+        run.publish(Noted({STREAM: 2}))
     assert run.published, "so its chunk is not written again"
-    run.publish({STREAM: 2})
+    run.publish(Noted({STREAM: 2}))
     assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST, "run=000001"]
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 2
 
@@ -103,11 +103,11 @@ def test_the_next_export_goes_on_behind_a_run_that_was_not_noted(tmp_path: Path)
     run = run_of(tmp_path)
     write(run, 0, [0, 1])
     with no_manifest(tmp_path), pytest.raises(OSError, match="directory"):
-        run.publish({STREAM: 2})
+        run.publish(Noted({STREAM: 2}))
     other = run_of(tmp_path, "export-2")
-    assert (other.published, other.ends_before) == (False, {STREAM: 2})
+    assert (other.published, other.before.ends) == (False, {STREAM: 2})
     write(other, 0, [2], base=2)
-    other.publish({STREAM: 3})
+    other.publish(Noted({STREAM: 3}))
     state = state_of(tmp_path)
     assert state is not None
     assert (state.runs, state.ends, state.job) == (2, {STREAM: 3}, "export-2")
@@ -116,7 +116,7 @@ def test_the_next_export_goes_on_behind_a_run_that_was_not_noted(tmp_path: Path)
 def test_a_run_without_records_adds_no_folder_and_moves_on(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     assert write(run, 0, []) == 0
-    run.publish({STREAM: 0})
+    run.publish(Noted({STREAM: 0}))
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST]
     assert run_of(tmp_path, "export-2").folder.name == "run=000001"
 
@@ -125,9 +125,9 @@ def test_two_exports_to_one_folder_do_not_both_publish(tmp_path: Path) -> None:
     one, other = run_of(tmp_path, "export-1"), run_of(tmp_path, "export-2")
     write(one, 0, [0])
     write(other, 0, [0])
-    one.publish({STREAM: 1})
+    one.publish(Noted({STREAM: 1}))
     with pytest.raises(ExportBroken, match="meanwhile"):
-        other.publish({STREAM: 1})
+        other.publish(Noted({STREAM: 1}))
     other.discard()
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST, "run=000001"]

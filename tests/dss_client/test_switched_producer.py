@@ -11,12 +11,14 @@ import pytest
 
 import dss_client
 from dss_client import Ack, Delivery, Producer, sync
+from dss_client._pending_frame import PendingFrame
 from dss_client._routes import Routes
 from dss_client.testing import MemoryDaemon, until
 from dss_core import frame as frames
 from dss_core.decode import decode
 from dss_core.errors import (
     DiskFull,
+    IllegalArgument,
     OutcomeUnknown,
     ProducerForgotten,
     SequenceTooOld,
@@ -164,6 +166,56 @@ async def test_columns_go_on_through_a_switch(four: MemoryDaemon) -> None:
     assert sum(ack.records for ack in (*first, *acks)) == 3 * len(KEYS)
     assert {ack.stream[:4] for ack in acks} == {"t/1/"}
     assert by_key(four) == {key: [b"0", b"1", b"2"] for key in KEYS}
+
+
+@pytest.mark.parametrize("count", [20, 400])
+async def test_each_record_of_a_frame_that_was_split_knows_where_it_is(
+    four: MemoryDaemon, count: int
+) -> None:
+    async with producing(four) as producer:
+        await producer.send(b"first", key=KEYS[0])
+        four.mute_acks = True
+        producer.send_nowait(b"in flight", key=KEYS[0])
+        await until(lambda: four.stored() == 2)
+        await four.cut()
+        # Of one partition before, and of several behind two switches.
+        own = [key for key in KEYS if partition(key) == partition(KEYS[0])]
+        sent = [
+            producer.send_nowait(b"%d" % number, key=own[number % len(own)])
+            for number in range(count)
+        ]
+        four.switch(6)
+        four.switch(7)
+        four.mute_acks = False
+        await four.start()
+        acks = [await each for each in sent]
+    assert len({ack.stream for ack in acks}) > 1
+    found = {
+        (f"t/2/{number}", base + row): bytes(payload)
+        for number, stream in enumerate(four.streams)
+        for base, frame in stream.frames
+        for row, payload in enumerate(decode(frame).payloads)
+    }
+    assert [found[ack.stream, ack.offset] for ack in acks] == [b"%d" % n for n in range(count)]
+    assert [each.offset for each in sent] == [ack.offset for ack in acks]
+
+
+async def test_a_frame_that_cannot_be_built_is_routed_anew_whole_and_fails_by_itself(
+    four: MemoryDaemon,
+) -> None:
+    async with producing(four) as producer:
+        frame = PendingFrame(1, "t")
+        for key in KEYS * 2:
+            frame.note_rare(len(frame.payloads), None, 1 << 70)
+            frame.payloads.append(b"")
+            frame.keys.append(key)
+            frame.hashes.append(key_hash(key))
+        assert list(producer.call.routes.rerouted(frame)) == [(0, frame)]
+        producer.call.add(producer.call.routes, 0, frame)
+        right = producer.send_nowait(b"right", key=KEYS[1])
+        with pytest.raises(IllegalArgument):
+            await frame.outcomes()
+        await right
 
 
 async def test_records_gathered_before_a_switch_keep_their_place(four: MemoryDaemon) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.build import build_frame, partition_columns, split_columns
+from dss_core.build import build_frame, partition_columns, placed_columns, split_columns
 from dss_core.columns import Columns
 from dss_core.decode import DecodedBatch, decode
 from dss_core.errors import FrameTooLarge, IllegalArgument, IllegalSubject, RecordTooLarge
@@ -249,6 +249,23 @@ def test_partitioning_routes_every_record_and_keeps_their_order(
     assert {partition: rows_of(decode(frame)) for partition, frame in frames.items()} == wanted
     for frame in frames.values():
         verify_routing(examine(frame), router, 6, 2, hash_keys=True)
+
+
+@given(few | many, st.sampled_from(Router), st.integers(0, 20))
+def test_each_record_is_told_its_place_in_the_parts(
+    rows: list[Record], router: Router, keyless_start: int
+) -> None:
+    marked = [(b"%d" % number, *row[1:]) for number, row in enumerate(rows)]
+    parts, places = placed_columns(columns_of(marked), router, 6, 2, keyless_start=keyless_start)
+    wanted = partition_columns(columns_of(marked), router, 6, 2, keyless_start=keyless_start)
+    assert list(map(_payloads, parts.values())) == list(map(_payloads, wanted.values()))
+    assert list(parts) == list(wanted)
+    placed = [payload for part in parts.values() for payload in _payloads(part)]
+    assert [placed[place] for place in places] == [payload for payload, *_ in marked]
+
+
+def _payloads(columns: Columns) -> list[bytes]:
+    return [bytes(each) for each in pa.array(columns.payloads).to_pylist()]
 
 
 @pytest.mark.parametrize("count", [5, 50])

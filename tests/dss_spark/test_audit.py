@@ -1,5 +1,6 @@
 """Audits on Spark find what the local engine finds."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from dss_bulk.audits.report import report_of
 from dss_bulk.driver import Engine, drive
 from dss_bulk.local_engine import LOCAL
 from dss_client import Client
-from dss_client.changes import CreateJob
+from dss_client.changes import CreateJob, GrowTopic
 from dss_client.job_values import SourceRange
 from dss_spark.audit import shared
 from dss_spark.engine import SparkEngine
@@ -58,14 +59,16 @@ async def test_an_audit_on_spark_finds_what_one_process_finds(spark: "SparkSessi
                     subject = "orders/eu" if number % 4 else "orders/us"
                     key = b"k%d" % (number % KEYS)
                     producer.send_nowait(b"%0300d" % number, key=key, subject=subject)
-            for name in ("once", "twice"):
-                await driven(
-                    client, CreateJob(name, "replay", source="orders", target="copies"), LOCAL
-                )
+            once = CreateJob("once", "replay", source="orders", target="copies")
+            await driven(client, once, LOCAL)
+            growing = await client.operations.apply(GrowTopic("copies", 4), reason="a test")
+            assert (await client.operations.ended(growing.number)).state == "done"
+            await driven(client, replace(once, name="twice"), LOCAL)
             here = await audited(client, "here", LOCAL)
             there = await audited(client, "there", SparkEngine(lambda: spark, "spark of a test"))
-    report = report_of(there.partial, {0: 3})
-    assert report == report_of(here.partial, {0: 3})
+    partitions = {0: 3, 1: 4}
+    report = report_of(there.partial, partitions)
+    assert report == report_of(here.partial, partitions)
     assert report.records == 2 * RECORDS * 3 // 4
     assert report.found((Check.DUPLICATES,))[0].count == RECORDS * 3 // 4
 

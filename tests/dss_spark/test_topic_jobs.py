@@ -17,7 +17,7 @@ from dss_bulk.local_engine import LOCAL
 from dss_bulk.replay_params import ReplayParams
 from dss_bulk.transform_params import TransformParams
 from dss_client import Client
-from dss_client.changes import CancelJob, CreateJob
+from dss_client.changes import CancelJob, CreateJob, GrowTopic
 from dss_core.errors import FunctionRefused, JobNotInState, StagedFileRefused, WorkFailed
 from dss_spark.driving import in_turn
 from dss_spark.engine import SparkEngine
@@ -88,7 +88,7 @@ BAD_FUNCTIONS = (
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Of a daemon with a topic ``orders`` that has records, and one ``copies``."""
+    """Of a daemon with topics that were switched: ``orders`` with records, and ``copies``."""
     with short_directory() as home:
         endpoint = f"unix:{home / 's'}"
         async with (
@@ -107,9 +107,21 @@ def engine(spark: "SparkSession") -> SparkEngine:
 
 async def fill(client: Client) -> None:
     await client.topics.create("orders", partitions=2)
-    await client.topics.create("copies", partitions=12, factor=4)
+    await client.topics.create("copies", partitions=3)
+    await grow(client, "copies", 12)
+    await produce(client, range(RECORDS // 2))
+    await grow(client, "orders", 3)
+    await produce(client, range(RECORDS // 2, RECORDS))
+
+
+async def grow(client: Client, topic: str, partitions: int) -> None:
+    growing = await client.operations.apply(GrowTopic(topic, partitions), reason="a test")
+    assert (await client.operations.ended(growing.number)).state == "done"
+
+
+async def produce(client: Client, numbers: range) -> None:
     async with client.producer("orders") as producer:
-        for number in range(RECORDS):
+        for number in numbers:
             subject = "orders/eu" if number % 4 else "orders/us"
             key = None if number % 100 == 0 else b"k%d" % (number % KEYS)
             producer.send_nowait(b"%0200d" % number, key=key, subject=subject)
@@ -228,7 +240,8 @@ async def exported(client: Client, name: str, folder: Path, engine: Engine) -> N
         replace(each, start=max(each.start, after.get(each.stream, 0))) for each in made.ranges
     ]
     ranges = [each for each in ranges if each.start < each.end]
-    params = ExportParams(str(folder), topic.topic_id, {each.stream: each.end for each in ranges})
+    noted = export.Noted({each.stream: each.end for each in ranges})
+    params = ExportParams(str(folder), topic.topic_id, noted)
     await driven(client, replace(change, ranges=tuple(ranges), params=params.to_json()), engine)
 
 

@@ -88,10 +88,11 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
 
     ok(failed.dssctl("dlq", "discard", "billing", "orders/0/0@1", "--yes"))
     redrive = ("dlq", "redrive", "billing", "--error", error["fingerprint"][:6], "--yes")
-    done = failed.dssctl(*redrive, "-o", "json")
+    done = failed.dssctl(*redrive, "--rate", "50", "-o", "json")
     number = json.loads(ok(done))["item"]["number"]
     assert b"nobody is a member of billing@orders/#: it goes on once somebody is" in done.stderr
     assert f"wait for it: dssctl ops wait {number}".encode() in done.stderr
+    assert one(failed, "ops", "describe", str(number))["change"]["rate"] == 50
     again = asyncio.run(consumed(failed, 2, fails=False))
     assert sorted(again) == [(2, "no customer 2"), (3, "no customer 3")]
     ok(failed.dssctl("ops", "wait", str(number)))

@@ -96,9 +96,25 @@ def test_a_grown_topic_shows_its_storage_topics_and_the_streams_that_are_written
     assert b"grown/1/3" in page
     assert not {b"grown/0/0", b"grown/2/0"} & set(page.split())
     assert b"grown/0/0" in ok(daemon.dssctl("topics", "describe", "grown", "-o", "wide"))
+    sealed = daemon.dssctl("consume", "--stream", "grown/0/0", "--start", "now")
+    assert ok(sealed).splitlines()[1:] == []
+    assert b"grown/0/0 takes no more records: that was its end" in sealed.stderr
     settled = ("topics", "create", "grown", "--if-not-exists", "--partitions")
     assert b"note: DSS2110" not in daemon.dssctl(*settled, "4").stderr
     assert b"--partitions 2 was asked for, and it has 4" in daemon.dssctl(*settled, "2").stderr
+
+
+def test_the_page_of_a_group_says_how_many_of_its_streams_are_finished(daemon: Daemon) -> None:
+    topic(daemon, "outgrown", "--partitions", "1")
+    ok(daemon.dssctl("groups", "create", "$share/outgrowing/outgrown/#", "--start", "earliest"))
+    ok(daemon.dssctl("produce", "outgrown", stdin=b"one\n"))
+    ok(daemon.dssctl("topics", "grow", "outgrown", "--partitions", "3", "--yes"))
+    ok(daemon.dssctl("produce", "outgrown", stdin=b"two\n"))
+    ok(daemon.dssctl("consume", "outgrown/#", "--group", "outgrowing", "-n", "2"))
+    page = ok(daemon.dssctl("groups", "describe", "outgrowing"))
+    assert b"4 streams, 1 of them finished" in page
+    item = json.loads(ok(daemon.dssctl("groups", "describe", "outgrowing", "-o", "json")))["item"]
+    assert (item["streams"], "finished" in item) == (4, False)
 
 
 def test_what_exists_is_a_conflict_unless_that_is_accepted(daemon: Daemon) -> None:

@@ -157,7 +157,8 @@ async def exported(client: Client, name: str, folder: Path) -> export.ExportStat
         replace(each, start=max(each.start, after.get(each.stream, 0))) for each in made.ranges
     ]
     ranges = [each for each in ranges if each.start < each.end]
-    params = ExportParams(str(folder), topic.topic_id, {each.stream: each.end for each in ranges})
+    noted = export.Noted({each.stream: each.end for each in ranges})
+    params = ExportParams(str(folder), topic.topic_id, noted)
     await make(client, replace(change, ranges=tuple(ranges), params=params.to_json()))
     await drive(client, name, engine=LOCAL)
     found = export.state_of(folder)

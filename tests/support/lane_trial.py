@@ -231,12 +231,9 @@ async def _check_sums(client: Client, stored: int, resting: int) -> None:
 
 
 def _check_error(entry: QueueEntry, lanes: Lanes) -> None:
-    """It has the error that was given last. Where a daemon that died had stored that the record
-    failed, and not its error, the one before it.
-    """
+    """It has the error that was given last."""
     errors = lanes.errors[int(entry.payload)]
-    known = errors if entry.cause == "died" else errors[-1:]
-    assert entry.error in known if errors else entry.cause == "died", f"{entry}: {errors}"
+    assert entry.error == errors[-1] if errors else entry.cause == "died", f"{entry}: {errors}"
 
 
 def _check_places(stored: Set[int], places: list[Counter[int]], lanes: Lanes) -> None:

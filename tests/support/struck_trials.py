@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Generic, TypeVar
 
 from dss_core.errors import ExitCode
 from dss_sim import strace
-from support import client_trial, lane_trial, syscall_faults, trial_verdict
+from support import client_trial, growth_trial, lane_trial, syscall_faults, trial_verdict
 from support.daemon_process import running, short_directory
 from support.syscall_faults import CALLS, MISSED, Point
 
@@ -31,21 +32,31 @@ WRITTEN = re.compile(r", (\d+), 0$")
 J = TypeVar("J")
 
 
+async def _nothing_more(_: Path) -> str:
+    """The offline check is all that looks at what is left."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial(Generic[J]):
     """Work on a daemon, and what must hold after it."""
 
-    journal: Callable[[], J]
+    journal: Callable[[], AbstractAsyncContextManager[J]]
     """What was tried, and what was answered."""
     perform: Callable[[J, str, Awaitable[object]], Awaitable[bool]]
     check: Callable[[str, J], Awaitable[None]]
+    left: Callable[[Path], Awaitable[str]] = _nothing_more
+    """What is wrong with the data directory of a daemon that ended."""
+    next_life: str = "next"
+    """Where the next daemon listens."""
 
     async def points(self, calls: Sequence[str] = CALLS) -> list[Point]:
         """What can be struck in it, in the order in which it comes."""
         with short_directory() as directory:
             output = directory / "calls"
             tracer = syscall_faults.counting(output, calls)
-            exit_code, said = await self._lived(directory, self.journal(), tracer)
+            async with self.journal() as journal:
+                exit_code, said = await self._lived(directory, journal, tracer)
             assert exit_code == 0, said
             return syscall_faults.points_in(output, syscall_faults.data_in(directory), calls)
 
@@ -55,53 +66,58 @@ class Trial(Generic[J]):
 
     async def killed_at(self, point: Point) -> str:
         """Kill a daemon there, and judge the next one."""
-        journal = self.journal()
-        with short_directory() as directory:
-            data = syscall_faults.data_in(directory)
-            tracer = syscall_faults.injecting(point, data, syscall_faults.KILL, directory / "calls")
-            exit_code, said = await self._lived(directory, journal, tracer)
-            if exit_code != -signal.SIGKILL:
-                return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"
-            return await self._judged(directory, journal)
+        async with self.journal() as journal:
+            with short_directory() as directory:
+                data = syscall_faults.data_in(directory)
+                tracer = syscall_faults.injecting(
+                    point, data, syscall_faults.KILL, directory / "calls"
+                )
+                exit_code, said = await self._lived(directory, journal, tracer)
+                if exit_code != -signal.SIGKILL:
+                    return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"
+                return await self._judged(directory, journal)
 
     async def failed_at(self, point: Point) -> str:
         """Have a sync fail, and judge the daemon and the next one.
 
         The disk forgets then what the segment file had not synced.
         """
-        journal = self.journal()
-        with short_directory() as directory:
-            data, output = syscall_faults.data_in(directory), directory / "calls"
-            fault = syscall_faults.FAIL
-            tracer = syscall_faults.injecting(point, data, fault, output, also=SYNCED)
-            exit_code, said = await self._lived(directory, journal, tracer)
-            if exit_code == 0 and not _was_struck(output):
-                return MISSED
-            if exit_code != ExitCode.IO_ERROR or "DSS5007" not in said or "Traceback" in said:
-                return f"exit code {exit_code}: {said}"
-            if point.path.endswith(".seg"):
-                _forget_unsynced(data / point.path, output)
-            return await self._judged(directory, journal)
+        async with self.journal() as journal:
+            with short_directory() as directory:
+                data, output = syscall_faults.data_in(directory), directory / "calls"
+                fault = syscall_faults.FAIL
+                tracer = syscall_faults.injecting(point, data, fault, output, also=SYNCED)
+                exit_code, said = await self._lived(directory, journal, tracer)
+                if exit_code == 0 and not _was_struck(output):
+                    return MISSED
+                if exit_code != ExitCode.IO_ERROR or "DSS5007" not in said or "Traceback" in said:
+                    return f"exit code {exit_code}: {said}"
+                if point.path.endswith(".seg"):
+                    _forget_unsynced(data / point.path, output)
+                return await self._judged(directory, journal)
 
     async def refused_at(self, point: Point) -> str:
         """Have a write find no room, once: all is done nevertheless, and the next one is sound."""
-        journal = self.journal()
-        with short_directory() as directory:
-            data, output = syscall_faults.data_in(directory), directory / "calls"
-            tracer = syscall_faults.injecting(point, data, syscall_faults.NO_ROOM, output)
-            exit_code, said = await self._lived(directory, journal, tracer)
-            if exit_code != 0:
-                return f"exit code {exit_code}: {said}"
-            return await self._judged(directory, journal) if _was_struck(output) else MISSED
+        async with self.journal() as journal:
+            with short_directory() as directory:
+                data, output = syscall_faults.data_in(directory), directory / "calls"
+                tracer = syscall_faults.injecting(point, data, syscall_faults.NO_ROOM, output)
+                exit_code, said = await self._lived(directory, journal, tracer)
+                if exit_code != 0:
+                    return f"exit code {exit_code}: {said}"
+                return await self._judged(directory, journal) if _was_struck(output) else MISSED
 
     async def _lived(self, directory: Path, journal: J, tracer: Sequence[str]) -> tuple[int, str]:
         work = partial(self.perform, journal)
         return await syscall_faults.lived(directory, work, tracer=tracer, program=SMALL)
 
     async def _judged(self, directory: Path, journal: J) -> str:
-        if damage := syscall_faults.damage_in(syscall_faults.data_in(directory)):
+        data = syscall_faults.data_in(directory)
+        if damage := syscall_faults.damage_in(data):
             return f"damage: {damage}"
-        async with running(*syscall_faults.serving(directory, "next")) as daemon:
+        if wrong_rows := await self.left(data):
+            return wrong_rows
+        async with running(*syscall_faults.serving(directory, self.next_life)) as daemon:
             try:
                 await self.check(daemon.endpoint, journal)
             except TimeoutError as late:
@@ -128,7 +144,17 @@ def _forget_unsynced(path: Path, output: Path) -> None:
     os.truncate(path, synced)
 
 
-RECORDS = Trial(client_trial.Journal, client_trial.perform, trial_verdict.check)
+RECORDS = Trial(
+    lambda: nullcontext(client_trial.Journal()), client_trial.perform, trial_verdict.check
+)
 """Sixty operations of every kind."""
-LANES = Trial(lane_trial.Lanes, lane_trial.perform, lane_trial.check)
+LANES = Trial(lambda: nullcontext(lane_trial.Lanes()), lane_trial.perform, lane_trial.check)
 """Records that fail, in a group with queues."""
+GROWTH = Trial(
+    growth_trial.growing,
+    growth_trial.perform,
+    growth_trial.check,
+    left=growth_trial.left,
+    next_life=syscall_faults.FIRST_LIFE,
+)
+"""A topic that grows, under programs that live on."""

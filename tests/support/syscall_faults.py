@@ -32,6 +32,9 @@ KILL = "signal=KILL"
 FAIL = "error=EIO"
 NO_ROOM = "error=ENOSPC"
 
+FIRST_LIFE = "first"
+"""Where a daemon under work listens, in its directory."""
+
 AT_ONCE = 4
 """Runs beside each other: each spends half of its time waiting."""
 RUN_S_MAX = 180.0
@@ -139,7 +142,7 @@ async def lived(
     The work gets its endpoint and its end, and tells whether all was done; if so it is stopped.
     """
     try:
-        arguments = serving(directory, "first")
+        arguments = serving(directory, FIRST_LIFE)
         daemon = await DaemonProcess.start(*arguments, program=program, tracer=tracer)
     except DaemonEnded as ended:
         return ended.exit_code, ended.said
@@ -152,8 +155,8 @@ async def lived(
 
 
 def serving(directory: Path, life: str) -> tuple[str, ...]:
-    """Arguments of a daemon. Each life listens elsewhere: channels of a process to one address
-    share how long they wait after a failure.
+    """Arguments of a daemon. A life that is to be met at once listens elsewhere: channels of a
+    process to one address share how long they wait after a failure.
     """
     return ("--data-dir", str(data_in(directory)), "--listen", f"unix:{directory}/{life}")
 

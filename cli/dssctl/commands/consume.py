@@ -212,7 +212,18 @@ class _Consumption:
                 records_max=self._number,
                 on_damage=partial(note_condition, self._settings),
             )
-            await self._until_the_end(_print(records, listing))
+            await self._until_the_end(self._print(records, listing, stream if follow else None))
+
+    async def _print(
+        self, records: "AsyncIterable[Record]", listing: Growing, followed: str | None
+    ) -> None:
+        printed = 0
+        async for record in records:
+            listing.add(record_item(record))
+            printed += 1
+        if followed is not None and printed != self._number:
+            # Else it would look as if the daemon had gone.
+            note(self._settings, f"{followed} takes no more records: that was its end")
 
     async def _share(
         self, listing: Growing, shared_filter: str, start: str | None, client_id: str | None
@@ -246,11 +257,6 @@ class _Consumption:
             self._end = closed
         finally:
             loop.remove_signal_handler(signal.SIGTERM)
-
-
-async def _print(records: "AsyncIterable[Record]", listing: Growing) -> None:
-    async for record in records:
-        listing.add(record_item(record))
 
 
 async def _print_and_ack(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dss_core.ids import StreamName
+from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, carry_out
 from dssctl.connection import ask
@@ -90,12 +91,21 @@ def redrive(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=REDRIVE_RATE_MAX,
+            help=f"At most so many a second, of all streams together, instead of {REDRIVE_RATE:,}.",
+        ),
+    ] = None,
 ) -> None:
     """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
     from dss_client.changes import RedriveDeadLetters
 
     stream, offset = _chosen(context, place, origin)
-    change = RedriveDeadLetters(group, error, _bytes(key), stream, offset)
+    change = RedriveDeadLetters(group, error, _bytes(key), stream, offset, rate=rate)
     carry_out(context, change, has_end=_has_member)
 
 

@@ -69,9 +69,11 @@ def create(
     size = source_bytes(settings, change) if asks_size(settings, engine) else None
     driver = chosen(settings, engine, master, conf, size, starts=drive)
     resolved = ask(settings, lambda client: next_export(client, change, folder.resolve()))
-    for condition in resolved.lost:
+    for condition in resolved.told:
         note_condition(settings, condition)
     if resolved.change is None:
+        if not settings.change.dry_run:
+            resolved.run.note(resolved.noted)
         note(settings, f"nothing of {source} is new since the last export to {folder}")
         return
     note(settings, f"it writes to {folder}, as a run of its own")

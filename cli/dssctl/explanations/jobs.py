@@ -41,6 +41,11 @@ JOBS = {
         or a trim deleted some of a stream in between, so no export can have it any more. The export
         goes on behind it, and notes the gap under "lost" in _dss_export.json of its folder. Offsets
         are not always records: some may have been left out from the beginning.""",
+    "DSS7018": """A storage topic of a topic that has grown goes once retention has taken all that
+        was in it. The last export into this folder still found it taking records, or found none
+        of it, so how much it had in the end nobody knows any more: what lies behind the end of
+        its streams in _dss_export.json may be missing. Its number stands there under "gone", and
+        the export goes on with those that are there.""",
     "DSS7040": """Bulk jobs on Spark need PySpark, which the extra `spark` of the install has
         (pip install 'dss[spark]'), and a Java runtime of version 17 or newer, which the system's
         packages have. Everything else works without them.""",
@@ -70,4 +75,9 @@ JOBS = {
         waiting, because nothing would come.""",
     "DSS7030": """The audit came to its end, and one of the checks that --fail-on names found
         something. The report has each finding with its first places; the topic was not changed.""",
+    "DSS7060": """Offsets name records of one data directory. One that is restored from a backup
+        gives the offsets behind the backup again, to other records, and says so by another
+        incarnation (dssctl daemon status). A query that went on from its checkpoint would skip
+        some of these or take others twice, so it ends. Begin with a new checkpoint, at the time
+        of the backup if the older part is to stay.""",
 }

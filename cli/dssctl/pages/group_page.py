@@ -23,7 +23,7 @@ from dssctl.pages.verdict import (
     operation_lines,
     show_page,
 )
-from dssctl.settings import Settings
+from dssctl.settings import Format, Settings
 
 if TYPE_CHECKING:
     from dss_client import Client, Event, Group, GroupDescription, Operation
@@ -62,7 +62,8 @@ def _cell_doing(item: Item, _now_us: int) -> str:
     members, standby = item["borrowers"], item["standby"]
     waiting = f", {standby} of them without a stream" if standby else ""
     they = f"{counted(int(str(members)), 'member')}{waiting}"
-    return f"{item['state']}: {they}, {counted(int(str(item['streams'])), 'stream')}"
+    over = f", {item['finished']} of them finished" if item["finished"] else ""
+    return f"{item['state']}: {they}, {counted(int(str(item['streams'])), 'stream')}{over}"
 
 
 def _cell_lag(item: Item, now_us: int) -> str:
@@ -169,4 +170,7 @@ def show_group(
         Section("events", EVENT_LINES),
         Section("next"),
     ]
+    if settings.format in {Format.TABLE, Format.WIDE}:
+        states = [grant.state for grant in look.description.grants]
+        item["finished"] = states.count("finished")
     show_page(settings, kind, GROUP_PAGE_KIND, item, sections)

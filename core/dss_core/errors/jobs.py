@@ -172,6 +172,28 @@ class NotExported(DssError):
 
 
 @registered
+class StorageTopicNotExported(DssError):
+    """Told of by an export that goes on. Fields: storage_topic, folder."""
+
+    code = "DSS7018"
+    sentence = "{storage_topic} went before {folder} was known to have all of it."
+    hint = "Export more often than records expire, or keep them longer: dssctl topics edit --help"
+    grpc_status = "OUT_OF_RANGE"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class CheckpointOfOtherData(DssError):
+    """Raised by a query of Spark. Fields: topic."""
+
+    code = "DSS7060"
+    sentence = "The checkpoint is of other data of {topic} than the daemon has now."
+    hint = "The daemon was restored from a backup, or is another one. Begin with a new checkpoint."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class InputRefused(DssError):
     """A file of a backfill is not what it should be. Fields: file, reason."""
 

@@ -61,7 +61,7 @@ def _queue_of(stream: StreamId, row: ProgressRow | None) -> QueueState:
         row.applied_end,
         unpacked_attempts(row.attempts),
         fate_of(row),
-        Redrive(row.redrive, unpacked_ranges(row.redriving)),
+        Redrive(row.redrive, unpacked_ranges(row.redriving), row.redrive_ms),
     )
 
 
@@ -79,5 +79,6 @@ def queue_row(group: GroupRow, queue: QueueState) -> ProgressRow:
         applied_end=queue.applied_end,
         redrive=queue.redrive.operation,
         redriving=packed_ranges(queue.redrive.ranges),
+        redrive_ms=queue.redrive.over_ms,
         **fate_columns(queue.fate),
     )

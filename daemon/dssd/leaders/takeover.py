@@ -184,6 +184,7 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             unpacked_ranges(each.row.added),
             cancelled=each.row.number in cancelled,
             redriven=unpacked_ranges(each.row.redriven),
+            redrive_ms=each.row.redrive_ms,
             discarded=unpacked_ranges(each.row.discarded),
         )
         for each in found

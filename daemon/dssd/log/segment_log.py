@@ -442,8 +442,8 @@ class SegmentLog:
             StreamNotFound: the storage topic was removed.
             DiskFull: not all of it can be made durable; appends are still taken.
         """
-        state = self._state(StreamId(storage_topic_id, 0))
-        return sealing(self._writer, self._appender, self._housekeeper, state, heir)
+        states = [self._state(StreamId(of, 0)) for of in (storage_topic_id, heir) if of is not None]
+        return sealing(self._writer, self._appender, self._housekeeper, *states)
 
     async def trim(self, stream: StreamId, offset: int) -> None:
         """Delete the records below the offset. A file goes once it holds no other records.

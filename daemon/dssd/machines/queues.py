@@ -30,6 +30,8 @@ class Redrive(NamedTuple):
     """Its number; 0: there is none."""
     ranges: Ranges = ()
     """Empty: it was stopped."""
+    over_ms: int = 0
+    """They come evenly over so long, those of each lane; 0: nothing says so."""
 
 
 NO_REDRIVE = Redrive()
@@ -85,9 +87,9 @@ class QueueState:
         left = (self.progress.first_unacked(start) < end for start, end in self.redrive.ranges)
         return self.redrive.operation if any(left) else 0
 
-    def bring_back(self, number: int, ranges: Ranges) -> "QueueState":
-        """With an operation that brings these back."""
-        return replace(self, redrive=Redrive(number, ranges)) if ranges else self
+    def bring_back(self, redrive: Redrive) -> "QueueState":
+        """With an operation that brings some back, if it does."""
+        return replace(self, redrive=redrive) if redrive.ranges else self
 
     def stop_redrive(self) -> "QueueState":
         """With an operation that brings back no more."""

@@ -128,7 +128,11 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         reply = groups_pb2.GroupOffsetsReply(group=group.full_name)
         for name in request.streams or by_name:
             await turn.give_way()
-            reply.streams.append(self._offsets(by_name[name]))
+            offsets = self._offsets(by_name[name])
+            if offsets is not None:
+                reply.streams.append(offsets)
+            elif request.streams:
+                raise StreamNotRead(group=request.group, stream=name)
         return reply
 
     async def Why(self, request: groups_pb2.WhyRequest, context: Context) -> groups_pb2.WhyReply:
@@ -158,12 +162,15 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             return self._groups.find(written)
         return None
 
-    def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets:
+    def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets | None:
+        """Of a stream; None where it went since the group was asked."""
         name = stream.name
-        part = self._catalogue.get(name.topic).part(name.ordinal)
-        partitions = 0 if part is None else part.partitions  # it went meanwhile
+        topic = self._catalogue.find(name.topic)
+        part = None if topic is None else topic.part(name.ordinal)
+        if part is None:
+            return None
         return message_of(
-            groups_pb2.StreamOffsets, name, stream, stream.view, partitions=partitions
+            groups_pb2.StreamOffsets, name, stream, stream.view, partitions=part.partitions
         )
 
 

@@ -12,7 +12,8 @@ event loop for long, whatever a client packs together.
 
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
 call itself ends first. A call that stops answers what it has handed to the log. It hands over no
-frame of a producer that already sends over a newer call (`producer_fencing`).
+frame of a producer that already sends over a newer call (`producer_fencing`), and none behind one
+that the log put off: what its producer sends again must not find later frames stored.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from typing import NamedTuple, Protocol
 from dss_api.v1 import log_pb2
 from dss_core import frame as frames
 from dss_core.errors import (
+    PASSING,
     DssError,
     FrameCorrupt,
     IllegalArgument,
@@ -155,6 +157,7 @@ class ProduceCall:
 
         Raises:
             MessageUnreadable: the last request could not be read.
+            DssError: a frame was put off; it may be sent again over another call.
         """
         while await self._answers_wait():
             reply = log_pb2.ProduceReply()
@@ -241,8 +244,19 @@ class ProduceCall:
         # Even where the client has gone away, and nobody takes the answers.
         self._budget.give_back(flight.budget_bytes)
         flight.results = results
+        self._end_where_put_off(results)
         if self._flights and self._flights[0] is flight:
             self._changed.set()
+
+    def _end_where_put_off(self, results: Results) -> None:
+        """Take no more frames once one was refused that its producer sends again.
+
+        Where the log does not know the producer yet, it would store the next frame without it.
+        """
+        put_off = next((each for each in results if isinstance(each, PASSING)), None)
+        if put_off is not None:
+            self._broken = put_off
+            self.stop()
 
     def _gate(self) -> tuple[Gate | None, DssError | None]:
         if not self._topic:

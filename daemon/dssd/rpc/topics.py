@@ -56,8 +56,9 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
     async def Describe(
         self, request: topics_pb2.DescribeTopicRequest, context: Context
     ) -> topics_pb2.Topic:
-        """One topic with the bounds of its streams."""
-        return await self._described(self._catalogue.get(request.name))
+        """One topic with the bounds of its streams, where they are asked for."""
+        topic = self._catalogue.get(request.name)
+        return self._routing(topic) if request.without_streams else await self._described(topic)
 
     async def Locate(
         self, request: topics_pb2.LocateRequest, context: Context
@@ -103,11 +104,17 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
             size_bytes += bounds.bytes
         return topics_pb2.TopicSummary(topic=_topic(topic), records=records, bytes=size_bytes)
 
-    async def _described(self, topic: Topic) -> topics_pb2.Topic:
+    def _routing(self, topic: Topic) -> topics_pb2.Topic:
+        """What a producer needs: it costs the same however many streams there are, for after a
+        switch all producers of the topic ask at once."""
         message = _topic(topic)
         number = topic.producing.storage_topic_id
         message.producers_begin_us = self._log.producers_begin_us(number)
         message.incarnation = self._catalogue.incarnation
+        return message
+
+    async def _described(self, topic: Topic) -> topics_pb2.Topic:
+        message = self._routing(topic)
         turn = LoopTurn()
         for storage, part in zip(message.storage_topics, topic.storage_topics, strict=True):
             for stream in part.streams():

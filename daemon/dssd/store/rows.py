@@ -283,6 +283,8 @@ class ProgressRow(Row):
     """Of dead letters: the operation that redrives them; 0: none does."""
     redriving: bytes = b""
     """Of dead letters: which of them that operation redrives: pairs as in ``ranges``."""
+    redrive_ms: int = 0
+    """Of dead letters: over how long they come back; 0: nothing says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,8 @@ class PendingMoveRow(Row):
     """Of the stream's dead letters: those that are to come back, pairs as in ``dropped``."""
     discarded: bytes = b""
     """Of the stream's dead letters: those that are done, pairs as in ``dropped``."""
+    redrive_ms: int = 0
+    """Over how long those of ``redriven`` come back."""
 
 
 @dataclass(frozen=True, slots=True)

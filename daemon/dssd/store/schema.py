@@ -155,6 +155,13 @@ def add_incarnations(db: "sqlite_utils.Database") -> None:
     _add_tables(db, _INCARNATION_TABLES)
 
 
+def add_redrive_rates(db: "sqlite_utils.Database") -> None:
+    """Add over how long dead letters come back."""
+    for table in ("progress", "pending_moves"):
+        db.execute(f'ALTER TABLE "{table}" ADD COLUMN redrive_ms INTEGER NOT NULL DEFAULT 0')
+        fill(db.conn, table)
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -330,6 +337,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_queues,
     add_growth,
     add_incarnations,
+    add_redrive_rates,
     add_principals,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of

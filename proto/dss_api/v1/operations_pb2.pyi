@@ -585,6 +585,7 @@ class RedriveDeadLetters(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     LANES_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     error: _builtins.str
     """only of this fingerprint, or of one that begins so, or of this"""
@@ -596,6 +597,8 @@ class RedriveDeadLetters(_message.Message):
     """only of records of this stream"""
     offset: _builtins.int
     """with a stream: only of the record there"""
+    rate: _builtins.int
+    """at most so many records a second, of all its streams together;"""
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]:
         """which they are, where that is resolved"""
@@ -609,19 +612,24 @@ class RedriveDeadLetters(_message.Message):
         stream: _builtins.str = ...,
         offset: _builtins.int | None = ...,
         lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+        rate: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "key", b"key", "offset", b"offset", "rate", b"rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "rate", b"rate", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
     _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
     _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__rate: _TypeAlias = _typing.Literal["rate"]  # noqa: Y015
+    _WhichOneofArgType__rate: _TypeAlias = _typing.Literal["_rate", b"_rate"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rate) -> _WhichOneofReturnType__rate | None: ...
 
 Global___RedriveDeadLetters: _TypeAlias = RedriveDeadLetters  # noqa: Y015
 

@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/topics.proto\x12\ndss_api.v1\"\xa1\x03\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08patterns\x18\x03 \x03(\t\x12\"\n\x06router\x18\x04 \x01(\x0e\x32\x12.dss_api.v1.Router\x12*\n\ndurability\x18\x05 \x01(\x0e\x32\x16.dss_api.v1.Durability\x12\x13\n\x0btopic_epoch\x18\x06 \x01(\r\x12\x17\n\x0fproduce_ordinal\x18\x07 \x01(\r\x12\x30\n\x0estorage_topics\x18\x08 \x03(\x0b\x32\x18.dss_api.v1.StorageTopic\x12\x19\n\x0cretention_ms\x18\t \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x0fretention_bytes\x18\n \x01(\x04H\x01\x88\x01\x01\x12\x15\n\rcreated_at_ms\x18\x0b \x01(\x03\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x1a\n\x12producers_begin_us\x18\r \x01(\x03\x12\x13\n\x0bincarnation\x18\x0e \x01(\x0c\x42\x0f\n\r_retention_msB\x12\n\x10_retention_bytes\"\xab\x01\n\x0cStorageTopic\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x12\n\npartitions\x18\x03 \x01(\r\x12\x0e\n\x06\x66\x61\x63tor\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x01(\x08\x12)\n\x07streams\x18\x06 \x03(\x0b\x32\x18.dss_api.v1.StreamBounds\x12\x11\n\tbegins_us\x18\x07 \x01(\x03\"]\n\x0cStreamBounds\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\r\n\x05start\x18\x02 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x01(\x04\"\xad\x02\n\x12\x43reateTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x01(\r\x12\x13\n\x06\x66\x61\x63tor\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\"\n\x06router\x18\x04 \x01(\x0e\x32\x12.dss_api.v1.Router\x12\x10\n\x08patterns\x18\x05 \x03(\t\x12*\n\ndurability\x18\x06 \x01(\x0e\x32\x16.dss_api.v1.Durability\x12\x19\n\x0cretention_ms\x18\x07 \x01(\x04H\x01\x88\x01\x01\x12\x1c\n\x0fretention_bytes\x18\x08 \x01(\x04H\x02\x88\x01\x01\x12\x15\n\rif_not_exists\x18\t \x01(\x08\x42\t\n\x07_factorB\x0f\n\r_retention_msB\x12\n\x10_retention_bytes\"\x13\n\x11ListTopicsRequest\"P\n\x0fListTopicsReply\x12(\n\x06topics\x18\x01 \x03(\x0b\x32\x18.dss_api.v1.TopicSummary\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"P\n\x0cTopicSummary\x12 \n\x05topic\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Topic\x12\x0f\n\x07records\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\"$\n\x14\x44\x65scribeTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"a\n\rLocateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\x08start_us\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x06\x65nd_us\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\x0b\n\t_start_usB\t\n\x07_end_us\"L\n\x0bLocateReply\x12(\n\x06ranges\x18\x01 \x03(\x0b\x32\x18.dss_api.v1.LocatedRange\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"v\n\x0cLocatedRange\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x18\n\x10storage_topic_id\x18\x02 \x01(\r\x12\x11\n\tpartition\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x04\x12\r\n\x05\x62ytes\x18\x06 \x01(\x04\"D\n\x12RemoveTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x11\n\tif_exists\x18\x03 \x01(\x08\"#\n\x10RemoveTopicReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08*D\n\x06Router\x12\x16\n\x12ROUTER_UNSPECIFIED\x10\x00\x12\x10\n\x0cROUTER_BLOCK\x10\x01\x12\x10\n\x0cROUTER_RANGE\x10\x02*P\n\nDurability\x12\x1a\n\x16\x44URABILITY_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44URABILITY_SYNC\x10\x01\x12\x11\n\rDURABILITY_OS\x10\x02\x32\xd0\x02\n\x06Topics\x12;\n\x06\x43reate\x12\x1e.dss_api.v1.CreateTopicRequest\x1a\x11.dss_api.v1.Topic\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListTopicsRequest\x1a\x1b.dss_api.v1.ListTopicsReply\x12?\n\x08\x44\x65scribe\x12 .dss_api.v1.DescribeTopicRequest\x1a\x11.dss_api.v1.Topic\x12<\n\x06Locate\x12\x19.dss_api.v1.LocateRequest\x1a\x17.dss_api.v1.LocateReply\x12\x46\n\x06Remove\x12\x1e.dss_api.v1.RemoveTopicRequest\x1a\x1c.dss_api.v1.RemoveTopicReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/topics.proto\x12\ndss_api.v1\"\xa1\x03\n\x05Topic\x12\x10\n\x08topic_id\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08patterns\x18\x03 \x03(\t\x12\"\n\x06router\x18\x04 \x01(\x0e\x32\x12.dss_api.v1.Router\x12*\n\ndurability\x18\x05 \x01(\x0e\x32\x16.dss_api.v1.Durability\x12\x13\n\x0btopic_epoch\x18\x06 \x01(\r\x12\x17\n\x0fproduce_ordinal\x18\x07 \x01(\r\x12\x30\n\x0estorage_topics\x18\x08 \x03(\x0b\x32\x18.dss_api.v1.StorageTopic\x12\x19\n\x0cretention_ms\x18\t \x01(\x04H\x00\x88\x01\x01\x12\x1c\n\x0fretention_bytes\x18\n \x01(\x04H\x01\x88\x01\x01\x12\x15\n\rcreated_at_ms\x18\x0b \x01(\x03\x12\x10\n\x08revision\x18\x0c \x01(\x04\x12\x1a\n\x12producers_begin_us\x18\r \x01(\x03\x12\x13\n\x0bincarnation\x18\x0e \x01(\x0c\x42\x0f\n\r_retention_msB\x12\n\x10_retention_bytes\"\xab\x01\n\x0cStorageTopic\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x0f\n\x07ordinal\x18\x02 \x01(\r\x12\x12\n\npartitions\x18\x03 \x01(\r\x12\x0e\n\x06\x66\x61\x63tor\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x01(\x08\x12)\n\x07streams\x18\x06 \x03(\x0b\x32\x18.dss_api.v1.StreamBounds\x12\x11\n\tbegins_us\x18\x07 \x01(\x03\"]\n\x0cStreamBounds\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\r\n\x05start\x18\x02 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x01(\x04\"\xad\x02\n\x12\x43reateTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x01(\r\x12\x13\n\x06\x66\x61\x63tor\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\"\n\x06router\x18\x04 \x01(\x0e\x32\x12.dss_api.v1.Router\x12\x10\n\x08patterns\x18\x05 \x03(\t\x12*\n\ndurability\x18\x06 \x01(\x0e\x32\x16.dss_api.v1.Durability\x12\x19\n\x0cretention_ms\x18\x07 \x01(\x04H\x01\x88\x01\x01\x12\x1c\n\x0fretention_bytes\x18\x08 \x01(\x04H\x02\x88\x01\x01\x12\x15\n\rif_not_exists\x18\t \x01(\x08\x42\t\n\x07_factorB\x0f\n\r_retention_msB\x12\n\x10_retention_bytes\"\x13\n\x11ListTopicsRequest\"P\n\x0fListTopicsReply\x12(\n\x06topics\x18\x01 \x03(\x0b\x32\x18.dss_api.v1.TopicSummary\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"P\n\x0cTopicSummary\x12 \n\x05topic\x18\x01 \x01(\x0b\x32\x11.dss_api.v1.Topic\x12\x0f\n\x07records\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\"=\n\x14\x44\x65scribeTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0fwithout_streams\x18\x02 \x01(\x08\"a\n\rLocateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\x08start_us\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x06\x65nd_us\x18\x03 \x01(\x03H\x01\x88\x01\x01\x42\x0b\n\t_start_usB\t\n\x07_end_us\"L\n\x0bLocateReply\x12(\n\x06ranges\x18\x01 \x03(\x0b\x32\x18.dss_api.v1.LocatedRange\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\"v\n\x0cLocatedRange\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x18\n\x10storage_topic_id\x18\x02 \x01(\r\x12\x11\n\tpartition\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x04\x12\r\n\x05\x62ytes\x18\x06 \x01(\x04\"D\n\x12RemoveTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x11\n\tif_exists\x18\x03 \x01(\x08\"#\n\x10RemoveTopicReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08*D\n\x06Router\x12\x16\n\x12ROUTER_UNSPECIFIED\x10\x00\x12\x10\n\x0cROUTER_BLOCK\x10\x01\x12\x10\n\x0cROUTER_RANGE\x10\x02*P\n\nDurability\x12\x1a\n\x16\x44URABILITY_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x44URABILITY_SYNC\x10\x01\x12\x11\n\rDURABILITY_OS\x10\x02\x32\xd0\x02\n\x06Topics\x12;\n\x06\x43reate\x12\x1e.dss_api.v1.CreateTopicRequest\x1a\x11.dss_api.v1.Topic\x12\x42\n\x04List\x12\x1d.dss_api.v1.ListTopicsRequest\x1a\x1b.dss_api.v1.ListTopicsReply\x12?\n\x08\x44\x65scribe\x12 .dss_api.v1.DescribeTopicRequest\x1a\x11.dss_api.v1.Topic\x12<\n\x06Locate\x12\x19.dss_api.v1.LocateRequest\x1a\x17.dss_api.v1.LocateReply\x12\x46\n\x06Remove\x12\x1e.dss_api.v1.RemoveTopicRequest\x1a\x1c.dss_api.v1.RemoveTopicReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dss_api.v1.topics_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROUTER']._serialized_start=1659
-  _globals['_ROUTER']._serialized_end=1727
-  _globals['_DURABILITY']._serialized_start=1729
-  _globals['_DURABILITY']._serialized_end=1809
+  _globals['_ROUTER']._serialized_start=1684
+  _globals['_ROUTER']._serialized_end=1752
+  _globals['_DURABILITY']._serialized_start=1754
+  _globals['_DURABILITY']._serialized_end=1834
   _globals['_TOPIC']._serialized_start=40
   _globals['_TOPIC']._serialized_end=457
   _globals['_STORAGETOPIC']._serialized_start=460
@@ -50,17 +50,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPICSUMMARY']._serialized_start=1135
   _globals['_TOPICSUMMARY']._serialized_end=1215
   _globals['_DESCRIBETOPICREQUEST']._serialized_start=1217
-  _globals['_DESCRIBETOPICREQUEST']._serialized_end=1253
-  _globals['_LOCATEREQUEST']._serialized_start=1255
-  _globals['_LOCATEREQUEST']._serialized_end=1352
-  _globals['_LOCATEREPLY']._serialized_start=1354
-  _globals['_LOCATEREPLY']._serialized_end=1430
-  _globals['_LOCATEDRANGE']._serialized_start=1432
-  _globals['_LOCATEDRANGE']._serialized_end=1550
-  _globals['_REMOVETOPICREQUEST']._serialized_start=1552
-  _globals['_REMOVETOPICREQUEST']._serialized_end=1620
-  _globals['_REMOVETOPICREPLY']._serialized_start=1622
-  _globals['_REMOVETOPICREPLY']._serialized_end=1657
-  _globals['_TOPICS']._serialized_start=1812
-  _globals['_TOPICS']._serialized_end=2148
+  _globals['_DESCRIBETOPICREQUEST']._serialized_end=1278
+  _globals['_LOCATEREQUEST']._serialized_start=1280
+  _globals['_LOCATEREQUEST']._serialized_end=1377
+  _globals['_LOCATEREPLY']._serialized_start=1379
+  _globals['_LOCATEREPLY']._serialized_end=1455
+  _globals['_LOCATEDRANGE']._serialized_start=1457
+  _globals['_LOCATEDRANGE']._serialized_end=1575
+  _globals['_REMOVETOPICREQUEST']._serialized_start=1577
+  _globals['_REMOVETOPICREQUEST']._serialized_end=1645
+  _globals['_REMOVETOPICREPLY']._serialized_start=1647
+  _globals['_REMOVETOPICREPLY']._serialized_end=1682
+  _globals['_TOPICS']._serialized_start=1837
+  _globals['_TOPICS']._serialized_end=2173
 # @@protoc_insertion_point(module_scope)

@@ -341,15 +341,19 @@ class DescribeTopicRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
+    WITHOUT_STREAMS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    without_streams: _builtins.bool
+    """the bounds of streams are not asked for: who routes needs none"""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        without_streams: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "without_streams", b"without_streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

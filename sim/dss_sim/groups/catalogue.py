@@ -33,6 +33,13 @@ class SimulatedCatalogue:
             if any(pattern.overlaps(wanted) for pattern in topic.patterns)
         )
 
+    def newest(self, storage_topic_id: int) -> StorageTopic | None:
+        """The storage topic that takes the records of the topic of another; None: it is gone."""
+        for topic in self.topics.values():
+            if any(part.storage_topic_id == storage_topic_id for part in topic.storage_topics):
+                return topic.storage_topics[-1]
+        return None
+
     def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
         """As the catalogue says."""
         return self.queues.get((group_id, main))

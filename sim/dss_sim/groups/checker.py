@@ -20,6 +20,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
         filter rejects; what a producer is told is stored lies there once (`log_rules`)
     S20 a record is handed out with the key that it was appended with; absent is a key of its own
     S8  offsets are given once, without a gap, in the order of each producer's sequences
+    S26 what a producer sends of a key is there once and in order, over all storage topics
     I17 what was durably acknowledged when a stream was granted does not come under that grant
     S14 what a group did not acknowledge is passed only where that may be (`damage_rules`)
     S10 an attempt counts hand-outs that there were, and under one grant all of them

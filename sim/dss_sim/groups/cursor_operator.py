@@ -296,8 +296,18 @@ class CursorOperator:
 
 
 def _pending(group: GroupRow, move: CursorMove) -> Write:
-    sets = (move.dropped, move.added, move.redriven, move.discarded)
-    return Put(PendingMoveRow(group.group_id, *move.stream, move.number, *map(packed_ranges, sets)))
+    return Put(
+        PendingMoveRow(
+            group.group_id,
+            *move.stream,
+            move.number,
+            packed_ranges(move.dropped),
+            packed_ranges(move.added),
+            packed_ranges(move.redriven),
+            packed_ranges(move.discarded),
+            move.redrive_ms,
+        )
+    )
 
 
 def _move_of(

@@ -2,7 +2,9 @@
 
 Sequences are given when a frame is sent for the first time, and kept until it is settled, so that
 sending it again is harmless. After a refusal nothing new is sent until everything in flight has
-come back; what was behind the refused frame left a gap, and is numbered anew.
+come back; what was behind the refused frame left a gap, and is numbered anew. Once the topic has
+moved the queue is held: nothing new is sent, and what is certainly not stored is kept to be routed
+anew.
 
 Invariant: at most `PRODUCER_WINDOW_SEQUENCES` are in flight, so the log still knows the answer of
 each. The client's own queue keeps the same rules and may stand in for this one: the tests let it.
@@ -12,8 +14,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from dss_core.errors import DssError, SequenceGap
+from dss_core.errors import DssError, SequenceGap, StorageTopicSealed
 from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
+from dss_sim.groups.history import Key
 
 
 @dataclass(eq=False)
@@ -22,8 +25,10 @@ class PendingFrame:
 
     records: int
     content: int = 0
-    """Different from all others of its producer."""
+    """Different from all others of its producer, and larger than those of older ones."""
     sequence: int = 0
+    keys: tuple[Key, ...] = ()
+    """Of its records."""
 
 
 class AnyFrameQueue(Protocol):
@@ -31,6 +36,8 @@ class AnyFrameQueue(Protocol):
 
     waiting: deque[PendingFrame]
     """To be sent, in order."""
+    in_flight: dict[int, PendingFrame]
+    """By sequence, in their order."""
 
     def take(self) -> PendingFrame | None:
         """The next frame to send, if one may be sent; a new one has its sequence now."""
@@ -47,6 +54,12 @@ class AnyFrameQueue(Protocol):
     def unsettled(self) -> list[PendingFrame]:
         """Every frame that has no outcome yet, in order."""
 
+    def hold(self) -> None:
+        """The topic has moved: from now on every frame in flight is answered for itself."""
+
+    def come_back(self) -> None:
+        """Let all frames wait, in order; none is sent any more from here."""
+
     def clear(self) -> None:
         """Forget every frame."""
 
@@ -56,12 +69,13 @@ class FrameQueue:
 
     def __init__(self) -> None:
         self.waiting: deque[PendingFrame] = deque()
-        self._in_flight: dict[int, PendingFrame] = {}
+        self.in_flight: dict[int, PendingFrame] = {}
         """By sequence, in their order."""
         self._again: deque[PendingFrame] = deque()
         self._behind: list[PendingFrame] = []
         """Came back by a gap that a refusal left."""
         self._refused_at: int | None = None
+        self._is_held = False
         self._acked_to = 0
         self._next = 0
 
@@ -69,18 +83,18 @@ class FrameQueue:
         """As `AnyFrameQueue` says."""
         if self._again:
             return self._again.popleft()
-        full = len(self._in_flight) >= PRODUCER_WINDOW_SEQUENCES
+        full = self._is_held or len(self.in_flight) >= PRODUCER_WINDOW_SEQUENCES
         if full or not self.waiting or self._refused_at is not None:
             return None
         frame = self.waiting.popleft()
         frame.sequence = self._next
         self._next += 1
-        self._in_flight[frame.sequence] = frame
+        self.in_flight[frame.sequence] = frame
         return frame
 
     def acked(self, sequence: int) -> PendingFrame | None:
         """As `AnyFrameQueue` says."""
-        frame = self._in_flight.pop(sequence, None)
+        frame = self.in_flight.pop(sequence, None)
         if frame is not None:
             self._acked_to = sequence + 1
             self._number_anew()
@@ -88,8 +102,13 @@ class FrameQueue:
 
     def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
         """As `AnyFrameQueue` says."""
-        frame = self._in_flight.pop(sequence, None)
+        frame = self.in_flight.pop(sequence, None)
         if frame is None:
+            return None
+        if self._is_held:
+            if not isinstance(error, (SequenceGap, StorageTopicSealed)):
+                return frame
+            self._behind.append(frame)
             return None
         if self._refused_at is not None and isinstance(error, SequenceGap):
             self._behind.append(frame)
@@ -102,26 +121,36 @@ class FrameQueue:
     def lost(self) -> None:
         """As `AnyFrameQueue` says."""
         if self._refused_at is not None:
-            self._behind += [
-                frame for at, frame in self._in_flight.items() if at > self._refused_at
-            ]
-            self._in_flight.clear()
+            self._behind += [frame for at, frame in self.in_flight.items() if at > self._refused_at]
+            self.in_flight.clear()
             self._number_anew()
-        self._again = deque(self._in_flight.values())
+        self._again = deque(self.in_flight.values())
 
     def unsettled(self) -> list[PendingFrame]:
         """As `AnyFrameQueue` says."""
-        return [*self._in_flight.values(), *self._behind, *self.waiting]
+        return [*self.in_flight.values(), *self._behind, *self.waiting]
+
+    def hold(self) -> None:
+        """As `AnyFrameQueue` says."""
+        self._is_held = True
+        self._refused_at = None
+
+    def come_back(self) -> None:
+        """As `AnyFrameQueue` says."""
+        sent = sorted([*self._behind, *self.in_flight.values()], key=lambda frame: frame.sequence)
+        self.waiting.extendleft(reversed(sent))
+        for frames in (self.in_flight, self._again, self._behind):
+            frames.clear()
 
     def clear(self) -> None:
         """As `AnyFrameQueue` says."""
-        for frames in (self.waiting, self._in_flight, self._again, self._behind):
+        for frames in (self.waiting, self.in_flight, self._again, self._behind):
             frames.clear()
         self._refused_at = None
 
     def _number_anew(self) -> None:
         """Once nothing is in flight behind a refused frame, go on with what was there."""
-        if self._refused_at is None or self._in_flight:
+        if self._refused_at is None or self.in_flight:
             return
         self.waiting.extendleft(reversed(self._behind))
         self._behind.clear()

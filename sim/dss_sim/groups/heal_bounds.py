@@ -19,7 +19,7 @@ from dss_sim.groups.schedule import PARTS
 from dssd.limits import (
     READ_AGAIN_MS_MAX,
     REDELIVERY_MS,
-    REDRIVE_MS,
+    REDRIVE_MS_MAX,
     REFUSED_MOVE_MS,
     UNSUBSCRIBE_MS,
 )
@@ -100,7 +100,7 @@ def _come_again_ms(plan: "Plan") -> int:
             (HELD_BACK_US[1] + SLOW_READ_US[1]) // 1_000
             + REFUSED_MOVE_MS
             + BACKOFF_MS_MAX
-            + REDRIVE_MS
+            + REDRIVE_MS_MAX
         )
     return queued_ms + _rests_ms(plan, sits=sits)
 

@@ -34,10 +34,23 @@ class _Sent:
         self.stored: dict[int, Place] = {}
         self.damaged: dict[int, Place] = {}
         """Frames that cannot be read any more, and may be answered either way."""
-        self.contents: dict[int, int] = {}
-        """The sequence under which each of its frames is stored."""
+        self.contents: dict[tuple[int, tuple[Key, ...]], int] = {}
+        """The sequence under which each of its frames is stored. A frame that was routed anew is
+        in parts, each with other keys."""
         self.last = -1
         """Of those that are stored and were not lost."""
+
+
+class _KeySent:
+    """What one producer has in one topic of one key, over all its storage topics."""
+
+    __slots__ = ("last", "places")
+
+    def __init__(self) -> None:
+        self.places: dict[int, tuple[str, int]] = {}
+        """Stream and base of each of its frames that has the key, by content."""
+        self.last = -1
+        """The newest content that is stored and was not lost."""
 
 
 class LogRules:
@@ -50,6 +63,8 @@ class LogRules:
         self._sent: defaultdict[str, defaultdict[str, _Sent]] = defaultdict(
             lambda: defaultdict(_Sent)
         )
+        self._of_keys: defaultdict[tuple[str, str, Key], _KeySent] = defaultdict(_KeySent)
+        """By topic, producer and key."""
         self._durability: dict[str, str] = {}
         self._keys: defaultdict[str, dict[int, Key]] = defaultdict(dict)
         """Of each stream, by offset; the key of a missing offset is not known."""
@@ -92,7 +107,7 @@ class LogRules:
             raise Violation("S7", f"stored before at {sent.stored[event.sequence]}: {event}")
         if event.sequence < sent.last:
             raise Violation("S8", f"stored behind sequence {sent.last}: {event}")
-        before = sent.contents.setdefault(event.content, event.sequence)
+        before = sent.contents.setdefault((event.content, event.keys), event.sequence)
         if before != event.sequence:
             raise Violation("S7", f"stored before under sequence {before}: {event}")
         sent.stored[event.sequence] = event.base, event.records
@@ -100,6 +115,24 @@ class LogRules:
         self.ends[event.stream] = event.base + event.records
         self._durability[event.stream] = event.durability
         self._note_keys(event.stream, event.base, event.keys)
+        for key in set(event.keys) - {None}:
+            self._check_order(event, key)
+
+    def _check_order(self, event: Stored, key: Key) -> None:
+        """S26: what a producer sends of a key is there once, in order, over all storage topics.
+
+        Raises:
+            Violation: it was there before, or something newer was.
+        """
+        sent = self._of_keys[_topic(event.stream), event.producer, key]
+        before = sent.places.get(event.content)
+        if before is not None:
+            raise Violation("S26", f"{key!r} of the frame was stored before at {before}: {event}")
+        if event.content < sent.last:
+            newer = sent.places[sent.last]
+            raise Violation("S26", f"{key!r} of a newer frame is stored at {newer}: {event}")
+        sent.places[event.content] = event.stream, event.base
+        sent.last = event.content
 
     def _note_keys(self, stream: str, base: int, keys: tuple[Key, ...]) -> None:
         self._keys[stream].update(enumerate(keys, base))
@@ -167,6 +200,7 @@ class LogRules:
             for sequence, (base, records) in list(sent.stored.items()):
                 if base < end and start < base + records:
                     taken.append((sent, sequence, sent.stored.pop(sequence)))
+                    self._forget_order(stream, base)
             sent.contents = {
                 content: sequence
                 for content, sequence in sent.contents.items()
@@ -174,6 +208,21 @@ class LogRules:
             }
             sent.last = max(sent.stored, default=-1)
         return taken
+
+    def _forget_order(self, stream: str, base: int) -> None:
+        """A frame is there no more."""
+        for (topic, _, _), sent in self._of_keys.items():
+            if topic == _topic(stream):
+                sent.places = {
+                    content: place
+                    for content, place in sent.places.items()
+                    if place != (stream, base)
+                }
+                sent.last = max(sent.places, default=-1)
+
+
+def _topic(stream: str) -> str:
+    return stream.partition("/")[0]
 
 
 def _storage_topic(stream: str) -> str:

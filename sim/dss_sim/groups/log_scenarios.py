@@ -51,7 +51,10 @@ def _scenarios(durability: str) -> tuple[Scenario, ...]:
             "a frame rots, and the daemon is stopped": (
                 at(520, "rot", ROT), at(600, "stop_daemon"),
             ),
-            "a topic is sealed amid a burst": (at(500, "burst"), at(501, "seal_topic")),
+            "a topic moves amid bursts": (
+                at(500, "burst"), at(501, "switch_topic", 0, 3), at(502, "burst", 7),
+                at(900, "burst"),
+            ),
             "the daemon dies twice": (at(500, "crash_daemon"), at(1_000, "lose_power")),
         }.items()
     )  # fmt: skip

@@ -7,9 +7,14 @@ again, and sends what is in flight again with the same sequences. Frames that a 
 are published again a while later, as new ones. A producer that dies leaves what it sent behind; the
 next one has a new id.
 
+A producer follows a topic that moved to another storage topic, as the client's does: it holds the
+queues of the old one until everything in flight has its answer, learns where the topic is, and
+routes the rest anew, the oldest first. What is published meanwhile comes behind that.
+
 Invariant: an answer is told to the history at the moment at which its producer hears it.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,8 +23,10 @@ from dss_core.ids import StreamId
 from dss_sim.groups.frame_queue import AnyFrameQueue, FrameQueue, PendingFrame
 from dss_sim.groups.history import Published, Unpublished
 from dss_sim.groups.log_writer import Asked, Outcome
+from dss_sim.groups.record_keys import routed
 from dss_sim.groups.schedule import Host
 from dssd.log.recent_sequences import FirstAnswer
+from dssd.topics.model import StorageTopic
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World
@@ -31,8 +38,8 @@ RECONNECT_US = (20_000, 300_000)
 AGAIN_US = 150_000
 """A user waits so long before records that found no room are published again."""
 
-TOPIC_MOVED = (StorageTopicSealed, StreamNotFound)
-"""The stream takes no more: whatever waits for it fails."""
+DESCRIBED_US = (200, 20_000)
+"""How long it takes to learn where a topic is."""
 
 
 def new_queue(stream: StreamId) -> AnyFrameQueue:
@@ -64,7 +71,11 @@ class Producer:
         self._chance = world.chance.of(f"producer {number}")
         self._queues: dict[StreamId, AnyFrameQueue] = {}
         self._over: set[StreamId] = set()
-        """Streams that take no more."""
+        """Streams that take no more, and that nothing takes over from."""
+        self._known: dict[str, int] = {}
+        """By topic, the storage topic that it produces to."""
+        self._held: set[int] = set()
+        """Storage topics that its topics have moved from."""
         self._call: Call | None = None
         self._contents = 0
         self._away = 0
@@ -90,6 +101,8 @@ class Producer:
         self.host.crash()
         self._queues.clear()
         self._over.clear()
+        self._known.clear()
+        self._held.clear()
         self._away = 0
         if self._call is not None:
             self._call.open = False
@@ -123,18 +136,44 @@ class Producer:
         self._call = Call(self._world.writer.calls.begin())
         for stream in list(self._queues):
             self._pump(stream)
+        for storage_topic_id in sorted(self._held):
+            self._follow(storage_topic_id)
 
     # Publishing
 
     def publish(self, stream: StreamId, records: int) -> None:
-        """Store some records as one frame, sooner or later."""
-        if stream in self._over:
-            return
+        """Store some records as one frame, sooner or later.
+
+        While an older storage topic of the topic has not answered everything, they go there, and
+        move with the rest.
+        """
+        stream = self._as_known(stream)
+        if stream not in self._over:
+            self._contents += 1
+            keys = self._world.keys.of_frame(stream, self._id, self._contents, records)
+            self._queue(stream, PendingFrame(records, self._contents, keys=keys))
+
+    def _as_known(self, stream: StreamId) -> StreamId:
+        topic = self._world.names[stream].partition("/")[0]
+        known = self._known.setdefault(topic, stream.storage_topic_id)
+        streams = self._world.keys.streams_of(known)
+        if stream.storage_topic_id > known and not any(map(self._has_unsettled, streams)):
+            known = self._known[topic] = stream.storage_topic_id
+        if stream.storage_topic_id == known:
+            return stream
+        return streams[stream.partition % len(streams)]
+
+    def _has_unsettled(self, stream: StreamId) -> bool:
+        queue = self._queues.get(stream)
+        return queue is not None and bool(queue.unsettled())
+
+    def _queue(self, stream: StreamId, frame: PendingFrame) -> None:
         queue = self._queues.get(stream)
         if queue is None:
             queue = self._queues[stream] = new_queue(stream)
-        self._contents += 1
-        queue.waiting.append(PendingFrame(records, self._contents))
+            if stream.storage_topic_id in self._held:
+                queue.hold()
+        queue.waiting.append(frame)
         self._pump(stream)
 
     def _pump(self, stream: StreamId) -> None:
@@ -146,8 +185,7 @@ class Producer:
     def _send(self, call: Call, stream: StreamId, frame: PendingFrame) -> None:
         world, writer = self._world, self._world.writer
         answered = partial(self._answer, call, stream, frame.sequence)
-        keys = world.keys.of_frame(stream, self._id, frame.content, frame.records)
-        sent = (frame.sequence, frame.content, keys)
+        sent = (frame.sequence, frame.content, frame.keys)
         asked = Asked(stream, call.number, self._id, *sent, answered)
         world.say(self.name, asked)
         late = world.chance.strike("late_request")
@@ -183,12 +221,68 @@ class Producer:
         if isinstance(outcome, FirstAnswer):
             if self._queues[stream].acked(sequence) is not None:
                 self._tell_published(stream, sequence, outcome, repeated)
-        elif isinstance(outcome, TOPIC_MOVED):
-            self._queues[stream].clear()
-            self._over.add(stream)
+        elif isinstance(outcome, StreamNotFound):
+            self._end(stream)
         else:
+            if isinstance(outcome, StorageTopicSealed):
+                self._hold(stream.storage_topic_id)
             self._refused(stream, sequence, outcome)
         self._pump(stream)
+        self._follow(stream.storage_topic_id)
+
+    # Topics that move
+
+    def _end(self, stream: StreamId) -> None:
+        """Nothing takes what was to be stored there."""
+        self._queues[stream].clear()
+        self._over.add(stream)
+
+    def _hold(self, storage_topic_id: int) -> None:
+        if storage_topic_id not in self._held:
+            self._held.add(storage_topic_id)
+            for stream, queue in self._queues.items():
+                if stream.storage_topic_id == storage_topic_id:
+                    queue.hold()
+
+    def _of(self, storage_topic_id: int) -> dict[StreamId, AnyFrameQueue]:
+        """Its queues of a storage topic."""
+        return {
+            stream: queue
+            for stream, queue in self._queues.items()
+            if stream.storage_topic_id == storage_topic_id
+        }
+
+    def _follow(self, storage_topic_id: int) -> None:
+        """Learn where a topic is that moved, once nothing is in flight to the old storage topic."""
+        queues = self._of(storage_topic_id).values()
+        if storage_topic_id in self._held and not any(queue.in_flight for queue in queues):
+            described = partial(self._described, self._call, storage_topic_id)
+            self._world.schedule.after(self._chance.randint(*DESCRIBED_US), described, self.host)
+
+    def _described(self, call: Call | None, storage_topic_id: int) -> None:
+        if call is None or call is not self._call or not call.open:
+            return  # asked again over the next one
+        if storage_topic_id not in self._held:
+            return
+        queues = self._of(storage_topic_id)
+        part = self._world.catalogue.newest(storage_topic_id)
+        self._held.discard(storage_topic_id)
+        if part is None or part.storage_topic_id == storage_topic_id:
+            for stream in queues:
+                self._end(stream)
+        else:
+            self._route_anew(queues, part)
+
+    def _route_anew(self, queues: Mapping[StreamId, AnyFrameQueue], part: StorageTopic) -> None:
+        for stream, queue in queues.items():
+            self._known[self._world.names[stream].partition("/")[0]] = part.storage_topic_id
+            queue.come_back()
+            waiting = list(queue.waiting)
+            queue.clear()
+            for frame in waiting:
+                for at, keys in routed(frame.keys, part.partitions, frame.content).items():
+                    moved = PendingFrame(len(keys), frame.content, keys=keys)
+                    self._queue(StreamId(part.storage_topic_id, at), moved)
 
     def _tell_published(
         self, stream: StreamId, sequence: int, answer: FirstAnswer, repeated: bool

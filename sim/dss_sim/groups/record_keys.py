@@ -3,9 +3,11 @@
 Invariant: a frame has the same keys however often it is sent; each of them routes to its stream.
 """
 
+from collections import defaultdict
+
 from dss_core.ids import StreamId
 from dss_sim.groups.history import Key
-from dss_sim.ordering_keys import OrderingKeys, keys_of_stream, text_of
+from dss_sim.ordering_keys import OrderingKeys, keys_of_stream, partition_of_key, text_of
 from dssd.topics.model import StorageTopic
 
 PRODUCERS_APART = 101
@@ -25,9 +27,23 @@ class RecordKeys:
             keys = keys_of_stream(stream.partition, part.partitions)
             self._of_streams[stream] = tuple(text_of(key) for key in keys)
 
+    def streams_of(self, storage_topic_id: int) -> tuple[StreamId, ...]:
+        """Of a storage topic that was ever there."""
+        found = (each for each in self._of_streams if each.storage_topic_id == storage_topic_id)
+        return tuple(found)
+
     def of_frame(
         self, stream: StreamId, producer_id: bytes, content: int, records: int
     ) -> tuple[Key, ...]:
         """The keys of the records of a producer's frame."""
         number = int.from_bytes(producer_id) * PRODUCERS_APART + content
         return self._drawn.of_frame(self._of_streams[stream], number, records)
+
+
+def routed(keys: tuple[Key, ...], partitions: int, content: int) -> dict[int, tuple[Key, ...]]:
+    """The keys of a frame, in order, by where they go to of so many partitions."""
+    found: defaultdict[int, list[Key]] = defaultdict(list)
+    for key in keys:
+        at = content if key is None else partition_of_key(key.encode("latin-1"), partitions)
+        found[at % partitions].append(key)
+    return {at: tuple(of) for at, of in found.items()}

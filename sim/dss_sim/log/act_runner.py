@@ -7,11 +7,13 @@ there.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from dss_core.errors import (
     DiskFull,
     DssError,
+    GrowthOfNoUse,
     Overloaded,
     ProducerForgotten,
     SequenceGap,
@@ -27,6 +29,7 @@ from dss_core.progress import Range
 from dss_sim.log.acts import (
     Act,
     Adopt,
+    Grow,
     MakeTopic,
     Probe,
     ReadBack,
@@ -138,6 +141,8 @@ class ActRunner:
                 await self._log.roll(number)
             case Seal():
                 await self._seal(topic)
+            case Grow():
+                await self._grow(topic, act.partitions)
             case Trim():
                 await self._trim(_stream_of(topic, act.partition), act.share)
             case Retain():
@@ -174,6 +179,8 @@ class ActRunner:
 
     async def _seal(self, topic: Topic) -> None:
         part = topic.producing
+        if part.storage_topic_id in self._cycle.ledger.sealing:
+            return
         self._cycle.tell(SealAsked(part.storage_topic_id))
         async with self._log.sealing(part.storage_topic_id) as ends:
             for stream, end in zip(part.streams(), ends.offsets, strict=True):
@@ -181,6 +188,24 @@ class ActRunner:
             if not await self._sealed(topic, ",".join(map(str, ends.offsets))):
                 return
         self._cycle.tell(Sealed(part.storage_topic_id))
+
+    async def _grow(self, topic: Topic, partitions: int) -> None:
+        """Add a storage topic, unless one waits from before a death, and switch to it.
+
+        Another act may do the same meanwhile, or seal it without a successor.
+        """
+        part = topic.producing
+        if part.storage_topic_id in self._cycle.ledger.sealing:
+            return
+        self._cycle.tell(SealAsked(part.storage_topic_id))
+        if not topic.waiting:
+            with suppress(GrowthOfNoUse):
+                await self._catalogue.add_storage_topic(
+                    topic.topic_id, part.ordinal + 1, partitions
+                )
+        if self._catalogue.get(topic.name).waiting:
+            await self._catalogue.switch(topic.topic_id, part.ordinal + 1)
+            self._cycle.tell(Sealed(part.storage_topic_id))
 
     async def _sealed(self, topic: Topic, written: str) -> bool:
         """Store where it ends; False where it was removed meanwhile."""
@@ -254,7 +279,30 @@ class ActRunner:
         known = ledger.places.get(frame.number)
         if known not in (None, place) and not ledger.may_be_forgotten(frame):
             self._broken("repeats", f"{frame} is at {place.base}, and was at {known}")
+        before_us = self._last_before_us(frame.stream)
+        if place.time_us < before_us:
+            self._broken("times", f"{frame} is of {place.time_us}, and before was {before_us}")
         self._cycle.tell(FrameStored(frame.number, place))
+
+    def _last_before_us(self, stream: StreamId) -> int:
+        """The newest append time in older storage topics of the topic of a stream."""
+        ledger, topics = self._cycle.ledger, self._catalogue.topics()
+        older = {
+            part.storage_topic_id
+            for topic in topics
+            for at, own in enumerate(topic.storage_topics)
+            if own.storage_topic_id == stream.storage_topic_id
+            for part in topic.storage_topics[:at]
+        }
+        if not older or ledger.rotten:
+            return 0
+        times = (
+            place.time_us
+            for number, place in ledger.places.items()
+            if ledger.frames[number].stream.storage_topic_id in older
+            and number not in ledger.at_risk
+        )
+        return max(times, default=0)
 
     # Appending
 

@@ -89,6 +89,14 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True)
+class Grow:
+    """A topic gets another storage topic, which takes over."""
+
+    topic: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trim:
     """A stream forgets a share of what it has."""
 
@@ -191,6 +199,7 @@ Act = (
     | Repeat
     | Roll
     | Seal
+    | Grow
     | Trim
     | Retain
     | ReadBack
@@ -340,7 +349,7 @@ class _Draws:
         acts: dict[str, Act] = {
             "repeat": Repeat(topic, partition, chance.randrange(PRODUCERS), chance.randrange(7)),
             "roll": Roll(topic),
-            "seal": Seal(topic),
+            "seal": Grow(topic, 1 + partition) if by_bytes else Seal(topic),
             "trim": Trim(topic, partition, chance.choice((0.3, 0.7, 1.0))),
             "retain": Retain(topic, size if by_bytes else None, None if by_bytes else age_ms),
             "read": ReadBack(topic, partition, chance.random(), chance.choice((1, 1 << 20))),

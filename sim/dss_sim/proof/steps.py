@@ -129,6 +129,13 @@ STEPS: Sequence[Step] = (
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
     _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),
     _tests("records that fail, struck at every call", 25, f"{SCENARIOS}/test_lane_points.py"),
+    _tests(
+        "a topic that grows, struck at every call",
+        10,
+        f"{SCENARIOS}/test_growth_points.py",
+        f"{SCENARIOS}/test_older_directory_grows.py",
+        f"{SCENARIOS}/test_switch_after_a_cut.py",
+    ),
     _tests("every state after a loss of power", 60, f"{SCENARIOS}/test_crash_images.py"),
     _tests(
         "every bit flips",

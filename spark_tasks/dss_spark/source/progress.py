@@ -9,17 +9,23 @@
                            read  next batch    3. a batch takes a share of every stream
 
 Invariant: of a stream, a later batch has later offsets, and no offset is passed over: what was to
-be read and is not kept any more is an error, unless losses are allowed.
+be read and is not kept any more is an error, unless losses are allowed. So a stream that is gone
+may be missing only where the progress says that it was read to where it was sealed.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dss_client.job_values import SourceRange
 from dss_client.topics import Topic
-from dss_core.errors import IllegalArgument, OffsetOutOfRange, StreamNotFound
+from dss_core.errors import (
+    CheckpointOfOtherData,
+    IllegalArgument,
+    OffsetOutOfRange,
+    StreamNotFound,
+)
 from dss_core.ids import StreamName
 
 
@@ -30,10 +36,23 @@ class Place(NamedTuple):
     """Of no other topic, ever: one that has the same name is not taken for it."""
     offset: int
     """Of the next record."""
+    is_end: bool = False
+    """No record will ever have that offset: the stream was sealed there."""
 
 
 Progress = Mapping[str, Place]
 """By stream. One that is not in it has not been begun: its next offset is 0."""
+
+_INCARNATION = "incarnation"
+"""No stream has that name."""
+
+
+class Offsets(NamedTuple):
+    """What Spark keeps of a query."""
+
+    progress: Progress
+    incarnation: str
+    """Of the daemon's data; empty where an older version wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +70,9 @@ class KeptStream:
 
 
 def kept_of(topic: Topic, streams: "frozenset[str] | None") -> list[KeptStream]:
-    """The streams of a topic, older storage topics first; some of them, where it is said which."""
+    """The streams of a topic that take records, or did, older storage topics first; some of them,
+    where it is said which.
+    """
     every = [
         KeptStream(
             f"{topic.name}/{part.ordinal}/{bounds.partition}",
@@ -63,9 +84,20 @@ def kept_of(topic: Topic, streams: "frozenset[str] | None") -> list[KeptStream]:
             part.sealed,
         )
         for part in topic.storage_topics
+        if part.ordinal <= topic.produce_ordinal
         for bounds in part.streams
     ]
     return [each for each in every if streams is None or each.name in streams]
+
+
+def beginning(places: Progress, kept: Sequence[KeptStream]) -> Progress:
+    """Where a query begins; storage topics that wait for a switch are not begun."""
+    streams = {each.name: each for each in kept}
+    return {
+        name: _place(streams[name], place.offset)
+        for name, place in places.items()
+        if name in streams
+    }
 
 
 def next_end(
@@ -78,6 +110,9 @@ def next_end(
 ) -> Progress:
     """Where the batch behind this progress ends; the same progress where there is nothing to read.
 
+    What was read to its end and sealed since is said in the progress, by a batch without records
+    if need be: nobody could tell it any more once the storage topic is gone.
+
     Args:
         progress: what was read before.
         kept: older storage topics first.
@@ -87,7 +122,8 @@ def next_end(
 
     Raises:
         OffsetOutOfRange: what is to be read next is not kept.
-        StreamNotFound: a stream that was read is gone, or another topic has its name.
+        StreamNotFound: a stream that was not read to its end is gone, or another topic has its
+            name.
     """
     if fail_on_loss:
         _require_all(progress, kept)
@@ -99,13 +135,21 @@ def next_end(
         if any(lags.values()):
             shares = _shares(lags, records_max)
             places = {
-                each.name: Place(each.storage_topic_id, begins[each.name] + shares[each.name])
-                for each in streams
+                each.name: _place(each, begins[each.name] + shares[each.name]) for each in streams
             }
             return {**progress, **places}
         if not all(each.sealed for each in streams):
             break
+        progress = {
+            **progress,
+            **{each.name: _place(each, begins[each.name]) for each in streams},
+        }
     return progress
+
+
+def _place(stream: KeptStream, offset: int) -> Place:
+    is_end = stream.sealed and offset == stream.end
+    return Place(stream.storage_topic_id, offset, is_end)
 
 
 def ranges_between(
@@ -127,38 +171,53 @@ def ranges_between(
     return found
 
 
-def progress_to_json(progress: Progress) -> dict[str, dict[str, int]]:
-    """As Spark keeps it in its checkpoint."""
-    return {
-        stream: {"storage_topic": place.storage_topic_id, "offset": place.offset}
-        for stream, place in sorted(progress.items())
-    }
+def offsets_to_json(offsets: Offsets) -> dict[str, object]:
+    """As Spark keeps them in its checkpoint."""
+    places = {stream: _place_to_json(place) for stream, place in sorted(offsets.progress.items())}
+    return {_INCARNATION: offsets.incarnation, **places}
 
 
-def progress_from_json(kept: Mapping[str, Mapping[str, int]]) -> Progress:
-    """What `progress_to_json` gave.
+def _place_to_json(place: Place) -> dict[str, int | bool]:
+    said = {"storage_topic": place.storage_topic_id, "offset": place.offset}
+    return {**said, "end": True} if place.is_end else said
+
+
+def offsets_from_json(kept: Mapping[str, Any]) -> Offsets:
+    """What `offsets_to_json` gave.
 
     Raises:
         IllegalArgument: it is something else.
     """
     try:
-        return {
-            str(StreamName.parse(stream)): Place(int(each["storage_topic"]), int(each["offset"]))
+        incarnation = str(kept.get(_INCARNATION, ""))
+        places = {
+            str(StreamName.parse(stream)): Place(
+                int(each["storage_topic"]), int(each["offset"]), bool(each.get("end"))
+            )
             for stream, each in kept.items()
+            if stream != _INCARNATION
         }
-    except (KeyError, TypeError, ValueError) as broken:
+    except (AttributeError, KeyError, TypeError, ValueError) as broken:
         rule = "it has to be one that a query of dss has written"
         raise IllegalArgument(argument="the offsets of the checkpoint", rule=rule) from broken
+    return Offsets(places, incarnation)
+
+
+def require_same_data(topic: Topic, *known: Offsets) -> None:
+    """Make sure that offsets mean the records that they meant when they were written.
+
+    Raises:
+        CheckpointOfOtherData: they are of other data than the topic's.
+    """
+    for each in known:
+        if each.incarnation not in ("", topic.incarnation):
+            raise CheckpointOfOtherData(topic=topic.name)
 
 
 def _require_all(progress: Progress, kept: Sequence[KeptStream]) -> None:
     numbers = {each.name: each.storage_topic_id for each in kept}
-    known = {StreamName.parse(stream).ordinal for stream in progress if stream in numbers}
     for stream, place in progress.items():
-        # An old storage topic that is gone was read to its end before a newer one was begun.
-        was_read = stream not in numbers and StreamName.parse(stream).ordinal < max(
-            known, default=0
-        )
+        was_read = place.is_end and stream not in numbers
         if not was_read and numbers.get(stream) != place.storage_topic_id:
             raise StreamNotFound(stream=stream)
 

@@ -10,7 +10,7 @@ reads the same records. `dss_spark.source.progress` decides; this module asks an
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -21,6 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from dss_client import Client
+from dss_client.topics import Topic
 from dss_spark.error_notes import noted
 from dss_spark.source.batch import SlicePartition, records_in
 from dss_spark.source.options import SourceOptions
@@ -28,20 +29,23 @@ from dss_spark.source.patience import asked
 from dss_spark.source.planning import begun
 from dss_spark.source.progress import (
     KeptStream,
+    Offsets,
     Place,
     Progress,
+    beginning,
     kept_of,
     next_end,
-    progress_from_json,
-    progress_to_json,
+    offsets_from_json,
+    offsets_to_json,
     ranges_between,
+    require_same_data,
 )
 from dss_spark.source.slices import Sized, sliced
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Offsets = dict[str, dict[str, int]]
+OffsetsAsJson = dict[str, Any]
 
 
 class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -52,40 +56,39 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.targets: Progress | None = None
         """Where everything ends that was there at the start of a query that takes only that."""
 
-    def initialOffset(self) -> Offsets:
+    def initialOffset(self) -> OffsetsAsJson:
         """Where the first batch begins."""
         with noted():
-            places = asyncio.run(asked(self.options.endpoint, self._begun))
-        return progress_to_json(places)
+            return offsets_to_json(asyncio.run(asked(self.options.endpoint, self._begun)))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes."""
         records = self.options.records_per_batch
         return ReadAllAvailable() if records is None else ReadMaxRows(records)
 
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+    def latestOffset(self, start: OffsetsAsJson, limit: ReadLimit) -> OffsetsAsJson:
         """Where the next batch ends."""
         with noted():
-            progress = progress_from_json(start)
+            begins = offsets_from_json(start)
+            topic = self._described(begins)
             end = next_end(
-                progress,
-                self._kept(),
+                begins.progress,
+                self._kept(topic),
                 records_max=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
                 targets=self.targets,
                 fail_on_loss=self.options.fail_on_loss,
             )
-        return start if end == progress else progress_to_json(end)
+        if end == begins.progress:
+            return start
+        return offsets_to_json(Offsets(end, topic.incarnation))
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+    def partitions(self, start: OffsetsAsJson, end: OffsetsAsJson) -> Sequence[InputPartition]:
         """What the tasks of a batch read."""
         with noted():
-            kept = self._kept()
-            ranges = ranges_between(
-                progress_from_json(start),
-                progress_from_json(end),
-                kept,
-                fail_on_loss=self.options.fail_on_loss,
-            )
+            begins, ends = offsets_from_json(start), offsets_from_json(end)
+            kept = self._kept(self._described(begins, ends))
+            fail_on_loss = self.options.fail_on_loss
+            ranges = ranges_between(begins.progress, ends.progress, kept, fail_on_loss=fail_on_loss)
         sizes = {each.name: each.bytes / max(1, each.end - each.start) for each in kept}
         sized = [
             Sized(each, int(sizes.get(each.stream, 0) * (each.end - each.start))) for each in ranges
@@ -99,26 +102,34 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """Read up to what is there now, and no further."""
         with noted():
-            self.targets = _ends(self._kept())
+            self.targets = _ends(self._kept(self._described()))
 
-    def reportLatestOffset(self) -> Offsets:
+    def reportLatestOffset(self) -> OffsetsAsJson:
         """What is there, for the progress that Spark shows."""
         with noted():
-            return progress_to_json(_ends(self._kept()))
+            topic = self._described()
+            return offsets_to_json(Offsets(_ends(self._kept(topic)), topic.incarnation))
 
-    async def _begun(self, client: Client) -> Progress:
-        return {
+    async def _begun(self, client: Client) -> Offsets:
+        places = {
             each.stream: Place(each.storage_topic_id, each.start)
             for each in await begun(client, self.options)
         }
+        topic = await client.topics.describe(self.options.topic)
+        return Offsets(beginning(places, self._kept(topic)), topic.incarnation)
 
-    def _kept(self) -> list[KeptStream]:
-        options = self.options
+    def _described(self, *known: Offsets) -> Topic:
+        """The topic as it is; offsets that are known have to be of its data."""
 
-        async def described(client: Client) -> list[KeptStream]:
-            return kept_of(await client.topics.describe(options.topic), options.streams)
+        async def described(client: Client) -> Topic:
+            return await client.topics.describe(self.options.topic)
 
-        return asyncio.run(asked(options.endpoint, described))
+        topic = asyncio.run(asked(self.options.endpoint, described))
+        require_same_data(topic, *known)
+        return topic
+
+    def _kept(self, topic: Topic) -> list[KeptStream]:
+        return kept_of(topic, self.options.streams)
 
 
 def _ends(kept: Sequence[KeptStream]) -> Progress:

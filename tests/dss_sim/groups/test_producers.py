@@ -9,10 +9,12 @@ from dss_client._producer_queue import FrameQueue as ClientFrameQueue
 from dss_core.ids import StreamId
 from dss_sim.groups import producers
 from dss_sim.groups.history import Event, Published, Stored, Unpublished
+from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.plan import LOG_FAULTS, Plan, Timed, plan_of
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
+from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dssd.rpc.producer_fencing import ProducerFencing
 from support.proof_share import share
@@ -118,6 +120,25 @@ def test_a_sealed_stream_takes_no_more_and_nobody_waits(world: World, producer: 
     assert told(world, Stored) == []
 
 
+def test_what_waits_for_a_topic_that_moves_goes_on_in_the_new_streams(
+    world: World, producer: Producer
+) -> None:
+    for records in range(1, 9):
+        producer.publish(STREAM, records)
+    happen(world, Timed(0, "switch_topic", 0, 3))
+    producer.publish(StreamId(101, 2), 9)
+    pass_time(world, 500_000)
+    assert producer.settled
+    stored = [event for event in world.history if isinstance(event, Stored)]
+    ends = {event.content: event.stream for event in stored}
+    assert ends.keys() == set(range(1, 10))
+    assert {stream.rpartition("/")[0] for stream in ends.values()} == {"t1/0", "t1/1"}
+    assert ends[9].startswith("t1/1/")
+    judged = LogRules()
+    for event in stored:
+        judged.stored(event)
+
+
 def hard_on_requests(seed: int) -> Plan:
     """Bursts into a disk that is full now and then, over connections that are slow and break."""
     chance = Random(seed)
@@ -135,6 +156,47 @@ def hard_on_requests(seed: int) -> Plan:
         rates={"late_request": 0.3, "slow_sync": 0.1},
         heal_us=2_500_000,
     )
+
+
+def hard_on_moves(seed: int) -> Plan:
+    """The same in three streams, while the topic moves in the midst of bursts."""
+    plan, chance = hard_on_requests(seed), Random(f"{seed}/moves")
+    bursts = [timed for timed in plan.timed if timed.kind == "burst"]
+    more = [replace(timed, who=7 * at) for timed in bursts for at in (1, 2)]
+    moves = [
+        Timed(timed.at_us + chance.randrange(3_000), "switch_topic", 0, chance.randint(1, 4))
+        for timed in chance.sample(bursts, 3)
+    ]
+    timed = sorted([*plan.timed, *more, *moves], key=lambda each: each.at_us)
+    return replace(plan, timed=tuple(timed), partitions=(3,))
+
+
+MOVED = range(share(12, 100))
+"""Seeds of such plans."""
+
+
+@pytest.mark.parametrize("queue", ["ours", "the client's"])
+def test_records_of_a_key_stay_in_order_while_their_topic_moves(
+    monkeypatch: pytest.MonkeyPatch, queue: str
+) -> None:
+    if queue != "ours":
+        monkeypatch.setattr(
+            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
+        )
+    found = [run(hard_on_moves(seed)).violation for seed in MOVED]
+    assert [str(each) for each in found if each is not None] == []
+
+
+def test_a_producer_that_does_not_wait_for_its_answers_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def at_once(self: Producer, storage_topic_id: int) -> None:
+        if storage_topic_id in self._held:
+            self._described(self._call, storage_topic_id)
+
+    monkeypatch.setattr(Producer, "_follow", at_once)
+    found = [run(hard_on_moves(seed)).violation for seed in MOVED]
+    assert {each.invariant for each in found if each is not None} == {"S26"}
 
 
 LATE = range(160, 160 + share(18, 60))

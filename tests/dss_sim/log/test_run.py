@@ -12,6 +12,7 @@ from dss_sim.log.acts import (
     Act,
     Adopt,
     Arm,
+    Grow,
     Jump,
     Kill,
     MakeRoom,
@@ -39,6 +40,7 @@ from dssd.log.recovery import judge_segment, open_log
 from dssd.log.recovery.topic import TopicRecovery
 from dssd.log.segment.file import SegmentWriter
 from dssd.log.sequences import Producers
+from dssd.log.write.writer_thread import WriterThread
 from dssd.log.writer_messages import WriterTopic
 from support.proof_share import share
 
@@ -208,6 +210,17 @@ def test_a_start_that_mends_the_same_again_is_found(monkeypatch: pytest.MonkeyPa
     assert [one.rule for one in broken(frame()).violations] == ["settled"]
 
 
+def test_a_storage_topic_that_begins_before_the_one_it_follows_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(self: WriterThread, storage_topic_id: int, begins_us: int) -> None:
+        """It has the times of its own clock."""
+
+    monkeypatch.setattr(WriterThread, "begin_at", nothing)
+    outcome = broken(Jump(10**9), frame(), Jump(-(10**9)), Grow(0, 2), frame())
+    assert [one.rule for one in outcome.violations] == ["times"]
+
+
 def test_a_failing_run_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Producers, "answer", lambda *arguments: None)
     outcome = run(plan_of(MakeTopic(2), frame(1), Roll(0), frame(), frame(1), Repeat(0, 0, 0, 0)))
@@ -217,6 +230,16 @@ def test_a_failing_run_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert small.violation.rule == outcome.violation.rule
     assert [type(one.act) for one in small.plan.acts] == [MakeTopic, Send, Repeat]
     assert "make sim-log SEED=0" in described(small)
+
+
+def test_a_topic_that_grows_again_and_again_keeps_all_its_records() -> None:
+    acts = [
+        act
+        for at in range(4)
+        for act in (Jump(10**9), frame(), Jump(-(10**9)), Grow(0, 1 + at % 3), Kill())
+    ]
+    outcome = run(plan_of(MakeTopic(2), *acts, frame(), Repeat(0, 0, 0, 0)))
+    assert outcome.violations == []
 
 
 def test_what_did_not_fail_is_not_shrunk() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import dss_client
 import dss_client.sync
+from dss_client.changes import GrowTopic
 from dss_client.topics import LocatedRange
 from dss_core.errors import DssError
 from dss_spark.source.conditions import Bounds, Conditions
@@ -14,7 +15,7 @@ from dss_spark.source.options import SourceOptions
 from dss_spark.source.planning import planned
 from dss_spark.source.slices import Sized, sliced
 from support.proof_share import only_in_proof
-from support.spark_source import Filled, taken
+from support.spark_source import Filled, produce, rows_of, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,6 +103,32 @@ def test_a_key_a_stream_a_time_and_offsets_leave_ranges_out(orders: Filled) -> N
     assert [each.range.stream for each in found] == ["orders/0/0"]
     assert records_in(ranges_of(orders, Conditions(append_us=Bounds(end=1)))) == 0
     assert records_in(ranges_of(orders, Conditions(offsets=Bounds(5, 9)))) == 8
+
+
+def test_a_grown_topic_is_read_whole_and_a_time_or_a_key_names_its_ranges_in_each_storage_topic(
+    client: dss_client.sync.Client, orders: Filled
+) -> None:
+    client.topics.create("wider", partitions=2)
+    produce(client, "wider", range(20))
+    growing = client.operations.apply(GrowTopic("wider", 3), reason="a test")
+    assert client.operations.ended(growing.number).state == "done"
+    produce(client, "wider", range(20, 50))
+    wider = Filled(orders.endpoint, "wider", rows_of(client, "wider"))
+    assert records_in(ranges_of(wider)) == len(wider.rows) == 50
+    began_us = client.topics.describe("wider").storage_topics[1].begins_us
+    since = f"@{began_us / 1_000_000:.6f}"
+    # Both ends of a time are one for the topic: what was sealed before stays outside.
+    assert records_in(ranges_of(wider, start=since)) == 30
+    assert records_in(ranges_of(wider, end=since)) == 20
+    home = {row[0] for row in wider.rows if row[3] == b"k3"}
+    found = ranges_of(wider, Conditions(keys=frozenset({b"k3"})))
+    assert {each.range.stream for each in found} >= home
+    assert [name_of(each) for each in found] == ["wider/0", "wider/1"]
+
+
+def name_of(sized: Sized) -> str:
+    """Of the storage topic."""
+    return sized.range.stream.rpartition("/")[0]
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from dss_core.errors import IllegalArgument, OffsetOutOfRange, StreamNotFound
 from dss_spark.source.progress import (
     KeptStream,
+    Offsets,
     Place,
     Progress,
+    beginning,
     next_end,
-    progress_from_json,
-    progress_to_json,
+    offsets_from_json,
+    offsets_to_json,
     ranges_between,
 )
 
@@ -47,10 +49,10 @@ def test_a_bounded_batch_takes_a_share_of_every_stream() -> None:
 def test_a_newer_storage_topic_waits_until_the_older_is_read_and_sealed() -> None:
     older, newer = kept(0, (0, 5), (0, 2)), kept(1, (0, 4))
     sealed = [replace(each, sealed=True) for each in older]
-    assert next_end(at(0, 4, 2), [*sealed, *newer]) == at(0, 5, 2)
+    assert next_end(at(0, 4, 2), [*sealed, *newer]) == done(0, 5, 2)
     assert next_end(at(0, 5, 2), [*older, *newer]) == at(0, 5, 2)
     behind = next_end(at(0, 5, 2), [*sealed, *newer])
-    assert behind == {**at(0, 5, 2), **at(1, 4)}
+    assert behind == {**done(0, 5, 2), **at(1, 4)}
     [only] = ranges_between(at(0, 5, 2), behind, [*sealed, *newer])
     assert (only.stream, only.storage_topic_id, only.start, only.end) == ("t/1/0", 11, 0, 4)
 
@@ -84,36 +86,69 @@ def test_another_topic_of_the_same_name_is_not_taken_for_it() -> None:
     assert (part.storage_topic_id, part.start, part.end) == (99, 0, 5)
 
 
-def test_an_old_storage_topic_that_was_read_may_be_gone() -> None:
+def done(ordinal: int, *offsets: int) -> Progress:
+    """Streams that were read to where they were sealed."""
+    return {name: place._replace(is_end=True) for name, place in at(ordinal, *offsets).items()}
+
+
+def test_an_old_storage_topic_that_was_read_to_its_end_may_be_gone() -> None:
     newer = kept(1, (0, 9))
-    progress = {**at(0, 5, 9), **at(1, 3)}
-    end = next_end(progress, newer)
-    assert end == {**at(0, 5, 9), **at(1, 9)}
-    [part] = ranges_between(progress, end, newer)
-    assert (part.stream, part.start, part.end) == ("t/1/0", 3, 9)
-    # Whether all of it was read, nobody can tell where no newer one was begun.
-    with pytest.raises(StreamNotFound):
-        next_end(at(0, 5), newer)
+    end = next_end(done(0, 5, 9), newer)
+    assert end == {**done(0, 5, 9), **at(1, 9)}
+    [part] = ranges_between(done(0, 5, 9), end, newer)
+    assert (part.stream, part.start, part.end) == ("t/1/0", 0, 9)
+
+
+def test_one_that_was_not_may_be_gone_only_where_losses_are_allowed() -> None:
+    newer = kept(1, (0, 9))
+    # A query that had not come to the newer one knows of it from its beginning all the same.
+    for unread in (at(0, 5), {**at(0, 5), **at(1, 0)}, {**at(0, 5), **at(1, 3)}):
+        with pytest.raises(StreamNotFound):
+            next_end(unread, newer)
+        assert next_end(unread, newer, fail_on_loss=False) == {**at(0, 5), **at(1, 9)}
+
+
+def test_that_a_stream_was_read_to_its_end_is_kept_before_it_may_be_gone() -> None:
+    older = kept(0, (0, 5), (0, 2), sealed=True)
+    newer = kept(1, (0, 0))
+    sealed_since = next_end(at(0, 5, 2), [*older, *newer])
+    assert sealed_since == done(0, 5, 2)
+    assert ranges_between(at(0, 5, 2), sealed_since, [*older, *newer]) == []
+    assert next_end(sealed_since, [*older, *newer]) == sealed_since
+    assert next_end(sealed_since, newer) == sealed_since
+    # What losses are allowed for is the same.
+    assert next_end(at(0, 5, 2), [*older, *newer], fail_on_loss=False) == done(0, 5, 2)
+
+
+def test_a_query_begins_with_streams_that_take_records_or_did() -> None:
+    older, newer = kept(0, (0, 5), sealed=True), kept(1, (0, 4))
+    located = {**at(0, 5), **at(1, 2), **at(2, 0)}
+    assert beginning(located, [*older, *newer]) == {**done(0, 5), **at(1, 2)}
 
 
 def test_nothing_behind_a_target_is_read() -> None:
     streams = [*kept(0, (0, 5), (0, 9), sealed=True), *kept(1, (0, 9))]
     targets = {**at(0, 5, 9), **at(1, 3)}
     first = next_end(at(0, 0, 0), streams, targets=targets)
-    assert first == at(0, 5, 9)
+    assert first == done(0, 5, 9)
     second = next_end(first, streams, targets=targets)
-    assert second == targets
+    assert second == {**done(0, 5, 9), **at(1, 3)}
     assert next_end(second, streams, targets=targets) == second
     assert next_end(first, streams, targets=at(0, 5, 9)) == first
 
 
 def test_offsets_come_back_from_a_checkpoint_in_one_order() -> None:
-    progress = {**at(1, 4), **at(0, 7, 8)}
-    text = json.dumps(progress_to_json(progress))
-    assert progress_from_json(json.loads(text)) == progress
-    assert text == json.dumps(progress_to_json(dict(reversed(progress.items()))))
-    with pytest.raises(IllegalArgument):
-        progress_from_json({"t/0/0": {"offset": 3}})
+    progress = {**at(1, 4), **done(0, 7, 8)}
+    text = json.dumps(offsets_to_json(Offsets(progress, "ab")))
+    assert offsets_from_json(json.loads(text)) == (progress, "ab")
+    backwards = Offsets(dict(reversed(progress.items())), "ab")
+    assert text == json.dumps(offsets_to_json(backwards))
+    # As an older version wrote it.
+    said = {"t/0/0": {"storage_topic": 10, "offset": 7}}
+    assert offsets_from_json(said) == (at(0, 7), "")
+    for broken in ({"t/0/0": {"offset": 3}}, {"t/0/0": 3}):
+        with pytest.raises(IllegalArgument):
+            offsets_from_json(broken)
 
 
 lengths = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=4), min_size=1, max_size=3)
@@ -128,7 +163,7 @@ def test_batches_cover_every_offset_once_and_keep_older_ones_first(
         for ordinal, ends in enumerate(topic)
         for each in kept(ordinal, *((0, end) for end in ends), sealed=ordinal < len(topic) - 1)
     ]
-    progress: Progress = at(0, *(0 for _ in topic[0]))
+    progress = beginning({each.name: Place(each.storage_topic_id, 0) for each in streams}, streams)
     read: dict[str, list[int]] = {each.name: [] for each in streams}
     newest = 0
     while (end := next_end(progress, streams, records_max=records_max)) != progress:

@@ -1,13 +1,15 @@
 import asyncio
+import json
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import dss_client.sync
+from dss_client.changes import AddStorageTopic, GrowTopic
 from dss_core.errors import DssError
 from dss_spark.source.options import SourceOptions
 from support.daemon_process import DaemonProcess, short_directory
@@ -32,8 +34,8 @@ def reader(orders: Filled, **options: str) -> "DssStreamReader":
     return copy
 
 
-def offsets(places: Mapping[str, Mapping[str, int]]) -> list[int]:
-    return [place["offset"] for place in places.values()]
+def offsets(kept: Mapping[str, Any]) -> list[int]:
+    return [place["offset"] for stream, place in kept.items() if "/" in stream]
 
 
 def test_a_batch_reads_between_its_offsets(orders: Filled) -> None:
@@ -50,7 +52,7 @@ def test_a_batch_reads_between_its_offsets(orders: Filled) -> None:
     ]
     columns = pa.Table.from_batches(batches).to_pydict()
     found = sorted(zip(columns["stream"], columns["offset"], strict=True))
-    ends = dict(zip(end, offsets(end), strict=True))
+    ends = {stream: place["offset"] for stream, place in end.items() if "/" in stream}
     assert found == [row[:2] for row in orders.rows if row[1] < ends[row[0]]]
     assert query.partitions(end, end) == []
 
@@ -60,7 +62,8 @@ def test_a_query_begins_where_it_is_told(orders: Filled) -> None:
     assert sum(ends) == len(orders.rows)
     assert offsets(reader(orders, start="-1h").initialOffset()) == [0, 0]
     assert offsets(reader(orders, start='{"orders/0/1": 7}').initialOffset()) == [0, 7]
-    assert list(reader(orders, streams="orders/0/1").initialOffset()) == ["orders/0/1"]
+    some = reader(orders, streams="orders/0/1").initialOffset()
+    assert [stream for stream in some if "/" in stream] == ["orders/0/1"]
 
 
 def test_what_comes_later_is_not_taken_by_a_query_of_what_is_there(
@@ -77,6 +80,65 @@ def test_what_comes_later_is_not_taken_by_a_query_of_what_is_there(
     assert sum(offsets(end)) == 10
     assert query.latestOffset(end, query.getDefaultReadLimit()) == end
     assert sum(offsets(query.reportLatestOffset())) == 15
+
+
+def grow(client: dss_client.sync.Client, topic: str, partitions: int) -> None:
+    applied = client.operations.apply(GrowTopic(topic, partitions), reason="a test")
+    assert client.operations.ended(applied.number).state == "done"
+
+
+def batches_of(query: "DssStreamReader", start: dict[str, Any]) -> Iterator[list[str]]:
+    """Places of the records of each batch from some offsets on, up to what is there."""
+    limit = query.getDefaultReadLimit()
+    while (end := query.latestOffset(start, limit)) != start:
+        tables = [
+            pa.Table.from_batches(query.read(partition))
+            for partition in query.partitions(start, end)
+        ]
+        yield [
+            f"{stream}@{offset}"
+            for table in tables
+            for stream, offset in zip(*table.to_pydict().values(), strict=True)
+        ]
+        start = end
+
+
+def test_a_query_goes_on_into_a_storage_topic_that_took_over(
+    orders: Filled, client: dss_client.sync.Client
+) -> None:
+    topic = Filled(orders.endpoint, "wider", [])
+    client.topics.create("wider", partitions=1)
+    produce(client, "wider", range(5))
+    begun = reader(topic, columns="stream,offset", records_per_batch="4")
+    start = begun.latestOffset(begun.initialOffset(), begun.getDefaultReadLimit())
+    grow(client, "wider", 2)
+    produce(client, "wider", range(5, 8))
+    added = client.operations.apply(AddStorageTopic("wider", 3), reason="a test")
+    assert client.operations.ended(added.number).state == "done"
+    # As Spark makes it anew from its checkpoint.
+    again = reader(topic, columns="stream,offset", records_per_batch="4")
+    [rest, newer] = batches_of(again, json.loads(json.dumps(start)))
+    assert rest == ["wider/0/0@4"]
+    rows = rows_of(client, "wider")
+    assert sorted(newer) == [f"{row[0]}@{row[1]}" for row in rows if row[0].startswith("wider/1")]
+    # From the beginning, and from a time behind which nothing of the older one came.
+    everything = list(batches_of(again, again.initialOffset()))
+    assert [len(batch) for batch in everything] == [4, 1, 3]
+    begins_us = client.topics.describe("wider").storage_topics[1].begins_us
+    later = reader(topic, columns="stream,offset", start=f"@{begins_us / 1_000_000:.6f}")
+    [only] = batches_of(later, later.initialOffset())
+    assert sorted(only) == sorted(newer)
+
+
+def test_a_checkpoint_of_other_data_is_refused(orders: Filled) -> None:
+    query = reader(orders)
+    start = query.initialOffset()
+    other = {**start, "incarnation": "00" * 16}
+    with pytest.raises(DssError) as refused:
+        query.latestOffset(other, query.getDefaultReadLimit())
+    assert refused.value.code == "DSS7060"
+    with pytest.raises(DssError):
+        query.partitions(start, other)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +203,20 @@ def test_a_query_goes_on_from_its_checkpoint_with_every_record_once(
     restarted.start()
     with dss_client.sync.connect(endpoint=restarted.endpoint) as client:
         produce(client, "orders", range(200, 300))
+        grow(client, "orders", 3)
+        produce(client, "orders", range(300, 400))
         rows = rows_of(client, "orders")
+    at_last(run)
+    with dss_client.sync.connect(endpoint=restarted.endpoint) as client:
+        grow(client, "orders", 2)
+    # A batch without records: that the older streams were read to their ends is in the checkpoint.
+    at_last(run)
+    newest = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    assert newest.read_text().count('"end": true') == 5
     # As if Spark's driver had died after the last batch was written, and before it was noted.
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     (last.parent / f".{last.name}.crc").unlink(missing_ok=True)
     at_last(run)
-    assert len(rows) == 300
+    assert len(rows) == 400
     assert taken(spark.read.parquet(target)) == rows

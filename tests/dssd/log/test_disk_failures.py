@@ -146,6 +146,26 @@ async def test_frames_acknowledged_without_a_sync_stay_in_their_file_when_a_roll
     assert bench.failures == []
 
 
+async def test_where_what_takes_over_gets_no_file_nothing_is_sealed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
+) -> None:
+    await bench.put(b"before")
+    bench.log.open_storage_topic(8, 1)
+
+    def full(*_: object) -> SegmentWriter:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(SegmentWriter, "create", full)
+        with pytest.raises(DiskFull):
+            async with bench.log.sealing(7, 8):
+                pass
+    assert isinstance(await bench.append(make_frame(b"after", sequence=1)), Appended)
+    async with bench.log.sealing(7, 8) as ends:
+        assert ends.offsets[0] == 2
+    assert bench.failures == []
+
+
 async def test_a_stop_on_a_full_disk_leaves_the_log_for_the_next_start_to_read(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, make_frame: Callable[..., bytes]
 ) -> None:

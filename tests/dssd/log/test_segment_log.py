@@ -20,6 +20,7 @@ from dss_core.ids import StreamId
 from dss_core.lane import ENTRIES, ENTRY_BYTES_MAX, ERROR_HEADER, LANE_HEADER
 from dss_core.limits import RECORD_BYTES_MAX
 from dssd.log.port import Append, Appended
+from dssd.log.segment.file import SegmentId, SegmentPaths, SegmentWriter
 from dssd.log.settings import LogSettings
 from dssd.store.port import Put
 from dssd.store.rows import StorageTopicRow
@@ -144,6 +145,28 @@ async def test_a_seal_refuses_new_frames_and_repeats_old_answers(
     again = await bench.append(built)
     assert isinstance(again, Appended)
     assert again.repeated
+
+
+async def test_what_takes_over_has_its_file_before_any_append_waits(
+    bench: Bench, make_frame: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.put(b"before")
+    bench.log.open_storage_topic(8, 1)
+    old, held = bench.log._topics[7], list[bool]()
+    create = SegmentWriter.create
+
+    def noted(paths: SegmentPaths, segment: SegmentId, created_us: int) -> SegmentWriter:
+        held.append(old.held)
+        return create(paths, segment, created_us)
+
+    monkeypatch.setattr(SegmentWriter, "create", noted)
+    async with bench.log.sealing(7, 8):
+        assert old.held
+    assert held == [False]
+    first = Append(StreamId(8, 0), make_frame(b"first"), 8)
+    (result,) = await bench.log.append([first])
+    assert isinstance(result, Appended)
+    assert held == [False]
 
 
 @pytest.mark.parametrize("crash", [False, True])

@@ -14,6 +14,7 @@ from dss_core.errors import (
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD
+from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
 from dssd.leaders.declarations import AskedRetries
@@ -78,7 +79,7 @@ async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_
     member = works.plant.member(group, "ann")
     member.want()
     [granted] = await member.granted(1)
-    assert granted.queues[DEAD - 1].redrive == (row.number, ((0, 5),))
+    assert granted.queues[DEAD - 1].redrive == (row.number, ((0, 5),), 10)
     with pytest.raises(OperationInProgress):
         await works.operations.apply(asked, caller=ANA)
     came_back(member, granted, Progress(5))
@@ -86,6 +87,31 @@ async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_
     assert (await dead_of(works)).floor == 5
     with pytest.raises(NotUndoable):
         await works.operations.plan(Undo(row.number))
+
+
+async def test_all_lanes_of_a_redrive_take_as_long_as_all_dead_letters_do_at_its_rate(
+    works: Works,
+) -> None:
+    group, _ = await laned(works, *FIVE)
+    plan = await works.operations.plan(RedriveDeadLetters("g", rate=2))
+    assert isinstance(plan.change, RedriveDeadLetters)
+    assert plan.change.rate == 2
+    assert plan.effects[0] == (
+        "5 records come again at the first attempt, due at once, at most 2 a second: in 2s or more."
+    )
+    await works.operations.apply(RedriveDeadLetters("g", rate=2), caller=ANA)
+    await works.restart()
+    member = works.plant.member(group, "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    assert granted.queues[DEAD - 1].redrive.over_ms == 2_500
+
+
+@pytest.mark.parametrize("rate", [0, REDRIVE_RATE_MAX + 1])
+async def test_a_redrive_has_a_rate_that_can_be_kept(works: Works, rate: int) -> None:
+    await laned(works, *FIVE)
+    with pytest.raises(IllegalArgument, match="1 to 1,000,000 records a second"):
+        await works.operations.plan(RedriveDeadLetters("g", rate=rate))
 
 
 async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_the_rest_dead(

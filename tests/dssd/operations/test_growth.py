@@ -10,10 +10,17 @@ from dss_core.changes import (
     AddStorageTopic,
     CancelJob,
     CreateJob,
+    Direction,
     GrowTopic,
+    ImportOffsets,
     JobInput,
+    MoveCursors,
     RemoveTopic,
+    SourceRange,
+    StreamOffsets,
     SwitchTopic,
+    ToEarliest,
+    ToLatest,
     Undo,
 )
 from dss_core.columns import Columns
@@ -25,12 +32,18 @@ from dss_core.errors import (
     ProducerForgotten,
     StorageTopicSealed,
     StorageTopicWaits,
+    StreamNotRead,
     TopicWrittenByJobs,
 )
+from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.producer_ids import new_producer_id
+from dss_core.progress import Progress
+from dssd.jobs.model import ChunkInput
+from dssd.leaders.declarations import AskedRetries
 from dssd.log.port import Append, Appended
 from dssd.machines.start_point import Earliest
+from dssd.store.job_rows import ChunkRow
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.rows import StorageTopicRow
 from dssd.topics.catalogue import Topic
@@ -76,6 +89,21 @@ async def test_a_topic_grows_and_its_groups_read_old_and_new_streams(works: Work
     assert {each.stream for each in live.streams} == set(after.streams())
     with pytest.raises(NotUndoable):
         await works.operations.plan(Undo(row.number))
+
+
+async def test_the_plan_says_what_becomes_of_what_failed(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await works.plant.group("$share/plain/orders/#", Earliest())
+    queued = SubscriptionFilter.parse("$share/billing/orders/#")
+    await works.plant.groups.declare(queued, start=Earliest(), retries=AskedRetries(3))
+    grow = await works.operations.plan(GrowTopic("orders", 3))
+    assert grow.effects[-2].startswith("Records that failed in orders/0 stay with it: ")
+    assert grow.effects[-2].endswith(
+        "orders/1 has queues of its own. This is so for billing@orders/#."
+    )
+    assert "orders/0 is kept while dead letters lie there" in grow.effects[-1]
+    add = await works.operations.plan(AddStorageTopic("orders", 3))
+    assert not any("failed" in effect for effect in add.effects)
 
 
 async def test_no_record_of_a_new_storage_topic_is_older_than_the_switch(works: Works) -> None:
@@ -192,3 +220,87 @@ async def test_what_comes_while_a_switch_meets_a_full_disk_is_stored_as_before(
     assert isinstance(await sending, Appended)
     assert (await works.ended(row.number)).state == "done"
     assert orders(works).storage_topics[0].ends == (1,)
+
+
+async def test_a_switch_that_finds_no_room_for_long_has_failed_and_the_topic_takes_records(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_RETRY_S", 0)
+    monkeypatch.setattr("dssd.operations.kinds.full_disk.FULL_DISK_WAIT_MS_MAX", 20)
+
+    async def full(*_: object) -> None:
+        raise DiskFull()
+
+    producer = new_producer_id(works.plant.log.producers_begin_us(stream.storage_topic_id))
+    with monkeypatch.context() as disk:
+        disk.setattr("dssd.topics.catalogue.commit_switch", full)
+        row = await works.apply(GrowTopic("orders", 2))
+        assert (row.state, row.failure.split(":")[0]) == ("failed", "The topic orders did not grow")
+        assert isinstance(await appended(works, stream, producer, 0), Appended)
+        assert [part.ends for part in orders(works).storage_topics] == [None, None]
+    assert (await works.apply(SwitchTopic("orders"))).state == "done"
+    assert isinstance(await appended(works, stream, producer, 1), StorageTopicSealed)
+
+
+async def test_a_job_reads_older_storage_topics_first_however_its_ranges_come(
+    works: Works,
+) -> None:
+    await works.plant.topic("orders", 2)
+    for partitions in (3, 1):
+        for stream in orders(works).producing.streams():
+            await works.plant.publish(stream, 2)
+        assert (await works.apply(GrowTopic("orders", partitions))).state == "done"
+    ranges = [
+        SourceRange(str(works.plant.catalogue.name_of(stream)), *stream, 0, 2)
+        for part in orders(works).storage_topics[:2]
+        for stream in part.streams()
+    ]
+    mixed = (ranges[4], ranges[1], ranges[2], ranges[0], ranges[3])
+    await works.apply(CreateJob("audit", "audit", source="orders", ranges=mixed))
+    found = await works.plant.store.scan(ChunkRow)
+    read = [ChunkInput.from_json(each.row.input).ranges for each in found]
+    assert read == [tuple(ranges[:2]), tuple(ranges[2:])]
+
+
+async def test_a_plan_to_rewind_says_how_far_the_order_of_keys_goes(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 3)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    skip = MoveCursors("billing", Direction.SKIP, to=ToLatest())
+    rewind = MoveCursors("billing", Direction.REWIND, to=ToEarliest())
+    await works.apply(skip)
+    said = "records of a key come in order"
+    assert (await works.operations.plan(rewind)).effects[0].endswith(f"{said}.")
+    await works.apply(GrowTopic("orders", 2))
+    assert (await works.operations.plan(rewind)).effects[0].endswith(f"{said}.")
+    await works.plant.publish(orders(works).producing.streams()[0], 1)
+    await works.apply(skip)
+    effects = (await works.operations.plan(rewind)).effects
+    assert effects[0].endswith(f"{said} within each storage topic.")
+
+
+async def test_offsets_of_storage_topics_that_went_are_passed_over_by_an_import_that_says_so(
+    works: Works,
+) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 3)
+    await works.plant.group("$share/billing/orders/#", Earliest())
+    await works.apply(GrowTopic("orders", 2))
+    second, _ = orders(works).producing.streams()
+    await works.plant.publish(second, 4)
+    await works.apply(GrowTopic("orders", 1))
+    await works.plant.catalogue.drop_storage_topics(orders(works).topic_id, [0])
+    exported = (
+        StreamOffsets("orders", 0, 0, 1, Progress(2), 3),
+        StreamOffsets("orders", 1, 0, 2, Progress(3), 4),
+    )
+    plan = await works.operations.plan(ImportOffsets("billing", exported))
+    assert [(each.stream, each.passed) for each in plan.streams] == [("orders/1/0", 3)]
+    assert plan.effects[1:] == (
+        "orders/0/0 went with retention, and has no record that could come again.",
+        "orders/1/1, orders/2/0 stay where they are: the import does not name them.",
+    )
+    unread = StreamOffsets("payments", 0, 0, 1, Progress(2), 3)
+    with pytest.raises(StreamNotRead):
+        await works.operations.plan(ImportOffsets("billing", (unread,)))

@@ -19,13 +19,17 @@ from dss_core.errors import (
     OrderUnreadable,
     QueueWithoutGroup,
     StartConflict,
+    StreamNotRead,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.leaders.lag import GroupSurvey
 from dssd.limits import QUEUE_RECORDS
+from dssd.loop_yield import LoopTurn
 from dssd.questions.questions import Questions
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.store.memory import MemoryStore
+from dssd.store.rows import GroupRow
 from support.loop_yields import turns_of_others
 
 STREAMS = 50
@@ -105,6 +109,34 @@ async def test_a_created_group_is_described_as_it_stands(
     assert (made.lag, made.lag_exact, made.leader_epoch) == (5, True, 0)
     assert made.oldest_unacked_us == await plant.log.time_at(streams[1], 0)
     assert made.ack_wait_ms == 1_000
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_stream_that_went_since_the_group_was_asked_has_no_offsets(
+    plant: Plant, groups: GroupsServicer, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    await plant.topic("orders", 1)
+    topic_id = plant.catalogue.get("orders").topic_id
+    await plant.catalogue.add_storage_topic(topic_id, 1, 2)
+    await plant.catalogue.switch(topic_id, 1)
+    await create(groups, "$share/billing/orders/#", start=earliest())
+    survey = plant.registry.survey
+
+    async def and_it_goes(group: GroupRow, turn: LoopTurn) -> GroupSurvey:
+        found = await survey(group, turn)
+        await plant.catalogue.drop_storage_topics(topic_id, [0])
+        return found
+
+    monkeypatch.setattr(plant.registry, "survey", and_it_goes)
+    named = ["orders/0/0"] if is_named else []
+    request = groups_pb2.GroupOffsetsRequest(group="billing", streams=named)
+    if is_named:
+        with pytest.raises(StreamNotRead):
+            await groups.Offsets(request, NO_CONTEXT)
+    else:
+        reply = await groups.Offsets(request, NO_CONTEXT)
+        found = [(each.ordinal, each.partition, each.partitions) for each in reply.streams]
+        assert found == [(1, 0, 2), (1, 1, 2)]
 
 
 async def test_a_group_speaks_the_protocol_that_was_asked_for_or_borrows(

@@ -1,14 +1,17 @@
 """Produce calls over a real log: every frame is answered once, in order, whatever ends the call."""
 
 import asyncio
+import errno
+import os
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
 from dss_api.v1 import log_pb2
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import OutcomeUnknown, ProducerTooOld, StaleTopicEpoch
+from dss_core.errors import OutcomeUnknown, Overloaded, ProducerTooOld, StaleTopicEpoch
 from dss_core.limits import MESSAGE_BYTES_MAX
 from dss_core.routing import SWITCHES, key_hash
 from dssd.log.port import Answered, Append
@@ -176,6 +179,54 @@ async def test_frames_of_an_old_call_are_not_stored_after_a_newer_call_sent_some
     (reply,) = await answers(dead)
     assert [refusal.error.code for refusal in reply.refusals] == [OutcomeUnknown.code]
     assert shelf.log.bounds(topic.producing.streams()[0]).end == 1
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_behind_a_frame_that_was_put_off_a_call_stores_nothing(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    topic = await shelf.topic("a", 2)
+    first, second = (shelf.frame(topic, [b"%d" % number]) for number in range(2))
+    other = shelf.frame(topic, [b"other"], partition=1)
+    usual: Any = os.open
+
+    def one_is_missing(*arguments: object, **named: object) -> int:
+        monkeypatch.setattr(os, "open", usual)
+        raise OSError(errno.EMFILE, "too many")
+
+    monkeypatch.setattr(os, "open", one_is_missing)
+    refused: list[log_pb2.ProduceRefusal] = []
+    answered = asyncio.Event()
+
+    async def following() -> AsyncIterator[log_pb2.ProduceRequest]:
+        yield request(topic, first)
+        if apart:
+            await answered.wait()
+        yield request(topic, second)
+        yield request(topic, other)
+
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        tasks.create_task(call.read(following()))
+
+        async def answer() -> None:
+            async for reply in call.replies():
+                refused.extend(reply.refusals)
+                answered.set()
+                assert not reply.acks
+
+        with pytest.raises(Overloaded):
+            await answer()
+    assert {each.error.code for each in refused} == {Overloaded.code}
+    assert (refused[0].partition, refused[0].sequence) == (0, 0)
+    async with asyncio.TaskGroup() as tasks:
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        tasks.create_task(call.read(each([request(topic, first, second)])))
+        (reply,) = await answers(call)
+    assert [(ack.sequence, ack.base_offset, ack.repeated) for ack in reply.acks] == [
+        (0, 0, False),
+        (1, 1, False),
+    ]
 
 
 async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:

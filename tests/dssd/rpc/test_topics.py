@@ -49,6 +49,24 @@ async def test_what_has_offsets_says_of_which_data_they_are(shelf: Shelf) -> Non
     assert {each.incarnation for each in replies} == {shelf.catalogue.incarnation}
 
 
+async def test_who_routes_is_told_everything_but_the_streams(shelf: Shelf) -> None:
+    await shelf.topic("orders", 2)
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    whole, routing = [
+        await topics.Describe(
+            topics_pb2.DescribeTopicRequest(name="orders", without_streams=without), NO_CONTEXT
+        )
+        for without in (False, True)
+    ]
+    assert [len(part.streams) for part in whole.storage_topics] == [2]
+    assert routing.producers_begin_us >= whole.producers_begin_us > 0
+    for each in (whole, routing):
+        each.ClearField("producers_begin_us")
+        for part in each.storage_topics:
+            part.ClearField("streams")
+    assert routing == whole
+
+
 async def test_every_stream_has_a_place_for_a_time(shelf: Shelf) -> None:
     topic = await shelf.topic("orders", 2)
     stored = [await shelf.store(topic, b"%d" % at) for at in range(4)]

@@ -223,6 +223,7 @@ CREATE TABLE "progress" (
    "applied_end" INTEGER NOT NULL,
    "redrive" INTEGER NOT NULL,
    "redriving" BLOB NOT NULL,
+   "redrive_ms" INTEGER NOT NULL,
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("group_id", "storage_topic_id", "partition")
@@ -272,6 +273,7 @@ CREATE TABLE "pending_moves" (
    "added" BLOB NOT NULL,
    "redriven" BLOB NOT NULL,
    "discarded" BLOB NOT NULL,
+   "redrive_ms" INTEGER NOT NULL,
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("group_id", "storage_topic_id", "partition")
@@ -380,17 +382,4 @@ CREATE TABLE "schedule_runs" (
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("schedule_id", "run")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "principals" (
-   "name" TEXT PRIMARY KEY NOT NULL,
-   "permissions" TEXT NOT NULL,
-   "secret" BLOB NOT NULL,
-   "older_secret" BLOB NOT NULL,
-   "older_until_ms" INTEGER NOT NULL,
-   "expires_at_ms" INTEGER,
-   "created_at_ms" INTEGER NOT NULL,
-   "created_by" TEXT NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -1,64 +1,14 @@
 """Stores of every earlier format, opened by this version."""
 
-import sqlite3
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from dssd.store import integrity, schema
+from dssd.store import schema
 from dssd.store.rows import GroupRow, ProgressRow, Row, StreamSetRow, TopicRow
 from dssd.store.sqlite import SqliteStore
-
-SEQUENCES_1 = """
-CREATE TABLE "sequences" ("name" TEXT PRIMARY KEY, "last" INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-"""
-SEQUENCES_2 = """
-CREATE TABLE "sequences" (
-   "name" TEXT PRIMARY KEY,
-   "last" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE TABLE "seal" ("contents" INTEGER NOT NULL) STRICT;
-"""
-LAST_VERSION, LAST_ID = 1_000, 77
-
-
-def make_store(path: Path, format_: int, rows: list[Row]) -> list[Row]:
-    """A closed store of an older format; returns the rows that it could take."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    recorded = Path(__file__).with_name(f"schema_{format_}.sql").read_text()
-    connection.executescript(recorded + (SEQUENCES_1 if format_ == 1 else SEQUENCES_2))
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    taken = [row for row in rows if row.TABLE in tables]
-    connection.execute("BEGIN")
-    for version, row in enumerate(taken, 1):
-        insert(connection, row, version)
-    last = {"versions": LAST_VERSION, "ids": LAST_ID}
-    if format_ == 1:
-        connection.executemany("INSERT INTO sequences VALUES (?, ?)", last.items())
-    else:
-        connection.executemany("INSERT INTO sequences VALUES (?, ?, 0)", last.items())
-        for table in tables - {"seal"}:
-            integrity.fill(connection, table)
-    connection.execute("COMMIT")
-    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {format_}")
-    connection.execute("PRAGMA journal_mode = WAL").fetchall()
-    connection.close()
-    return taken
-
-
-def insert(connection: sqlite3.Connection, row: Row, version: int) -> None:
-    """The fields that its table has; a checksum follows."""
-    query = "SELECT name FROM pragma_table_info(?)"
-    columns = {name for (name,) in connection.execute(query, (row.TABLE,))}
-    names = columns & {field.name for field in fields(row)}  # type: ignore[arg-type] # every kind is a dataclass
-    values = {name: getattr(row, name) for name in names} | {"version": version}
-    values |= {"checksum": 0} if "checksum" in columns else {}
-    places = ", ".join(f":{name}" for name in values)
-    listed = ", ".join(f'"{name}"' for name in values)
-    connection.execute(f'INSERT INTO "{row.TABLE}" ({listed}) VALUES ({places})', values)
+from support.older_store import LAST_ID, RECORDED, make_store
 
 
 @pytest.mark.parametrize("format_", range(1, schema.FORMAT))
@@ -83,7 +33,7 @@ async def test_a_store_of_an_older_format_opens_and_keeps_every_row(
 
 def common(row: Row, format_: int) -> dict[str, object]:
     """The values of a row that a table of this format has columns for."""
-    recorded = Path(__file__).with_name(f"schema_{format_}.sql").read_text()
+    recorded = (RECORDED / f"schema_{format_}.sql").read_text()
     table = recorded.split(f'CREATE TABLE "{row.TABLE}" (')[1].split(";")[0]
     names = [field.name for field in fields(row)]  # type: ignore[arg-type] # every kind is a dataclass
     return {name: getattr(row, name) for name in names if f'"{name}"' in table}

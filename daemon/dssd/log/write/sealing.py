@@ -1,12 +1,14 @@
 """Seals a storage topic, for what takes over from it, or not at all.
 
-    hold appends ─▶ sync, ends ─▶ the caller's commit ─▶ refuse what was held
-                                         └─ it failed ─▶ unseal, store what was held
+    a file for the heir ─▶ hold appends ─▶ sync, ends ─▶ the caller's commit ─▶ refuse what was held
+                                                                └─ it failed ─▶ unseal, store what
+                                                                                was held
 
 Invariant: what was held is answered either way, and no append is answered between the ends and the
 commit. This module must not know what is committed.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -23,17 +25,19 @@ async def sealing(
     appender: Appender,
     housekeeper: Housekeeper,
     state: StorageTopicState,
-    heir: int | None,
+    heir: StorageTopicState | None = None,
 ) -> AsyncGenerator[Ends]:
     """As the port's `sealing`, for a storage topic that exists."""
     async with state.adopting:
+        if heir is not None:
+            await _give_file(housekeeper, heir)
         appender.hold(state)
         sealed = False
         try:
             ends = await writer.seal(state.storage_topic_id)
             try:
                 if heir is not None:
-                    await writer.begin_at(heir, ends.last_us)
+                    await writer.begin_at(heir.storage_topic_id, ends.last_us)
                 yield ends
                 sealed = True
             finally:
@@ -43,3 +47,17 @@ async def sealing(
         finally:
             appender.release(state, sealed=sealed)
     housekeeper.begin_end(state)
+
+
+async def _give_file(housekeeper: Housekeeper, heir: StorageTopicState) -> None:
+    """See to it that the first record of the heir finds a file: it would wait for one, and behind
+    the index of what was sealed.
+
+    Raises:
+        DssError: there is no file; nothing was held.
+    """
+    if heir.writable:
+        return
+    refused = await asyncio.shield(housekeeper.begin_roll(heir))
+    if refused is not None:
+        raise refused

@@ -18,7 +18,7 @@ the queues as they are at the same moment. What cannot be moved stays where it i
 again. This module does not know credit, turns or the log.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dss_core.lane import DEAD, MAIN, RETRY
@@ -27,8 +27,6 @@ from dssd.limits import (
     ISOLATE_AFTER_DOUBTS,
     LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
-    REDRIVE_MS,
-    REDRIVE_RECORDS,
     REFUSED_MOVE_MS,
 )
 from dssd.machines.delivery.copying import to_copy
@@ -43,6 +41,7 @@ from dssd.machines.delivery.events import (
     Nak,
     OpenLane,
 )
+from dssd.machines.delivery.redrive_pace import RedrivePace
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import NEVER_HELD, DeliveredStream
 from dssd.machines.fate import Fate
@@ -89,7 +88,7 @@ class Lane:
         """Nothing is moved before."""
         self._late: dict[tuple[int, int], int] = {}
         """The entries of what was not acknowledged in time, by its level and offset; the newest."""
-        self._redrive_ms: int | None = None
+        self._pace = RedrivePace(dead.redrive)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
         for part in (main, self.retry):
@@ -196,7 +195,7 @@ class Lane:
             part.begins()
         self._bury_killers()
         if self._to_redrive():
-            self._redrive_ms = now_ms
+            self._pace.begin(now_ms)
 
     def close(self) -> None:
         """It was given back: what it knows of a million entries goes now, not once somebody looks
@@ -232,14 +231,17 @@ class Lane:
                     self._judge(level, (low, high, failures), nak, now_ms)
 
     def _failures(self, level: int, start: int, end: int) -> list[tuple[int, int, int]]:
+        """By how often it failed, this time too: that is durable with the entry, and its error."""
         counted = self.parts[level].records.marking.failed
-        return self.entries.failures(start, end, counted) if level else counted(start, end)
+        known = self.entries.failures(start, end, counted) if level else counted(start, end)
+        return [(low, high, failures + 1) for low, high, failures in known]
 
     def _judge(self, level: int, each: tuple[int, int, int], nak: Nak | None, now_ms: int) -> None:
         start, end, failures = each
         delay_ms = None if nak is None else nak.delay_ms
         rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
         if level == MAIN and end - start > (room := self._room()):
+            self.main.records.marking.note_failed(start + room, end)
             self.main.records.rest(start + room, end, now_ms + rest_ms)
             end = start + room
             if not room:
@@ -303,7 +305,7 @@ class Lane:
         for at, piece in enumerate(self._pending):
             if not room:
                 return tuple(pieces), left + self._pending[at:]
-            for each in piece.left(done):
+            for each in self._still_idle(piece) if piece.is_copied else piece.left(done):
                 cut = min(each.end, each.start + room)
                 if each.start < cut:
                     pieces.append(each._replace(end=cut))
@@ -311,6 +313,11 @@ class Lane:
                 if cut < each.end:
                     left.append(each._replace(start=cut))
         return tuple(pieces), left
+
+    def _still_idle(self, piece: MovePiece) -> Iterator[MovePiece]:
+        """What of it waits for its time still: what came meanwhile may have failed anew."""
+        busy = normalised((at, at + 1) for at in self.entries.attempts)
+        return piece.left(((), normalised((*busy, *self._done(RETRY)))))
 
     def _drop(self, done: Ranges) -> None:
         """Of what waits to be moved from the stream, these are done: nothing is read behind them
@@ -346,7 +353,7 @@ class Lane:
             self._pending[:0] = failed
             self.again_ms = now_ms + REFUSED_MOVE_MS
         self._drop(self._done(MAIN))
-        self._copy_forward()
+        self.copy_forward()
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
         """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
@@ -414,9 +421,12 @@ class Lane:
         self.entries.add(entries)
 
     def _bury_killer(self, entry: Entry) -> None:
-        """If consumers died of it for the last time under older grants, it is dead."""
+        """If consumers died of it for the last time under older grants, it is dead.
+
+        Other failures are counted by entries alone.
+        """
         offset = entry.offset
-        ((_, _, deaths),) = self.retry.records.marking.deaths(offset, offset + 1)
+        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
         if deaths and deaths + entry.attempt >= self.policy.max_deliver:
             self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
 
@@ -490,13 +500,15 @@ class Lane:
 
     # Upkeep
 
-    def _copy_forward(self) -> None:
-        """What waits for long goes to the end of the queue, where its place costs too much."""
+    def copy_forward(self) -> bool:
+        """What waits for long goes to the end of the queue, where its place costs too much; tells
+        whether there is such now."""
         if any(piece.is_copied for piece in self._moving(RETRY)):
-            return
-        progress = self.retry.records.progress
-        for start, end in to_copy(progress, self.entries, self._retry.applied_end):
+            return False
+        ranges = list(to_copy(self.retry.records.progress, self.entries, self._retry.applied_end))
+        for start, end in ranges:
             self._add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
+        return bool(ranges)
 
     def _to_redrive(self) -> Ranges:
         ranges = without(self._dead.redrive.ranges, self._done(DEAD))
@@ -504,18 +516,21 @@ class Lane:
 
     def next_ms(self) -> int | None:
         """When it has something to do by itself."""
-        times = [at_ms for at_ms in (self.again_ms, self._redrive_ms) if at_ms is not None]
+        times = [at_ms for at_ms in (self.again_ms, self._pace.at_ms) if at_ms is not None]
         return min(times, default=None)
 
     def wake(self, now_ms: int) -> None:
         """Its time has come: bring back the next dead letters that shall come back."""
-        if self._redrive_ms is None or now_ms < self._redrive_ms:
+        if self._pace.at_ms is None or now_ms < self._pace.at_ms:
             return
-        left = self._to_redrive()
-        self._redrive_ms = now_ms + REDRIVE_MS if left else None
-        if any(piece.level == DEAD for piece in self._moving(DEAD)):
-            return
-        room = REDRIVE_RECORDS
+        if any(self._moving(DEAD)):
+            self._pace.later(now_ms)
+        elif left := self._to_redrive():
+            self._bring_back(left, self._pace.take(now_ms), now_ms)
+        else:
+            self._pace.end()
+
+    def _bring_back(self, left: Ranges, room: int, now_ms: int) -> None:
         due_ms = now_ms + self._wall_ahead_ms
         number = self._dead.redrive.operation
         for start, end in left:

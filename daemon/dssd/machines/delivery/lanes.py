@@ -4,6 +4,8 @@ Invariant: a lane with something to move is asked for it in each step until it h
 This module does not know what a lane moves, or why.
 """
 
+from dss_core.lane import RETRY
+from dss_core.progress import Ranges
 from dssd.machines.delivery.events import (
     EntriesRead,
     Installed,
@@ -76,6 +78,13 @@ class Lanes:
         if lane is not None and stream.records.failed:
             lane.take_failed(now_ms)
             self._busy[stream.lent] = lane
+
+    def acks_of(self, stream: DeliveredStream, acked: Ranges) -> Ranges:
+        """What of the acks of a stream with a lane counts; what waits between may go elsewhere."""
+        lane = self._lanes[stream.lent]
+        if stream.level == RETRY and lane.copy_forward():
+            self._busy[stream.lent] = lane
+        return lane.acks_of(stream.level, acked)
 
     def moves(self, now_ms: int) -> list[Move]:
         """What is moved now."""

@@ -9,8 +9,8 @@ been handed out. A *failure* is an attempt that the record itself surely failed.
 client that vanished with the record: it may have died of it. Sending all such records again would
 blame them all again, so of records with k attempts under older grants only ``credit >> k`` may be
 out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits more. Invariant: an
-attempt is counted once, and never taken back while the record is unacknowledged. This module does
-not know what is out.
+attempt is counted once, and never taken back while the record is unacknowledged. A failure that is
+moved to a queue is counted by its entry, not here. This module does not know what is out.
 """
 
 from collections.abc import Iterator

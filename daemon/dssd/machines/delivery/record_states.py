@@ -239,7 +239,7 @@ class RecordStates:
                 # This is about the sending before; the record is on its way again already.
                 self.out.add(sent)
                 continue
-            if failed:
+            if failed and self.failed is None:
                 self.marking.note_failed(sent.start, sent.end)
             if failed and self.failed is not None:
                 self.waiting.settled(sent.start, sent.end)

@@ -394,7 +394,7 @@ class DeliveryWindow:
         """What of these counts where it was acknowledged; what is late, in the retry queue."""
         retry = lane.retry
         before = retry.records.progress
-        counted = lane.acks_of(stream.level, acked)
+        counted = self._lanes.acks_of(stream, acked)
         if retry.records.progress is not before:
             self._note_moved(retry, before, now_ms)
             if token:

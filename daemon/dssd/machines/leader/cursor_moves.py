@@ -32,7 +32,7 @@ from dssd.machines.attempts import Count, CountOf, unacked_attempts
 from dssd.machines.fate import Fate
 from dssd.machines.leader.events import CancelledMove, CursorMove, MadeMove
 from dssd.machines.leader.lent_stream import LentStream
-from dssd.machines.queues import Queues
+from dssd.machines.queues import Queues, Redrive
 from dssd.machines.start_point import OFFSET_MAX
 
 
@@ -64,7 +64,8 @@ def _with_dead_letters(queues: Queues, move: CursorMove) -> Queues:
     """With what the move asks of the dead letters."""
     if not (queues and (move.redriven or move.discarded)):
         return queues
-    dead = queues[DEAD - 1].discard(move.discarded).bring_back(move.number, move.redriven)
+    redrive = Redrive(move.number, move.redriven, move.redrive_ms)
+    dead = queues[DEAD - 1].discard(move.discarded).bring_back(redrive)
     return (*queues[: DEAD - 1], dead)
 
 

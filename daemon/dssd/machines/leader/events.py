@@ -60,6 +60,8 @@ class CursorMove:
     """Its operation was cancelled before a leader heard of it: it is not to be made."""
     redriven: Ranges = ()
     """Of the stream's dead letters: they are to come back."""
+    redrive_ms: int = 0
+    """They come evenly over so long."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
     stops_redrive: bool = False

@@ -11,6 +11,9 @@ from dssd.operations.kinds.clients_named import they
 from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 
+STREAMS_NAMED_MAX = 5
+"""In a sentence; the rest is counted, so that a line of a terminal or two hold it."""
+
 
 def summary_of(kind: str, group: GroupRow, touched: int, streams: Sequence[StreamPlan]) -> str:
     """What the operation does, in a line."""
@@ -36,7 +39,7 @@ def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterato
     if again:
         yield (
             f"{most}{counted(again, 'record comes', 'records come')} again, marked as redelivered, "
-            "at the first attempt; records of a key come in order."
+            f"at the first attempt; records of a key come in order{_of_which_order(streams)}."
         )
     if passed:
         over = counted(passed, "record is", "records are")
@@ -50,3 +53,30 @@ def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterato
     for each in streams:
         if each.clamped:
             yield f"{each.stream} begins at {each.target}: retention took what lies before."
+
+
+def _of_which_order(streams: Sequence[StreamPlan]) -> str:
+    """Old and new streams of a topic are read side by side."""
+    storage_topics = {each.stream.rpartition("/")[0] for each in streams if each.again}
+    topics = {each.rpartition("/")[0] for each in storage_topics}
+    return " within each storage topic" if len(storage_topics) > len(topics) else ""
+
+
+def left_alone(gone: Sequence[str], unnamed: Sequence[str]) -> Iterator[str]:
+    """What an import does not move: streams that went, and those that it does not name."""
+    if gone:
+        have = "has" if len(gone) == 1 else "have"
+        yield f"{_some(gone)} went with retention, and {have} no record that could come again."
+    if unnamed:
+        stays = "stays where it is" if len(unnamed) == 1 else "stay where they are"
+        yield f"{_some(unnamed)} {stays}: the import does not name {_them(unnamed)}."
+
+
+def _them(named: Sequence[str]) -> str:
+    return "it" if len(named) == 1 else "them"
+
+
+def _some(streams: Sequence[str]) -> str:
+    more = len(streams) - STREAMS_NAMED_MAX
+    named = ", ".join(streams[:STREAMS_NAMED_MAX])
+    return f"{named} and {more} more" if more > 0 else named

@@ -33,7 +33,7 @@ from dss_core.errors import (
     StreamNotRead,
 )
 from dss_core.filters import TopicFilter
-from dss_core.ids import StreamId
+from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Progress, Ranges, clipped, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, selects_whole
@@ -46,7 +46,7 @@ from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
-from dssd.operations.kinds.cursor_sentences import effects_of, summary_of
+from dssd.operations.kinds.cursor_sentences import effects_of, left_alone, summary_of
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
@@ -112,7 +112,10 @@ class CursorMoves:
         group = self._groups.find(change.group)
         survey = await self._registry.survey(group)
         resolved, moving = await self._resolved(change, group, survey)
-        return await self._planned(resolved, kind_of(change), group, moving)
+        plan = await self._planned(resolved, kind_of(change), group, moving)
+        if isinstance(change, ImportOffsets):
+            return replace(plan, effects=(*plan.effects, *self._left_alone(change, survey)))
+        return plan
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """The pending moves, and the instruction to make them."""
@@ -209,15 +212,33 @@ class CursorMoves:
         self, change: ImportOffsets, group: GroupRow, by_name: dict[str, StreamSurvey]
     ) -> list[_Moving]:
         _check_count(len(change.streams))
-        named = {f"{each.topic}/{each.ordinal}/{each.partition}" for each in change.streams}
+        named = {_name_of(each) for each in change.streams}
         if len(named) != len(change.streams):
             raise IllegalArgument(argument="the import", rule="it names each stream once")
-        return [self._imported(each, group, by_name) for each in change.streams]
+        return [
+            self._imported(each, group, by_name)
+            for each in change.streams
+            if not self._is_gone(each, by_name)
+        ]
+
+    def _is_gone(self, offsets: StreamOffsets, by_name: dict[str, StreamSurvey]) -> bool:
+        """Whether it is of a storage topic that was collected, of a topic that the group reads."""
+        topic = self._catalogue.find(offsets.topic)
+        if topic is None or offsets.ordinal >= topic.storage_topics[0].ordinal:
+            return False
+        return any(stream.name.topic == offsets.topic for stream in by_name.values())
+
+    def _left_alone(self, change: ImportOffsets, survey: GroupSurvey) -> Iterable[str]:
+        """What the import says nothing of, or what is not there any more."""
+        by_name = {str(stream.name): stream for stream in survey.streams}
+        gone = [str(_name_of(each)) for each in change.streams if self._is_gone(each, by_name)]
+        named = {str(_name_of(each)) for each in change.streams}
+        return left_alone(gone, [name for name in by_name if name not in named])
 
     def _imported(
         self, offsets: StreamOffsets, group: GroupRow, by_name: dict[str, StreamSurvey]
     ) -> _Moving:
-        name = f"{offsets.topic}/{offsets.ordinal}/{offsets.partition}"
+        name = str(_name_of(offsets))
         stream = _read(by_name, group, name)
         part = self._catalogue.get(offsets.topic).part(offsets.ordinal)
         if part is None:  # it went meanwhile
@@ -353,6 +374,10 @@ class CursorMoves:
         kept = clipped(ranges, bounds.start, bounds.end)
         counts = [self._log.count(stream, low, high) for low, high in kept]
         return sum(count for count, _ in counts), all(exact for _, exact in counts)
+
+
+def _name_of(offsets: StreamOffsets) -> StreamName:
+    return StreamName(offsets.topic, offsets.ordinal, offsets.partition)
 
 
 def kind_of(change: Cursors) -> str:

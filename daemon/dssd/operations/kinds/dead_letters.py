@@ -2,9 +2,9 @@
 
 A plan names the entries, by their offsets among the dead letters of each stream: what dies later is
 none of them. Applying it commits them as rows, like moves of cursors; the leader tells each lane as
-soon as nobody holds it. What comes back is brought by whoever holds the lane then, so many a
-second, and the operation is done when all is back. Invariant: a lane of which nothing is chosen is
-not touched. Neither can be taken back.
+soon as nobody holds it. What comes back is brought by whoever holds the lane then, and that is done
+when all is back. All lanes take the same time for it, so together they have the rate that was asked
+for. Invariant: a lane of which nothing is chosen is not touched. Neither can be taken back.
 """
 
 import json
@@ -19,7 +19,9 @@ from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, OperationInProgress, StreamNotRead
 from dss_core.ids import StreamName
 from dss_core.lane import DEAD
+from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dss_core.progress import Ranges, clipped, normalised, total
+from dss_core.times import text_of_span
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey
 from dssd.leaders.progress_columns import packed_ranges
@@ -88,6 +90,7 @@ class DeadLetters(Final):
         """
         group = self._groups.find(change.group)
         _check_has_queues(group)
+        change = _with_rate(change)
         survey = await self._registry.survey(group)
         streams = {str(each.name): each for each in survey.streams if each.view.queues}
         look = EntryLook(self._log, _Budget())
@@ -102,7 +105,8 @@ class DeadLetters(Final):
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
         assert plan.group is not None
-        moves = tuple(_move(plan.kind, each, number) for each in plan.found)
+        over_ms = _over_ms(plan.change, plan.found)
+        moves = tuple(_move(each, number, over_ms) for each in plan.found)
         rows = (_row(plan.group, move) for move in moves)
         return Begun(
             writes=[Put(row) for row in rows],
@@ -140,8 +144,25 @@ class DeadLetters(Final):
 def _check_has_queues(group: GroupRow) -> None:
     if not group.max_deliver:
         command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
-        rule = f"it has a limit of attempts, or it has no dead letters: {command}"
+        rule = f"its records come again for ever, and none is dead, until {command}"
         raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
+
+
+def _with_rate(change: Change) -> Change:
+    if isinstance(change, DiscardDeadLetters):
+        return change
+    rate = REDRIVE_RATE if change.rate is None else change.rate
+    if not 0 < rate <= REDRIVE_RATE_MAX:
+        rule = f"1 to {REDRIVE_RATE_MAX:,} records a second, of all streams together"
+        raise IllegalArgument(argument=f"rate {rate}", rule=rule)
+    return replace(change, rate=rate)
+
+
+def _over_ms(change: object, chosen: Sequence[_Chosen]) -> int:
+    """How long all of them take at the rate; 0: they do not come back."""
+    if not isinstance(change, RedriveDeadLetters) or not change.rate:
+        return 0
+    return -(-sum(each.count for each in chosen) * 1_000 // change.rate)
 
 
 def _check_none_comes_back(group: GroupRow, chosen: Sequence[_Chosen]) -> None:
@@ -223,7 +244,7 @@ def _planned(
         for each in chosen
     )
     members = sorted({each.stream.view.client_id for each in chosen} - {""})
-    effects = _effects(kind, count, members, has_members=has_members, is_cut=is_cut)
+    effects = _effects(change, chosen, members, has_members=has_members, is_cut=is_cut)
     verb = kind.partition(".")[2]
     told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
     return Plan(
@@ -258,13 +279,15 @@ def _stream_plan(kind: str, each: _Chosen) -> StreamPlan:
 
 
 def _effects(
-    kind: str, count: int, members: Sequence[str], *, has_members: bool, is_cut: bool
+    change: Change,
+    chosen: Sequence[_Chosen],
+    members: Sequence[str],
+    *,
+    has_members: bool,
+    is_cut: bool,
 ) -> list[str]:
-    told = [f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."]
-    if kind == REDRIVE:
-        come = counted(count, "record comes", "records come")
-        told = [f"{come} again at the first attempt, due at once, so many a second."]
-    if kind == REDRIVE and not has_members:
+    told = [_what_becomes(change, chosen)]
+    if isinstance(change, RedriveDeadLetters) and not has_members:
         told.append("Nobody is a member: they come back once somebody is.")
     if members:
         told.append(
@@ -276,10 +299,20 @@ def _effects(
     return told
 
 
-def _move(kind: str, chosen: _Chosen, number: int) -> CursorMove:
+def _what_becomes(change: Change, chosen: Sequence[_Chosen]) -> str:
+    count = sum(each.count for each in chosen)
+    if isinstance(change, DiscardDeadLetters):
+        return f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."
+    come = counted(count, "record comes", "records come")
+    told = f"{come} again at the first attempt, due at once, at most {change.rate:,} a second"
+    over_ms = _over_ms(change, chosen)
+    return f"{told}: in {text_of_span(over_ms)} or more." if over_ms >= 1_000 else f"{told}."
+
+
+def _move(chosen: _Chosen, number: int, over_ms: int) -> CursorMove:
     stream = chosen.stream.view.stream
-    if kind == REDRIVE:
-        return CursorMove(stream, number, (), (), redriven=chosen.ranges)
+    if over_ms:
+        return CursorMove(stream, number, (), (), redriven=chosen.ranges, redrive_ms=over_ms)
     return CursorMove(stream, number, (), (), discarded=chosen.ranges)
 
 
@@ -292,4 +325,5 @@ def _row(group: GroupRow, move: CursorMove) -> PendingMoveRow:
         added=b"",
         redriven=packed_ranges(move.redriven),
         discarded=packed_ranges(move.discarded),
+        redrive_ms=move.redrive_ms,
     )

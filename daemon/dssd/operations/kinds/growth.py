@@ -11,7 +11,7 @@ takes no records.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from dss_core.errors import (
 from dssd.clock import Clock
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
+from dssd.leaders.lanes import has_queues
 from dssd.leaders.topic_readers import readers_of
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
@@ -33,7 +34,7 @@ from dssd.operations.kinds.full_disk import with_room
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, subject_of
 from dssd.store.port import Put, Store, VersionIs
-from dssd.store.rows import OperationRow, TopicRow
+from dssd.store.rows import GroupRow, OperationRow, TopicRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 from dssd.topics.growth import moved_share, next_part, refuse_waiting, taking_over
 
@@ -214,15 +215,13 @@ class TopicGrowth(Unstoppable):
         if not groups:
             return ["No group reads it."]
         more = counted(added.partitions, "stream") if growth.partitions else "no stream"
-        named = ", ".join(subject_of(group) for group in groups[:GROUPS_NAMED_MAX])
-        rest = len(groups) - GROUPS_NAMED_MAX
-        named += f" and {rest} more" if rest > 0 else ""
-        told = [f"Each group that reads it has {more} more: {named}."]
+        told = [f"Each group that reads it has {more} more: {_listed(groups)}."]
         if growth.switches:
             told.append(
                 "They read old and new streams side by side, so for them the order of a key is "
                 "kept within a storage topic, and not across the switch."
             )
+            told += _told_of_queues(topic, added, groups)
         return told
 
 
@@ -231,6 +230,26 @@ _KINDS = {
     SwitchTopic: "topics.switch",
     GrowTopic: "topics.grow",
 }
+
+
+def _told_of_queues(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]) -> Iterator[str]:
+    """What becomes of what failed in the storage topic that is sealed."""
+    queued = [group for group in groups if has_queues(group)]
+    if not queued:
+        return
+    old, new = (f"{topic.name}/{part.ordinal}" for part in (topic.producing, added))
+    yield (
+        f"Records that failed in {old} stay with it: they come again from its retry queues, whose "
+        f"lanes are lent until nothing waits there, and what dies is dead there; {new} has queues "
+        f"of its own. This is so for {_listed(queued)}."
+    )
+    yield f"{old} is kept while dead letters lie there: redrive or discard them as before."
+
+
+def _listed(groups: Sequence[GroupRow]) -> str:
+    named = ", ".join(subject_of(group) for group in groups[:GROUPS_NAMED_MAX])
+    rest = len(groups) - GROUPS_NAMED_MAX
+    return f"{named} and {rest} more" if rest > 0 else named
 
 
 def _of(row: OperationRow) -> _Growth:

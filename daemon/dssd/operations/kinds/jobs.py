@@ -161,7 +161,8 @@ class JobCreations(Final):
         measured: list[Measured] = []
         streams = dict.fromkeys(source.streams())
         turn = LoopTurn()
-        for each in change.ranges:
+        # Whoever names ranges need not know that older storage topics, of lower ids, come first.
+        for each in sorted(change.ranges, key=lambda each: (each.storage_topic_id, each.partition)):
             await turn.give_way()
             stream = StreamId(each.storage_topic_id, each.partition)
             if stream not in streams:

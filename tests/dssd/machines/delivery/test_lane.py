@@ -417,6 +417,32 @@ def test_deaths_and_refusals_count_together() -> None:
     assert lane.places() == [[DEAD]]
 
 
+@pytest.mark.parametrize("level", [MAIN, RETRY])
+def test_a_refusal_that_was_not_moved_is_no_death_although_a_client_vanished_before(
+    level: int,
+) -> None:
+    lane = PlayedLane(2, replace(POLICY, max_deliver=1 + level))
+    if level == RETRY:
+        lane.nak(MAIN, 0, error="first")
+        lane.tick(1_000)
+        lane.settle(RETRY, handed_out=[0])
+    lane.die()
+    lane.tick(60_000)
+    assert (level, 0) in lane.out
+    lane.refuses = True
+    lane.nak(level, 0, error="the disk was full")
+    lane.tick(10)
+    lane.save()
+    lane.lend()
+    lane.refuses = False
+    lane.tick(60_000)
+    assert lane.places()[0] == [level]
+    lane.nak(level, 0, error="the last")
+    assert lane.places()[0] == [DEAD]
+    [dead] = lane.queues[DEAD]
+    assert (dead.cause, dead.error) == ("refused", "the last")
+
+
 def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     lane = PlayedLane(2)
     lane.nak(MAIN, 0, reject=True)
@@ -428,6 +454,23 @@ def test_dead_letters_come_back_by_a_redrive_and_attempts_begin_anew() -> None:
     assert lane.places() == [[RETRY], [DEAD]]
     assert list(lane.out) == [(RETRY, 0)]
     assert lane.queues[RETRY][0].entry.attempt == 0
+
+
+def test_a_redrive_goes_on_at_its_rate_for_the_next_holder() -> None:
+    lane = PlayedLane(4)
+    for at in range(4):
+        lane.nak(MAIN, at, reject=True)
+    lane.tick(10)
+    lane.save()
+    lane.redrive(0, 4, over_ms=8_000)
+    lane.tick(2_100)
+    assert lane.places() == [[RETRY], [RETRY], [DEAD], [DEAD]]
+    lane.save()
+    lane.lend()
+    lane.tick(1_900)
+    assert lane.places() == [[RETRY], [RETRY], [RETRY], [DEAD]]
+    lane.tick(100)
+    assert lane.places() == [[RETRY]] * 4
 
 
 def test_what_was_reopened_and_waits_in_the_retry_queue_comes_from_there_alone() -> None:
@@ -482,8 +525,29 @@ def test_entries_that_wait_between_done_ones_are_copied_to_the_end_together(
     lane.tick(2_000)
     for at in range(1, 24, 2):
         lane.ack(RETRY, at)
-    assert len(lane.states()[1].progress.ranges) <= 12
+    assert len(lane.queues[RETRY]) > 24
+    assert len(lane.states()[1].progress.ranges) <= 5
     assert sorted(map(len, lane.places())) == [0] * 12 + [1] * 12
+
+
+def test_an_entry_that_fails_before_it_could_be_copied_is_moved_once_with_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
+    lane = PlayedLane(24, replace(POLICY, max_deliver=2))
+    for at in range(24):
+        lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 60_000, error="first")
+    lane.tick(2_000)
+    lane.refuses = True
+    for at in range(1, 24, 2):
+        lane.ack(RETRY, at)
+    lane.tick(60_000)
+    for level, at in sorted(lane.out):
+        lane.nak(level, at, error="second")
+    lane.refuses = False
+    lane.tick(10_000)
+    assert sorted(lane.places()) == [[]] * 12 + [[DEAD]] * 12
+    assert {kept.error for kept in lane.queues[DEAD]} == {"second"}
 
 
 def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(

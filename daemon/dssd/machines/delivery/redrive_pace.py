@@ -1,0 +1,56 @@
+"""When dead letters of a lane come back, and how many at a time.
+
+A redrive says over how long its dead letters come back; that is the same for each lane of its
+operation. So each lane has its part of the operation's rate by how many it has, and all end
+together. Some come at once, for each move costs a read and an append. Invariants: the rate is never
+exceeded but by what one pause of twice the usual may catch up; a lane that is lent anew goes on at
+the same rate. This module must not know which they are.
+"""
+
+from dss_core.progress import total
+from dssd.limits import MOVE_RECORDS_MAX, REDRIVE_MS_MAX, REDRIVE_MS_MIN, REDRIVE_RECORDS
+from dssd.machines.queues import Redrive
+
+
+class RedrivePace:
+    """Of one lane, for one holder."""
+
+    def __init__(self, redrive: Redrive) -> None:
+        self.at_ms: int | None = None
+        """When the next come back; None: none do."""
+        self._records = max(total(redrive.ranges), 1)
+        # A row of before rates says nothing: a thousand a second.
+        self._over_ms = redrive.over_ms or self._records
+        usual_ms = self._lasts_ms(REDRIVE_RECORDS)
+        self._gap_ms = max(
+            min(max(usual_ms, REDRIVE_MS_MIN), REDRIVE_MS_MAX),
+            self._lasts_ms(1),
+        )
+        self._counted_ms = 0
+        """Up to then, what came back is counted."""
+
+    def begin(self, now_ms: int) -> None:
+        """There are some to bring back: the first at once."""
+        self.at_ms = now_ms
+        self._counted_ms = now_ms - self._gap_ms
+
+    def end(self) -> None:
+        """All are back."""
+        self.at_ms = None
+
+    def later(self, now_ms: int) -> None:
+        """Those before are still on their way."""
+        self.at_ms = now_ms + self._gap_ms
+
+    def take(self, now_ms: int) -> int:
+        """How many come back now."""
+        self.later(now_ms)
+        since_ms = max(self._counted_ms, now_ms - 2 * self._gap_ms)
+        allowed = (now_ms - since_ms) * self._records // self._over_ms
+        taken = min(allowed, MOVE_RECORDS_MAX)
+        self._counted_ms = since_ms + self._lasts_ms(taken)
+        return taken
+
+    def _lasts_ms(self, records: int) -> int:
+        """How long so many take, at least."""
+        return -(-records * self._over_ms // self._records)
