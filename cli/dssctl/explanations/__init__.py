@@ -5,6 +5,7 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 
 from collections.abc import Mapping
 
+from dssctl.explanations.access import ACCESS
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
@@ -14,6 +15,7 @@ from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
 
 EXPLANATIONS: Mapping[str, str] = {
+    **ACCESS,
     **REQUESTS,
     **PROGRAMS,
     **CONFLICTS,

@@ -160,6 +160,8 @@ STEPS: Sequence[Step] = (
         "tests/dssd/leaders/test_progress_columns.py",
         "tests/dssd/topics/test_growth.py",
         "tests/dssd/schedules/test_cron.py",
+        "tests/dssd/access/test_permissions.py",
+        "tests/dssd/rpc/test_certificate_times.py",
         f"{LOG}/read/test_reader.py",
         f"{LOG}/read/test_tail_cache.py",
         f"{LOG}/resume/test_marks.py",
