@@ -18,13 +18,6 @@ IN_KEYS = (
         "pass",
     ),
     Mutant(
-        "gate open",
-        "an entry goes out before the cursor has met what comes before it",
-        "KeyedLane._passed",
-        "self._main.records.progress.first_unacked(self._main.cursor)",
-        "1 << 62",
-    ),
-    Mutant(
         "dead letters forgotten",
         "a new holder lets a key go on whose record is dead",
         "KeyedLane.enter_dead",
