@@ -301,8 +301,8 @@ class Lane:
         return Move(self.main.grant, pieces)
 
     def _may_go(self, piece: MovePiece, room: int) -> int:
-        is_free = piece.level or self.keyed is None
-        return MOVE_RECORDS_MAX if is_free else self.keyed.may_go(piece.start, room)
+        keyed = None if piece.level else self.keyed
+        return MOVE_RECORDS_MAX if keyed is None else keyed.may_go(piece.start, room)
 
     def _done(self, level: int) -> Ranges:
         if level == DEAD:
