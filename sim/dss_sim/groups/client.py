@@ -428,7 +428,8 @@ class Client:
 
     def _ack_later(self, held: Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
-            if held.ordered and self._batches.random() < self.habits.refuse:
+            # Once its ack wait is over, a refusal of it is about nothing any more.
+            if offset in held.keys and self._batches.random() < self.habits.refuse:
                 self._refuse(held, offset)
             else:
                 self._ack(held, offset)

@@ -85,8 +85,11 @@ class KeyedLane:
         self._is_redriving = is_redriving
         self.index = KeyIndex()
         self.followers: deque[int] = deque()
-        """Records of main that wait to be moved behind their keys, in the order in which they were
-        met."""
+        """Records of main that wait to be moved behind their keys."""
+        self._met: deque[int] = deque()
+        self._met_pieces: list[MovePiece] = []
+        """Followers, and others that are moved, which the cursor has not passed yet. They wait for
+        that: acked ranges above the cursor, and what waits there, would hold it up for ever."""
         self._sent = SentKeys(main.records.out.within)
         self._is_open = False
         self._active: set[int] = set()
@@ -198,6 +201,7 @@ class KeyedLane:
         """The cursor may have moved on, or a redrive may be over: some heads may go."""
         if not self._is_open:
             return
+        self._pass_cursor()
         if self._strained and not self._is_redriving():
             self._unsettled += self._strained
             self._strained.clear()
@@ -310,7 +314,7 @@ class KeyedLane:
                 piece = MovePiece(MAIN, at, until, RETRY, failures, due_ms, cause)
                 if deaths >= self._max_deliver:
                     piece = piece._replace(to=DEAD, due_ms=0, cause=DIED)
-                self._add(piece)
+                self._met_pieces.append(piece)
 
     def _pass_by(self, chunk: ChunkRead, wanted: Ranges) -> None:
         """What is of a held key waits behind it; what has none may be dead."""
@@ -325,21 +329,31 @@ class KeyedLane:
                     keyless.append(at)
         for at in followers:
             index.add(Waiting(at, MAIN, at, chunk.keys[at - base]))
-        self.followers += followers
+        self._met += followers
         dead = normalised((at, at + 1) for at in keyless)
         for start, end in dead:
-            self._add(MovePiece(MAIN, start, end, DEAD, 0, 0, NO_KEY))
+            self._met_pieces.append(MovePiece(MAIN, start, end, DEAD, 0, 0, NO_KEY))
         if followers or dead:
             self._hold_back([*((at, at + 1) for at in followers), *dead])
 
     def _hold_back(self, ranges: Iterable[Range]) -> None:
         records = self._main.records
         records.held_back = normalised((*records.held_back, *ranges))
-        self.count_moving()
 
     def count_moving(self) -> None:
-        """So many ranges of main wait to be moved, beside those that are pieces."""
+        """So many records of main wait to be moved, beside those that are pieces."""
         self._main.records.following = len(self.followers)
+
+    def _pass_cursor(self) -> None:
+        """What was met, and the cursor has passed, may be moved."""
+        cursor, met = self._main.cursor, self._met
+        while met and met[0] < cursor:
+            self.followers.append(met.popleft())
+        self.count_moving()
+        if any(piece.start < cursor for piece in self._met_pieces):
+            pieces, self._met_pieces = self._met_pieces, []
+            for piece in pieces:
+                (self._add if piece.start < cursor else self._met_pieces.append)(piece)
 
     def next_followers(self, most: int) -> list[MovePiece]:
         """Some of what waits behind its key, to be moved now to where that waits."""
@@ -380,6 +394,8 @@ class KeyedLane:
     def drop_followers(self) -> None:
         """Nothing more is moved: they come again."""
         self.followers.clear()
+        self._met.clear()
+        self._met_pieces.clear()
         self.count_moving()
 
     def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, list[SentRange]]:
@@ -408,6 +424,7 @@ class KeyedLane:
         freed = [sent for start, end in ranges for sent in records.out.take(start, end)]
         self.followers += offsets
         self._hold_back(ranges)
+        self.count_moving()
         return ranges, freed
 
     def _note_out(self, keys: Iterable[int]) -> None:

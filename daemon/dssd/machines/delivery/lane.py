@@ -128,8 +128,8 @@ class Lane:
     # Opening
 
     def opening(self) -> OpenLane:
-        """What begins it. Of dead letters that hold up their keys, all are read that wait, or were
-        not applied: an operator may have given those up before."""
+        """What begins it. Of dead letters that hold up their keys all are read, also what was
+        given up before it was applied."""
         applied_end, floor = self._dead.applied_end, self._dead.progress.floor
         return OpenLane(
             self.main.grant,
@@ -288,9 +288,8 @@ class Lane:
         return Move(self.main.grant, pieces)
 
     def _may_go(self, piece: MovePiece, room: int) -> int:
-        if piece.level or self.keyed is None:
-            return MOVE_RECORDS_MAX
-        return self.keyed.may_go(piece.start, room)
+        keyed = None if piece.level else self.keyed
+        return MOVE_RECORDS_MAX if keyed is None else keyed.may_go(piece.start, room)
 
     def _done(self, level: int) -> Ranges:
         if level == DEAD:

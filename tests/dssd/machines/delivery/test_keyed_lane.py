@@ -397,6 +397,25 @@ def test_a_suspect_holds_its_key_in_the_retry_queue_and_kills_so_often_at_most()
     assert live(lane, DEAD)[0] == 0
 
 
+def test_the_cursor_is_not_held_up_by_what_it_has_met_and_not_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = lane_of(A, *(B, A) * 6)
+    lane.nak(MAIN, 0, reject=True)
+    for at in range(1, 13, 2):
+        lane.nak(MAIN, at)
+    assert lane.places() == [[DEAD], *[[RETRY], [DEAD]] * 6]
+    monkeypatch.setattr(stream, "RESTING_RANGES_MAX", 1)
+    monkeypatch.setattr(stream, "ACKED_RANGES_MAX", 1)
+    lane = lane_of(0, *(A, 0) * 6)
+    lane.nak(MAIN, 1)
+    lane.die()
+    lane.tick(10)
+    for at in range(0, 13, 2):
+        lane.ack(MAIN, at)
+    assert [place for place in lane.places() if place == [MAIN]] == []
+
+
 # Full queues
 
 
