@@ -19,6 +19,7 @@ import growth
 import lanes
 import questions
 import refusals
+import remote
 import rewind
 import scrapes
 import spark_jobs
@@ -64,6 +65,7 @@ ON_SPARK = "the same on Spark"
 BARE_SESSION = "bench/programs/bare_session.py"
 PLAIN = "the same without queues"
 WITHOUT = "the same without a redrive"
+UNIX = "the same on a unix socket"
 RESTS = "the same records, but for their rests"
 
 
@@ -138,6 +140,10 @@ def rows() -> dict[str, Row]:
         "taken": Row("  until it takes keys", "ms", "", NOTHING),
         "plain": Row("consume, by record, beside 200 idle groups", million, "baseline"),
         "watched": Row("  while a dashboard watches all", million, "", UNWATCHED, ">= 0.97"),
+        "remote_batch": Row("consume, by batch, over TLS", million, "", UNIX, ">= 0.85"),
+        "remote_record": Row("consume, by record, over TLS", million, "", UNIX, ">= 0.90"),
+        "remote_more": Row("one record, p50, more than on a unix socket", "ms", "<= 0.3"),
+        "remote_made": Row("1,000 connections with TLS", "s", "<= 10"),
         "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
         "in_place": Row("  in place", million, "", READ, ">= 1.50"),
         "audited": Row("  audited", million, "", READ, ">= 0.50"),
@@ -366,6 +372,22 @@ async def watched_round(table: dict[str, Row]) -> None:
     table["watched"].add(rates.watched, rates.plain)
 
 
+async def remote_round(table: dict[str, Row]) -> None:
+    async with remote.reached() as where:
+        local, distant = where.daemon.endpoint, where.remote
+        await fresh_topic(where.daemon)
+        filled = await run_program("produce_prebuilt", local, str(SYNC_RECORDS), "1000")
+        records = str(filled["records"])
+        for mode in ("batch", "record"):
+            plain = await throughput("consume", local, mode, f"local-{mode}", records)
+            ours = await throughput("consume", distant, mode, f"remote-{mode}", records)
+            table[f"remote_{mode}"].add(ours, plain)
+        near, far = [await run_program("latency", each, "alone") for each in (local, distant)]
+        table["remote_more"].add(far["delivery_p50_ms"] - near["delivery_p50_ms"])
+        made = await run_program("connections", distant, str(remote.CONNECTIONS))
+        table["remote_made"].add(made["seconds"])
+
+
 async def sync_round(table: dict[str, Row]) -> None:
     records = str(SYNC_RECORDS)
     async with running_daemon() as daemon:
@@ -449,6 +471,7 @@ PARTS = {
     "questions": questions_round,
     "scrapes": scrapes_round,
     "watched": watched_round,
+    "remote": remote_round,
     "top": top_round,
     "sync": sync_round,
     "bulk": bulk_round,

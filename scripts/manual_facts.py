@@ -33,8 +33,13 @@ DAEMON_EXIT_STATUS = {
 }
 
 ENVIRONMENT = {
-    "DSSCTL_ENDPOINT": "Where the daemon listens, unix:PATH or HOST:PORT, where --endpoint does "
-    "not say it. Programs that use the Python client look at it too.",
+    "DSSCTL_ENDPOINT": "Where the daemon listens, unix:PATH, HOST:PORT or dss://HOST:PORT, where "
+    "--endpoint does not say it. Programs that use the Python client look at it too, and at the "
+    "next four.",
+    "DSSCTL_TOKEN_FILE": "A file with this user's token, for daemons beyond unix sockets.",
+    "DSSCTL_TLS_CA": "Who signs the certificates of daemons, in PEM, for endpoints with dss://.",
+    "DSSCTL_TLS_CERT": "This user's certificate, for the same.",
+    "DSSCTL_TLS_KEY": "Its key.",
     "DSSCTL_CONNECT_WAIT": "For how many seconds a unix socket that nobody listens at is tried; 2 "
     "where absent.",
     "NO_COLOR": "Where it is set and not empty, there are no colours.",
@@ -82,7 +87,13 @@ SIGNALS = {
 
 KEYS = {
     "data_dir": ("a path", "Where everything is kept."),
-    "listen": ("an address, or a list of them", "Where to listen: unix:PATH or HOST:PORT."),
+    "listen": (
+        "an address, or a list of them",
+        "Where to listen; with a policy as a table of address, tls, clients and names.",
+    ),
+    "tls_cert": ("a file in PEM", "The certificate for addresses with tls."),
+    "tls_key": ("a file in PEM", "Its key."),
+    "tls_client_ca": ("a file in PEM", "Who signs the certificates of clients = certs."),
     "metrics": ("HOST:PORT", "Serve metrics to Prometheus on this port."),
     "log_format": ("text or json", "How the log on stderr is written."),
     "reflection": ("true or false", "Let tools like grpcurl ask what is served."),
@@ -92,8 +103,14 @@ KEYS = {
 CONFIGURATION = """\
 # Where everything is kept.
 data_dir = "/var/lib/dssd"
-# This machine by a socket, others by a port.
-listen = ["unix:/run/dssd/dssd.sock", "127.0.0.1:7070"]
+# This machine by a socket, others by a port, with a token each.
+listen = [
+    "unix:/run/dssd/dssd.sock",
+    { address = "0.0.0.0:7233", tls = true, clients = "tokens" },
+]
+tls_cert = "/etc/dssd/cert.pem"
+tls_key = "/etc/dssd/key.pem"
+tls_client_ca = "/etc/dssd/clients.pem"
 metrics = "127.0.0.1:9464"
 log_format = "json"
 reflection = false

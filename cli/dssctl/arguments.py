@@ -18,6 +18,10 @@ StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 fo
 IfExists = Annotated[
     bool, typer.Option("--if-exists", "--ignore-not-found", help="Accept that it is gone.")
 ]
+AckWait = Annotated[
+    str | None,
+    typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
+]
 MaxDeliver = Annotated[
     int | None,
     typer.Option(
@@ -38,6 +42,26 @@ QueueRecords = Annotated[
 ]
 QueueBytes = Annotated[
     str | None, typer.Option(metavar="SIZE", help="And so much of them, 4G for one.")
+]
+Ordered = Annotated[
+    bool,
+    typer.Option(
+        "--ordered", help="Keep the order of keys through retries: together with --max-deliver."
+    ),
+]
+OnDeadLetter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: block later records of its key, or skip the dead one.",
+    ),
+]
+Keyless = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: deliver records without a key, or have them dead.",
+    ),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[

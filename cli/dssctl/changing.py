@@ -16,6 +16,7 @@ import typer
 from dss_core.errors import DssError, ExitCode, OperationIdReused, RevisionMoved
 from dssctl.confirm import confirm, require_somebody
 from dssctl.connection import ask
+from dssctl.global_options import SettingsOption
 from dssctl.impact import Impact, require_reason
 from dssctl.nouns.operations import (
     APPLIED_KIND,
@@ -28,7 +29,7 @@ from dssctl.nouns.operations import (
 )
 from dssctl.output import note, show_one, tell_one
 from dssctl.settings import Format, Settings
-from dssctl.tree import Command, SettingsOption, settings_of
+from dssctl.tree import Command, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Operation, OperationPlan

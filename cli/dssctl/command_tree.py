@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from dssctl.tree import PROGRAM, root, section_of
+from dssctl.global_options import section_of
+from dssctl.tree import PROGRAM, root
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,16 @@ async def connected(settings: Settings, client_id: str | None = None) -> "AsyncI
     from dss_client.interrupts import heard_at_once
 
     with heard_at_once():
-        async with connect(client_id, endpoint=settings.endpoint, patient=False) as client:
+        files = settings.credentials
+        async with connect(
+            client_id,
+            endpoint=settings.endpoint,
+            patient=False,
+            ca=files.ca,
+            cert=files.cert,
+            key=files.key,
+            token_file=files.token_file,
+        ) as client:
             yield client
 
 

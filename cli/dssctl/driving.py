@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dssctl.changing import Changing, carry_out
+from dssctl.config.keys import KEYS
+from dssctl.config.resolving import CREDENTIALS
 from dssctl.connection import ask
 from dssctl.engines import LOCAL_ENGINE, Engine
 from dssctl.job_logs import begin_log, log_path
@@ -141,7 +143,7 @@ def start_driver(settings: Settings, job: str, engine: Engine) -> StartedDriver 
     pid = os.posix_spawn(
         command[0],
         command,
-        os.environ,
+        _environment(settings),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -152,6 +154,16 @@ def start_driver(settings: Settings, job: str, engine: Engine) -> StartedDriver 
     note(settings, f"its driver is process {pid}; what it says: dssctl jobs logs {job}")
     note(settings, f"wait for its end: dssctl jobs wait {job}")
     return StartedDriver(pid)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """Of a driver: it reads the same files, and no command line of it says where they are."""
+    said = {
+        KEYS[name].variable: getattr(settings, name)
+        for name in CREDENTIALS
+        if getattr(settings, name) is not None
+    }
+    return {**os.environ, **said}
 
 
 def source_bytes(settings: Settings, change: "CreateJob") -> int:

@@ -12,9 +12,10 @@ import typer
 
 from dss_core.errors import DssError, ExitCode, OutputUnwritable, WrongUsage
 from dssctl.failures import exit_code_for, report
+from dssctl.global_options import HelpJsonWanted
 from dssctl.output.checked import checked_output, give_up
 from dssctl.settings import Settings
-from dssctl.tree import HelpJsonWanted, root
+from dssctl.tree import root
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,11 +13,12 @@ from typer.core import TyperArgument
 
 from dssctl.completing.listed_names import remember
 from dssctl.connection import ask
+from dssctl.global_options import KeyOption
 from dssctl.limits import WATCH_INTERVAL_S
 from dssctl.output import Item, Kind, note, show_list
 from dssctl.selection import ListRules, Selection, Wanted
 from dssctl.settings import Settings
-from dssctl.tree import Command, KeyOption, settings_of
+from dssctl.tree import Command, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client

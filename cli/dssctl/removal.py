@@ -14,7 +14,7 @@ from dssctl.tree import settings_of
 if TYPE_CHECKING:
     from dss_client import Operation
 
-_REMOVAL = Kind(
+REMOVAL_KIND = Kind(
     name="Removal",
     columns=(
         Column("name", "NAME"),
@@ -31,7 +31,7 @@ def showing_removal(name: str) -> "Callable[[Settings, Operation], None]":
     def show(settings: Settings, operation: "Operation") -> None:
         removed = operation.state == "done"
         item: Item = {"name": name, "removed": removed, "operation": operation.number}
-        show_one(settings, _REMOVAL, item)
+        show_one(settings, REMOVAL_KIND, item)
 
     return show
 
@@ -46,5 +46,10 @@ def accepting(
     except absent:
         if not if_exists:
             raise
-        item: Item = {"name": name, "removed": False, "operation": None}
-        show_one(settings_of(context), _REMOVAL, item)
+        show_removal(settings_of(context), name, removed=False)
+
+
+def show_removal(settings: Settings, name: str, *, removed: bool) -> None:
+    """Tell whether the thing of that name was there, where no operation is kept of it."""
+    item: Item = {"name": name, "removed": removed, "operation": None}
+    show_one(settings, REMOVAL_KIND, item)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, OPERATION_WAIT_S
 
@@ -101,6 +101,15 @@ class ContextInUse:
     """A sentence where the endpoint is not that of the context."""
 
 
+class CredentialFiles(NamedTuple):
+    """What shows a daemon who calls, and a client which daemon answers."""
+
+    token_file: str | None
+    ca: str | None
+    cert: str | None
+    key: str | None
+
+
 @dataclass(slots=True)
 class Settings:
     """One invocation's options. Parser and configuration fill it in; everyone else reads."""
@@ -110,6 +119,11 @@ class Settings:
     """Of `Format.TEMPLATE`."""
     endpoint: str | None = None
     """None: the client looks at DSSCTL_ENDPOINT, then takes the default socket."""
+    token_file: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    """Files. None: the client looks at their variables, DSSCTL_TLS_CA for one."""
     context: ContextInUse | None = None
     read_only: bool = False
     """Nothing may be changed, whatever the context says."""
@@ -141,6 +155,19 @@ class Settings:
     def machine_readable(self) -> bool:
         """Whether a program reads stdout, so that errors are JSON too."""
         return self.format in {Format.JSON, Format.JSONL}
+
+    @property
+    def credentials(self) -> CredentialFiles:
+        """As the client takes them: those that fit to the endpoint, and those of flags."""
+        endpoint = self.endpoint or ""
+        is_remote = bool(endpoint) and not endpoint.startswith("unix:")
+        has_tls = endpoint.startswith("dss://")
+        return CredentialFiles(
+            token_file=self.token_file if is_remote or "token_file" in self.flags else None,
+            ca=self.tls_ca if has_tls or "tls_ca" in self.flags else None,
+            cert=self.tls_cert if has_tls or "tls_cert" in self.flags else None,
+            key=self.tls_key if has_tls or "tls_key" in self.flags else None,
+        )
 
     @property
     def connect_wait_s(self) -> float:

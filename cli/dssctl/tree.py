@@ -5,20 +5,19 @@ the table below and imports none of them. Invariant: every command and every nou
 global option, so each may stand anywhere; the last one counts.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from copy import copy
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 
 from dssctl.config import configure
-from dssctl.config import put as put_key
-from dssctl.config.keys import OUTPUTS
+from dssctl.global_options import global_options, section_of
 from dssctl.impact import Impact, require_may_change
-from dssctl.limits import CALL_TIMEOUT_S, NEAR_NAMES_MAX, OPERATION_WAIT_S, VERBS_NAMED_MAX
+from dssctl.limits import NEAR_NAMES_MAX, VERBS_NAMED_MAX
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
@@ -40,6 +39,8 @@ COMMANDS = {
     "rq": "Records that failed and wait for their next attempt: list, count by error.",
     "leaders": "Who leads which group, since when: list, describe.",
     "sessions": "What the daemon keeps of clients: list, close.",
+    "tokens": "Who may call from elsewhere, by a token: add, list, rotate, remove.",
+    "principals": "Who may call from elsewhere, and what: list, add certificates, edit, remove.",
     "schedules": "What the daemon does by the clock: list, create, describe, pause, trigger, edit.",
     "tasks": "What the daemon can do by the clock, or at once: list, run.",
     "jobs": "Bulk jobs: list, describe, drive, wait, pause, resume, cancel, remove.",
@@ -141,7 +142,7 @@ def root() -> "Root":
         "that nobody listens at is tried for 2 s, or for DSSCTL_CONNECT_WAIT seconds.",
         no_args_is_help=True,
         rich_markup_mode=None,
-        params=_global_options(),
+        params=global_options(),
         context_settings=_CONTEXT,
     )
 
@@ -163,7 +164,7 @@ class Command(Summarized):
     """Whether it is an error that the context named is not there."""
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
-        attributes["params"] = [*(attributes.get("params") or []), *_global_options()]
+        attributes["params"] = [*(attributes.get("params") or []), *global_options()]
         attributes["context_settings"] = {**_CONTEXT, **(attributes.get("context_settings") or {})}
         super().__init__(name, **attributes)
 
@@ -231,7 +232,7 @@ class Noun(TyperGroup):
     """A noun, with the global options between it and its verb."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
-        attributes["params"] = [*(attributes.get("params") or []), *_global_options()]
+        attributes["params"] = [*(attributes.get("params") or []), *global_options()]
         attributes["context_settings"] = {**_CONTEXT, **(attributes.get("context_settings") or {})}
         super().__init__(**attributes)
 
@@ -344,178 +345,6 @@ def _verb_name(verb: "CommandInfo") -> str:
     return verb.name or typer.main.get_command_name(verb.callback.__name__)
 
 
-class SettingsOption(TyperOption):
-    """Sets one field of the settings, wherever on the line it stands."""
-
-    section = "Global options"
-    """Of the help text."""
-
-    def __init__(
-        self,
-        flags: list[str],
-        put: Callable[[Settings, Any], None],
-        **attributes: Any,  # noqa: ANN401 -- Typer's own
-    ) -> None:
-        super().__init__(
-            param_decls=flags,
-            callback=lambda ctx, _option, value: self._set(ctx, value),
-            expose_value=False,
-            default=None,
-            **attributes,
-        )
-        self._put = put
-
-    def _set(self, ctx: Any, value: Any) -> None:  # noqa: ANN401 -- Typer's private types
-        if value is None or value == ():
-            return
-        try:
-            self._put(ctx.find_root().obj, value)
-        except ValueError as problem:
-            raise typer.BadParameter(str(problem), ctx=ctx, param=self) from problem
-
-
-class HelpJsonOption(TyperOption):
-    """Tells a program what it stands beside, before anything else is looked at."""
-
-    section = "Global options"
-
-    def __init__(self) -> None:
-        super().__init__(
-            param_decls=["--help-json"],
-            callback=lambda ctx, _option, value: _ask_for_help_json(ctx, value),
-            expose_value=False,
-            is_flag=True,
-            is_eager=True,
-            default=False,
-            help="The command, or all below it, as JSON: options, impact, what it prints.",
-        )
-
-
-def _ask_for_help_json(ctx: Any, wanted: bool) -> None:  # noqa: ANN401 -- Typer's private types
-    if wanted:
-        raise HelpJsonWanted(tuple(ctx.command_path.split()[1:]))
-
-
-class HelpJsonWanted(Exception):
-    """The command line asks for a part of the tree, which is known as a whole above here."""
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        super().__init__(*words)
-        self.words = words
-
-
-class KeyOption(SettingsOption):
-    """Gives one key of the configuration, before anything else may."""
-
-    def __init__(self, flags: list[str], key: str, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
-        super().__init__(flags, lambda settings, value: _give(settings, key, value), **attributes)
-
-
-def _give(settings: Settings, key: str, value: str | bool) -> None:
-    text = value if isinstance(value, str) else ("yes" if value else "no")
-    put_key(settings, key, text)
-    settings.flags[key] = text
-
-
-def _give_each(settings: Settings, pairs: "tuple[str, ...]") -> None:
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"'{pair}' is not KEY=VALUE; see dssctl config show.")
-        _give(settings, key, text)
-
-
-def _global_options() -> list[Any]:
-    """New ones each time: an option belongs to one command."""
-    return [*_target_options(), *_printing_options(), *_guarding_options(), HelpJsonOption()]
-
-
-def _target_options() -> list[Any]:
-    return [
-        KeyOption(
-            ["-o", "--output"], "output", metavar="FORMAT", help=f"{OUTPUTS}; table where absent."
-        ),
-        KeyOption(
-            ["-c", "--context"],
-            "context",
-            metavar="NAME",
-            help="The target to use; see dssctl contexts.",
-        ),
-        SettingsOption(
-            ["--no-context"],
-            lambda settings, _value: _give(settings, "context", ""),
-            is_flag=True,
-            help="Use no context, even where one is chosen.",
-        ),
-        KeyOption(
-            ["--endpoint"],
-            "endpoint",
-            metavar="ADDRESS",
-            help="unix:PATH or HOST:PORT; else DSSCTL_ENDPOINT, the context, the default socket.",
-        ),
-        KeyOption(
-            ["--timeout"],
-            "timeout",
-            metavar="SECONDS",
-            help=f"How long to wait; where absent, {CALL_TIMEOUT_S:g} for a call and "
-            f"{OPERATION_WAIT_S:g} for the end of an operation.",
-        ),
-    ]
-
-
-def _printing_options() -> list[Any]:
-    return [
-        KeyOption(
-            ["--color"], "color", metavar="WHEN", help="auto, always or never; see NO_COLOR."
-        ),
-        KeyOption(
-            ["--time"],
-            "time",
-            metavar="STYLE",
-            help="Moments in tables: relative, as where absent, iso or unix.",
-        ),
-        SettingsOption(
-            ["--no-headers"],
-            lambda settings, _value: _give(settings, "headers", "no"),
-            is_flag=True,
-            help="Leave out the line of headers.",
-        ),
-        SettingsOption(
-            ["--no-input"],
-            lambda settings, _value: _give(settings, "input", "no"),
-            is_flag=True,
-            help="Never ask anything.",
-        ),
-        SettingsOption(
-            ["--no-pager"],
-            lambda settings, _value: _give(settings, "pager", ""),
-            is_flag=True,
-            help="Print at once also what is longer than the terminal; see DSSCTL_PAGER and PAGER.",
-        ),
-    ]
-
-
-def _guarding_options() -> list[Any]:
-    return [
-        KeyOption(
-            ["-q", "--quiet"], "quiet", is_flag=True, help="Print no notes; errors are still told."
-        ),
-        KeyOption(
-            ["--read-only/--write"],
-            "read_only",
-            is_flag=True,
-            help="Refuse to change anything, or allow it where the context is read-only.",
-        ),
-        SettingsOption(
-            ["-X"],
-            _give_each,
-            metavar="KEY=VALUE",
-            multiple=True,
-            help="Any key of dssctl config show; repeatable.",
-        ),
-    ]
-
-
 _SECTIONS = ("Arguments", "Options", "What is listed", "How it is changed", "Global options")
 
 
@@ -529,10 +358,3 @@ def _format_options(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: AN
     for title in sorted(sections, key=_SECTIONS.index):
         with formatter.section(title):
             formatter.write_dl(sections[title])
-
-
-def section_of(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
-    """The section of the help text that a parameter stands in."""
-    if isinstance(parameter, SettingsOption):
-        return parameter.section
-    return "Arguments" if parameter.param_type_name == "argument" else "Options"

@@ -15,7 +15,7 @@ _NO_RUN = -1
 class Acks:
     """What was left since the last report."""
 
-    __slots__ = ("_others", "_run_start", "_touch", "run_end")
+    __slots__ = ("_closed", "_others", "_run_start", "_touch", "_watcher", "run_end")
 
     def __init__(self, touch: Callable[[], None]) -> None:
         self.run_end = _NO_RUN
@@ -23,11 +23,26 @@ class Acks:
         self._run_start = _NO_RUN
         self._others: list[int] = []
         """Out of order, and perhaps repeated."""
+        self._closed: list[Range] = []
+        """Runs that ended when this began to be watched."""
         self._touch = touch
+        self._watcher: Callable[[int], bool] | None = None
+
+    def watch(self, watcher: Callable[[int], bool] | None) -> None:
+        """Have each one told as it is left, or no more; the watcher says whether it counts."""
+        self._watcher = watcher
+        if self.run_end != _NO_RUN:
+            self._closed.append((self._run_start, self.run_end))
+            self.run_end = _NO_RUN
 
     def leave(self, offset: int) -> None:
         """One is acknowledged."""
-        if self.run_end == _NO_RUN:
+        if self._watcher is not None:
+            if self._watcher(offset):
+                if not self._others:
+                    self._touch()
+                self._others.append(offset)
+        elif self.run_end == _NO_RUN:
             self._touch()
             self._run_start, self.run_end = offset, offset + 1
         elif offset == self.run_end:
@@ -37,9 +52,19 @@ class Acks:
 
     def leave_all(self, offsets: Iterable[int]) -> None:
         """Some are acknowledged, in any order."""
+        if self._watcher is not None:
+            self._leave_watched(offsets, self._watcher)
+            return
         if not self:
             self._touch()
         self._others.extend(offsets)
+
+    def _leave_watched(self, offsets: Iterable[int], watcher: Callable[[int], bool]) -> None:
+        for offset in offsets:
+            if watcher(offset):
+                if not self._others:
+                    self._touch()
+                self._others.append(offset)
 
     def take(self) -> Ranges:
         """What was left, as ranges; it then counts as reported."""
@@ -50,16 +75,23 @@ class Acks:
         if self._others:
             parts.extend(offset_ranges(self._others))
             self._others.clear()
+        if self._closed:
+            parts += self._closed
+            self._closed.clear()
         return normalised(parts) if len(parts) > 1 else tuple(parts)
 
     def __contains__(self, offset: int) -> bool:
         """Whether it is among them."""
-        return self._run_start <= offset < self.run_end or offset in self._others
+        return (
+            self._run_start <= offset < self.run_end
+            or offset in self._others
+            or any(start <= offset < end for start, end in self._closed)
+        )
 
     def __len__(self) -> int:
         """How many were left, repeated ones each time."""
         run = 0 if self.run_end == _NO_RUN else self.run_end - self._run_start
-        return run + len(self._others)
+        return run + len(self._others) + sum(end - start for start, end in self._closed)
 
 
 def offset_ranges(offsets: list[int]) -> Ranges:

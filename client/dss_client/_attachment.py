@@ -35,7 +35,7 @@ from dss_client.limits import (
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
 from dss_core.limits import SETTLE_INTERVAL_MS, SETTLE_RANGES_MAX
-from dss_core.progress import Ranges
+from dss_core.progress import Ranges, normalised
 
 if TYPE_CHECKING:
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
@@ -63,6 +63,8 @@ class Attachment:
         """Grants that are over, the oldest first: what the daemon still refuses is counted."""
         self._reports: deque[GrantReport] = deque()  # bounded by the credit
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
+        self._answers: deque[wire.SessionUp] = deque()  # bounded by the credit
+        """What goes out before anything that is reported later."""
         self._kept: deque[HeldGrant] = deque()
         """The grants that remember acks, in the order of those; the oldest first."""
         self._taken_bytes = 0
@@ -214,6 +216,8 @@ class Attachment:
                 self._listener.unsubscribed(item.unsubscribed.subscription)
             case "gone":
                 self._on_gone(item.gone)
+            case "take_back":
+                self._on_take_back(item.take_back)
             case "status":
                 subscription = self._listener.subscription(item.status.subscription)
                 if subscription is not None:
@@ -242,6 +246,7 @@ class Attachment:
             storage_topic_id=item.storage_topic_id,
             queues=item.queues,
         )
+        grant.order = subscription.ordered() if item.ordered else None
         self._grants[item.grant] = grant
         subscription.granted(grant)
 
@@ -288,8 +293,26 @@ class Attachment:
     def _on_gone(self, item: wire.Gone) -> None:
         grant = self._grants.get(item.grant)
         if grant is not None:
-            ranges = tuple((each.start, each.end) for each in item.ranges)
+            ranges = normalised((each.start, each.end) for each in item.ranges)
             grant.of_level(item.level).gone(ranges)
+
+    def _on_take_back(self, item: wire.TakeBack) -> None:
+        grant = self._grants.get(item.grant)
+        subscription = grant and self._listener.subscription(grant.subscription)
+        if not (grant and subscription and item.ranges):
+            return  # the grant is over: all of it comes again
+        ranges = normalised((each.start, each.end) for each in item.ranges)
+        level = grant.of_level(item.level)
+        if not item.number:
+            subscription.taken_back(level, ranges)
+            return
+        # What was settled before is reported before.
+        subscription.bring_acks()
+        self._collect(level)
+        out = subscription.asked_back(level, ranges)
+        answer = wire.TakenBack(grant=item.grant, number=item.number, out=out)
+        self._answers.append(wire.SessionUp(taken_back=answer))
+        self._wake.set()
 
     def _on_pause_set(self, item: wire.PauseSet) -> None:
         subscription = self._listener.subscription(item.subscription)
@@ -430,6 +453,15 @@ class Attachment:
                 return
 
     def _next_item(self) -> wire.SessionUp | None:
+        if not self._answers:
+            self._collect_all()
+        if self._reports:
+            settles = map(settle_of, sent_together(self._reports))
+            return wire.SessionUp(settle=wire.SettleBatch(settles=settles))
+        first = self._answers or self._outbox
+        return first.popleft() if first else None
+
+    def _collect_all(self) -> None:
         for grant in list(self._dirty):
             self._collect(grant)
         self._dirty.clear()
@@ -437,10 +469,6 @@ class Attachment:
         for grant in list(self._revoking.values()):
             if not any(level.holds_any for level in grant.levels()):
                 self._finish_revoke(grant)
-        if self._reports:
-            settles = map(settle_of, sent_together(self._reports))
-            return wire.SessionUp(settle=wire.SettleBatch(settles=settles))
-        return self._outbox.popleft() if self._outbox else None
 
     def _collect(self, grant: HeldGrant) -> None:
         subscription = self._listener.subscription(grant.subscription)

@@ -12,6 +12,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dss_client._credentials import NOTHING_TO_SHOW, Credentials, credentials_of
 from dss_client._endpoint import Endpoint, resolve
 from dss_client._own_name import own_name
 from dss_client._session_options import SessionOptions
@@ -23,6 +24,7 @@ from dss_core.limits import SESSION_EXPIRY_S_MAX
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._subscription_options import GrantNotice
+    from dss_client.access import Access
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
     from dss_core.errors import StreamDamaged
 
 
+FilePath = str | os.PathLike[str]
+
+
 def connect(
     client_id: str | None = None,
     clean_start: bool = True,
@@ -51,6 +56,10 @@ def connect(
     credit_records: int | None = None,
     credit_bytes: int | None = None,
     patient: bool = True,
+    ca: "FilePath | None" = None,
+    cert: "FilePath | None" = None,
+    key: "FilePath | None" = None,
+    token_file: "FilePath | None" = None,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``async with connect() as client``.
 
@@ -60,12 +69,18 @@ def connect(
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
-        endpoint: ``unix:PATH`` or ``HOST:PORT``; else ``DSSCTL_ENDPOINT``, else the default
-            socket.
+        endpoint: ``unix:PATH``, ``HOST:PORT``, or ``dss://HOST:PORT`` for TLS; else
+            ``DSSCTL_ENDPOINT``, else the default socket.
         credit_records: how many records the daemon may send ahead; its own default where absent.
         credit_bytes: the same in bytes.
         patient: once the daemon has answered, calls wait while it is away. Else they raise
             `Unreachable` at once, as the first call does; what is under way reconnects anyway.
+        ca: a file of the authorities that say who a daemon is, in PEM; else ``DSSCTL_TLS_CA``,
+            else those that gRPC has.
+        cert: a file with this client's certificate; else ``DSSCTL_TLS_CERT``.
+        key: the file of its key; else ``DSSCTL_TLS_KEY``.
+        token_file: a file with this client's token, for its owner's eyes only; else
+            ``DSSCTL_TOKEN_FILE``. It is read again when it changes.
 
     Raises:
         IllegalName, IllegalArgument, SocketPathTooLong: an argument breaks its rule.
@@ -81,10 +96,13 @@ def connect(
         )
     name = own_name() if client_id is None else client_id
     options = SessionOptions(name, clean_start, session_expiry, credit_records, credit_bytes)
-    return Client(resolve(endpoint), options, patient=patient)
+    where = resolve(endpoint)
+    files = credentials_of(where, ca=ca, cert=cert, key=key, token_file=token_file)
+    return Client(where, options, files, patient=patient)
 
 
 _PARTS = {
+    "access": "access",
     "topics": "topics",
     "groups": "groups",
     "grants": "groups",
@@ -103,6 +121,7 @@ load: who lists groups is spared the others."""
 class Client:
     """One daemon, seen from here. Made by `connect`; open inside its ``async with`` block."""
 
+    access: "Access"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"
@@ -115,10 +134,16 @@ class Client:
     schedules: "Schedules"
 
     def __init__(
-        self, endpoint: Endpoint, options: SessionOptions, *, patient: bool = True
+        self,
+        endpoint: Endpoint,
+        options: SessionOptions,
+        credentials: Credentials = NOTHING_TO_SHOW,
+        *,
+        patient: bool = True,
     ) -> None:
         self.endpoint = endpoint.text
         self._endpoint = endpoint
+        self._credentials = credentials
         self._options = options
         self._patient = patient
         self._tasks = asyncio.TaskGroup()
@@ -132,7 +157,7 @@ class Client:
         # It takes tens of milliseconds to import: whoever only needs the types is spared.
         from dss_client._connection import Connection
 
-        self._connection = Connection(self._endpoint, patient=self._patient)
+        self._connection = Connection(self._endpoint, self._credentials, patient=self._patient)
         await self._tasks.__aenter__()
         return self
 

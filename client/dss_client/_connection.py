@@ -13,6 +13,8 @@ import grpc
 import grpc.aio
 
 from dss_api.v1 import types_pb2
+from dss_client._channel import channel_to
+from dss_client._credentials import NOTHING_TO_SHOW, Credentials
 from dss_client._endpoint import Endpoint
 from dss_client._outages import Outages
 from dss_client.late_daemon import late
@@ -24,6 +26,7 @@ from dss_client.limits import (
 )
 from dss_core.errors import (
     CallUnknown,
+    DaemonNotTrusted,
     DssError,
     OutcomeUnknown,
     Overloaded,
@@ -36,6 +39,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 
 if TYPE_CHECKING:
     from dss_api.v1 import (
+        access_pb2_grpc,
         daemon_pb2_grpc,
         events_pb2_grpc,
         groups_pb2_grpc,
@@ -86,14 +90,27 @@ def _channel_options() -> tuple[tuple[str, int | str], ...]:
 class Connection:
     """One channel to one daemon, with the stubs of its services made on first use."""
 
-    def __init__(self, endpoint: Endpoint, *, patient: bool = True) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: Credentials = NOTHING_TO_SHOW,
+        *,
+        patient: bool = True,
+    ) -> None:
         self.endpoint = endpoint
         self.outages = Outages(endpoint.text, patient=patient)
-        self._channel = grpc.aio.insecure_channel(endpoint.target, options=_channel_options())
+        self._channel = channel_to(endpoint, credentials, _channel_options())
 
     async def close(self) -> None:
         """End every call that is still open."""
         await self._channel.close()
+
+    @cached_property
+    def access(self) -> "access_pb2_grpc.AccessStub":
+        """Stub of the service Access."""
+        from dss_api.v1.access_pb2_grpc import AccessStub
+
+        return AccessStub(self._channel)
 
     @cached_property
     def topics(self) -> "topics_pb2_grpc.TopicsStub":
@@ -287,7 +304,7 @@ class Connection:
         """What a failed call means to which the daemon gave no condition."""
         match status:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
-                return Unreachable(endpoint=self.endpoint.text)
+                return self._not_reached(details)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return late(self.endpoint.text, what="The call", seconds=CALL_TIMEOUT_S)
             case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
@@ -304,10 +321,33 @@ class Connection:
             case _:
                 return UnknownCondition(code=status.name, text=details)
 
+    def _not_reached(self, details: str) -> DssError:
+        text = self.endpoint.text
+        if self.endpoint.tls and _HANDSHAKE in details:
+            return DaemonNotTrusted(endpoint=text, reason=_untrusted(details))
+        return Unreachable(endpoint=text)
+
 
 def error_from_wire(error: types_pb2.Error) -> DssError:
     """The condition that an error item of the wire stands for."""
     return from_wire(error.code, dict(error.fields), error.message)
+
+
+_HANDSHAKE = "handshake failed"
+_REASONS = {
+    "unable to get local issuer certificate": "nobody that is trusted signed its certificate",
+    "self-signed certificate": "nobody that is trusted signed its certificate",
+    "certificate has expired": "its certificate has expired",
+    "certificate is not yet valid": "its certificate is not valid yet",
+    "Hostname Verification": "its certificate is for another name",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS there",
+}
+
+
+def _untrusted(details: str) -> str:
+    """Why there is no TLS, in our words where we know it."""
+    known = (reason for sign, reason in _REASONS.items() if sign in details)
+    return next(known, details.rpartition(_HANDSHAKE)[2].strip(" ()"))
 
 
 def _too_large(details: str) -> bool:

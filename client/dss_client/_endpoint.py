@@ -13,6 +13,9 @@ from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 
 ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
 
+TLS_SCHEME = "dss://"
+FORMS = "write unix:PATH, HOST:PORT, or dss://HOST:PORT for TLS"
+
 
 class Endpoint(NamedTuple):
     """One daemon's address."""
@@ -21,23 +24,29 @@ class Endpoint(NamedTuple):
     """As gRPC wants it."""
     text: str
     """As people write it."""
+    tls: bool = False
 
 
 def resolve(endpoint: str | None) -> Endpoint:
     """The endpoint given, else that of the environment, else the default socket.
 
+    ``dss://HOST:PORT`` is reached over TLS.
+
     Raises:
         SocketPathTooLong: no socket can have this path.
         IllegalConfig: there is neither an endpoint nor a home directory.
-        IllegalArgument: it is neither ``unix:PATH`` nor ``HOST:PORT``.
+        IllegalArgument: it is none of ``unix:PATH``, ``HOST:PORT`` and ``dss://HOST:PORT``.
     """
     text = endpoint or os.environ.get(ENDPOINT_VARIABLE) or f"unix:{default_socket()}"
     if text.startswith("unix:"):
         return Endpoint(f"unix:{_socket_path(text)}", text)
-    host, colon, port = text.rpartition(":")
+    target = text.removeprefix(TLS_SCHEME)
+    host, colon, port = target.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
-        raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
-    return Endpoint(text, text)
+        raise IllegalArgument(argument=f"endpoint {text}", rule=FORMS)
+    if "/" in host:
+        raise IllegalArgument(argument=f"endpoint {text}", rule=FORMS)
+    return Endpoint(target, text, target != text)
 
 
 def operators_endpoint(endpoint: str | None = None) -> str | None:
@@ -56,7 +65,7 @@ def operators_endpoint(endpoint: str | None = None) -> str | None:
 def _socket_path(text: str) -> Path:
     path = Path(text.removeprefix("unix:").removeprefix("//")).expanduser()
     if path == Path():
-        raise IllegalArgument(argument=f"endpoint {text}", rule="write unix:PATH or HOST:PORT")
+        raise IllegalArgument(argument=f"endpoint {text}", rule=FORMS)
     absolute = path.absolute()
     try:
         length = len(str(absolute).encode())

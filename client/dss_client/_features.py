@@ -5,30 +5,49 @@ Invariant: where it does not know it, nothing was asked.
 
 from typing import TYPE_CHECKING
 
-from dss_client.changes import Change, EditGroup
-from dss_core.errors import DaemonKnowsNoQueues
-from dss_core.lane import QUEUES
+from dss_client.changes import Change, EditGroup, RedriveDeadLetters
+from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues
+from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
+    from dss_api.v1 import groups_pb2
     from dss_client._connection import Connection
 
 
-def needs_queues(change: Change) -> bool:
-    """Whether a daemon that knows no queues would pass over a part of it."""
+def needed_for(change: Change) -> str:
+    """The feature without which a daemon would pass over a part of it; empty: none is needed."""
+    if isinstance(change, RedriveDeadLetters):
+        return ORDERED if change.unordered else ""
     if not isinstance(change, EditGroup):
-        return False
+        return ""
+    if change.ordered or change.on_dead_letter or change.keyless:
+        return ORDERED
     numbers = (change.max_deliver, change.queue_records, change.queue_bytes)
-    return bool(change.backoff_ms) or any(each is not None for each in numbers)
+    says = bool(change.backoff_ms) or any(each is not None for each in numbers)
+    return QUEUES if says else ""
 
 
-async def check_knows_queues(connection: "Connection") -> None:
-    """Ask the daemon whether it knows them.
+def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
+    """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.ordered or request.on_dead_letter or request.keyless:
+        return ORDERED
+    says = bool(request.max_deliver or request.backoff_ms)
+    says = says or request.HasField("queue_records") or request.HasField("queue_bytes")
+    return QUEUES if says else ""
+
+
+async def check_knows(connection: "Connection", feature: str) -> None:
+    """Ask the daemon whether it knows it; not where it is empty.
 
     Raises:
-        DaemonKnowsNoQueues: it does not.
+        DaemonKnowsNoQueues, DaemonKnowsNoOrder: it does not.
     """
     from dss_api.v1 import daemon_pb2
 
+    if not feature:
+        return
     status = await connection.ask(connection.daemon.Status, daemon_pb2.DaemonStatusRequest())
     if QUEUES not in status.features:
         raise DaemonKnowsNoQueues(version=status.version)
+    if feature not in status.features:
+        raise DaemonKnowsNoOrder(version=status.version)

@@ -13,7 +13,7 @@ they begin and end together. Of the queue every hand-out is out of turn.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dss_client._acks import Acks, offset_ranges
 from dss_client._failure import NOTHING_SAID, Failure
@@ -46,6 +46,19 @@ class Unsettled(NamedTuple):
         if self.refused:
             offsets.update(at for part in ranges for at in range(*part) if at in self.refused)
         return offsets
+
+
+class KeepsOrder(Protocol):
+    """What sees to the order of keys, as a grant knows it."""
+
+    def acked(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are acknowledged; returns those that count."""
+
+    def refused(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are refused; returns those that are to be charged."""
+
+    def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
+        """These are not this client's any more."""
 
 
 class HeldGrant:
@@ -81,6 +94,7 @@ class HeldGrant:
         "lane",
         "level",
         "number",
+        "order",
         "over",
         "queues",
         "redelivered_below",
@@ -115,6 +129,8 @@ class HeldGrant:
         daemon, which does not say it."""
         self.level, self.lane = level, lane or self
         """The lane is what is lent: the grant of the stream itself."""
+        self.order: KeepsOrder | None = None
+        """Where records of a key are handed out one at a time: what sees to that."""
         self.queues = queues
         """What is refused goes to a queue: it does not come again on its level."""
         self.grant_epoch = grant_epoch
@@ -122,12 +138,10 @@ class HeldGrant:
         """Offsets below it were handed out by this client before."""
         self.floor = floor
         """Every record below it was acknowledged when the stream was lent."""
-        self.frontier = floor
+        self.frontier = self.reported_frontier = floor
         """Behind the last offset that was handed to the user; others before it may still wait."""
-        self.reported_frontier = floor
-        self.stopped = False
+        self.stopped = self.over = False
         """Revoked: nothing more is handed out."""
-        self.over = False
         self.ended: DssError | None = None  # why it is over, for whoever waits for an ack
         self.acks = Acks(self.touch)
         """Where `DeliveredRecord.ack` leaves offsets; the same for the life of the grant."""
@@ -181,6 +195,7 @@ class HeldGrant:
                 level=level,
             )
             self._queue.stopped = self.stopped
+            self._queue.order = self.order
         return self._queue
 
     def levels(self) -> "tuple[HeldGrant, ...]":
@@ -206,6 +221,8 @@ class HeldGrant:
         """Ranges of offsets, in order and not empty, were handed to the user."""
         self._sum_up()
         self._note(ranges)
+        if self._copies:
+            self._copies.difference_update(at for part in ranges for at in range(*part))
         if self._refused:
             for low, high in ranges:
                 if not self._refused.isdisjoint(range(low, high)):
@@ -252,6 +269,25 @@ class HeldGrant:
     def acked_meanwhile(self, offset: int) -> bool:
         """Whether one of those taken was acknowledged as it had been handed out before."""
         return offset in self._copies and self.has_acked(offset)
+
+    def has_acked_all(self, ranges: Ranges) -> bool:
+        """Whether all of these, which were handed out, were acknowledged, and reported or all as
+        one.
+        """
+        acked = normalised(self._ranges)
+        return not _without(_without(ranges, acked), complement(self._held, 0, _EVERY_OFFSET))
+
+    def holds(self, offset: int) -> bool:
+        """Whether it was handed out, and no report settled it."""
+        self._sum_up()
+        return _contains(self._held, offset)
+
+    def taken_back(self, ranges: Ranges) -> None:
+        """What was taken of these is not handed out."""
+        self._sum_up()
+        self._waiting = _without(self._waiting, ranges)
+        if self._copies:
+            self._copies = {at for at in self._copies if not _contains(ranges, at)}
 
     def seen_below(self) -> int:
         """Every offset that was handed out lies below it."""
@@ -322,6 +358,8 @@ class HeldGrant:
 
     def ack(self, ranges: Ranges) -> None:
         """Acknowledge ranges of offsets."""
+        if self.order is not None:
+            ranges = self.order.acked(self, ranges)
         if self.over:
             self._late += total(ranges)
             return
@@ -330,6 +368,8 @@ class HeldGrant:
 
     def nak(self, ranges: Ranges, delay_s: float | None, failure: Failure = NOTHING_SAID) -> None:
         """Refuse ranges of offsets; they come again, on whichever level."""
+        if self.order is not None:
+            ranges = self.order.refused(self, ranges)
         if self.over:
             self._late += total(ranges)
             return
@@ -341,7 +381,14 @@ class HeldGrant:
         self._naks.extend(Nak(start, end, delay_ms, failure) for start, end in ranges)
         self._touched(self, False)
 
-    def _forget_old_refusals(self, newer: range) -> None:
+    def refuse_with(self, offsets: list[int]) -> None:
+        """These were handed out behind one of their key that is refused, and come again with it."""
+        self._sum_up()
+        self._held = _without(self._held, offset_ranges(offsets))
+        self._refused.update(offsets)
+        self._forget_old_refusals(offsets)
+
+    def _forget_old_refusals(self, newer: Iterable[int]) -> None:
         """No word comes that what was refused came again: keep so many as handlers may have."""
         self._refused_order.extend(newer)
         while len(self._refused_order) > REFUSED_KEPT:
@@ -349,6 +396,8 @@ class HeldGrant:
 
     def gone(self, ranges: Ranges) -> None:
         """What was refused in these ranges does not come again: it is lost."""
+        if self.order is not None:
+            self.order.taken_back(self, ranges)
         refused_before = len(self._refused)
         for start, end in ranges:
             self._refused.difference_update(range(start, end))

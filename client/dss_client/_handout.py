@@ -30,10 +30,12 @@ class Handout:
 
     __slots__ = (
         "_ahead",
+        "_aside",
         "_came_again",
         "_copies",
         "_decoded",
         "_frames",
+        "_in_part",
         "_mask",
         "_noted_end",
         "_rows",
@@ -86,7 +88,12 @@ class Handout:
         self._copies: set[int] = set()
         """Offsets in it whose hand-out before was not settled when it came."""
         self.left_out: set[int] = set()
-        """What is acknowledged of what came again, as far as was looked."""
+        """What is acknowledged of what came again, as far as was looked; and what the daemon took
+        back."""
+        self._in_part = False
+        """Some of it is handed out by itself, or was."""
+        self._aside: list[int] = []
+        """What of it is, as far as it is not told yet how far the others were handed out."""
 
     @property
     def stream(self) -> str:
@@ -202,6 +209,9 @@ class Handout:
         if end > self._noted_end:
             handed = clipped(self.ranges, self._noted_end, end)
             self._noted_end = end
+            if self._aside:
+                handed = without(handed, offset_ranges(self._aside))
+                self._aside = [at for at in self._aside if at >= end]
             if handed:
                 self.grant.handed_out(handed)
 
@@ -213,6 +223,33 @@ class Handout:
         self.grant.take(left, self._unsettled)
         self._noted_end = _EVERY_OFFSET
         return records
+
+    def begin_parts(self) -> None:
+        """Some of the records that are not taken yet are handed out by themselves."""
+        if not self._in_part:
+            self._in_part = True
+            self.note(self.last_offset + 1)
+            left = clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET)
+            self.grant.take(left, self._unsettled)
+
+    def set_aside(self, offset: int) -> None:
+        """A record that was just taken is one of those, perhaps later."""
+        self._aside.append(offset)
+        self.last_offset = offset
+
+    def take_back(self, ranges: Ranges) -> None:
+        """What is not handed out yet of these is not to be."""
+        if self._decoded is None:
+            self._mask = normalised((*self._mask, *ranges))
+        else:
+            first = max(self.last_offset + 1, self._decoded.base_offset)
+            self._leave_out(clipped(ranges, first, self._decoded.next_offset))
+
+    def apart(self, offsets: list[int]) -> DeliveredBatch:
+        """Records that were set aside, as a batch that is handed out."""
+        piece = self.again(offsets)
+        piece._noted_end = _EVERY_OFFSET
+        return piece._batch()
 
     def rest(self) -> DeliveredBatch:
         """Everything that was not handed out one by one, as a batch."""
@@ -242,7 +279,7 @@ class Handout:
         self._decoded = None
         self._rows = None
         self._ahead = None
-        if for_good:
+        if for_good and not self._in_part:
             self._frames = b""
 
     def again(self, offsets: list[int]) -> "Handout":

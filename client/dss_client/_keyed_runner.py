@@ -14,7 +14,7 @@ the handler ends.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dss_client._chains import Chain, Loose
 from dss_client._failure import Reject
@@ -25,6 +25,7 @@ from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
+    from dss_client._ordered import Ordered
     from dss_client.record import DeliveredRecord
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
@@ -171,6 +172,8 @@ class KeyedRunner:
 
     def _dispatch(self, record: "DeliveredRecord") -> None:
         grant, key = grant_behind(record).lane, record.key
+        if grant.order is not None:
+            key = None  # it is the only one of its key that came
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -200,6 +203,8 @@ class KeyedRunner:
 
     def _finished(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         self._busy -= 1
+        if chain.grant.order is not None:
+            cast("Ordered", chain.grant.order).returned(record)
         self._go_on(chain, chain.finished())
         if chain.is_idle:
             self._chains.pop((chain.grant, record.key), None)
@@ -209,14 +214,15 @@ class KeyedRunner:
     async def _handle(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
         while self._waits(chain) or monotonic() >= self._sure_until:
             await self._be_sure(chain, record)
-        grant = chain.grant
+        grant, held = chain.grant, grant_behind(record)
         if grant.stopped:
             # Another member may be handling it by now, and an ack from here would be refused.
             return
         if self._paused or self._draining:
             self._left.append(record)
             return
-        held = grant_behind(record)
+        if held.order is not None and not cast("Ordered", held.order).begins(record):
+            return
         if held.acked_meanwhile(record._at):
             chain.handled(record)
             return

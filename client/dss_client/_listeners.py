@@ -8,7 +8,9 @@ from typing import Protocol
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._grant import HeldGrant
 from dss_client._handout import Handout
+from dss_client._ordered import Ordered
 from dss_core.errors import DssError
+from dss_core.progress import Ranges
 
 
 class Taker(Protocol):
@@ -43,6 +45,18 @@ class Taker(Protocol):
 
     def note_current(self) -> None:
         """Bring the frontier of what is being handed out up to date."""
+
+    def ordered(self) -> Ordered:
+        """What sees to the order of keys, over all streams that are lent."""
+
+    def bring_acks(self) -> None:
+        """Have all acks that were given be known to their grants."""
+
+    def taken_back(self, grant: HeldGrant, ranges: Ranges) -> None:
+        """The daemon has moved these; what of them is here is not handed out."""
+
+    def asked_back(self, grant: HeldGrant, ranges: Ranges) -> bool:
+        """The same, if the program has the first of these still, unsettled; whether it has."""
 
 
 class Listener(Protocol):

@@ -143,10 +143,11 @@ class PendingFrame:
         made = {partition: PendingFrame.of(columns, 0) for partition, columns in parts.items()}
         for part in made.values():
             part.whole = self
-        self.parts = tuple(made.values())
         self.places = places
         sizes = [columns.records for columns in parts.values()]
         self.part_starts = list(accumulate(sizes[:-1], initial=0))
+        # Last: a thread that asks for a place meanwhile finds all of this, or none.
+        self.parts = tuple(made.values())
         self._let_go()
         return made
 

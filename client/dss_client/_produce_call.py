@@ -10,7 +10,8 @@ producer leaves an outcome unknown.
 A topic that moved to other streams is followed. The queues are held: nothing new is sent, until
 everything in flight has its answer under the old description. Then the topic is described anew, and
 what is not stored is routed by that, the oldest first, as of a new producer. A key had one stream
-before and has one now, so its records stay in order.
+before and has one now, so its records stay in order. So it is too where the daemon has forgotten
+the producer: over the call that it learns that by, every stream tells what became of its frames.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._pending_frame import Ack, PendingFrame
-from dss_client._producer_queue import TOPIC_MOVED, FrameQueue
+from dss_client._producer_queue import BEGIN_ANEW, FrameQueue
 from dss_client._routes import Routes
 from dss_client._task_spawner import Spawn
 from dss_client._untold_failures import UntoldFailures
@@ -38,7 +39,6 @@ from dss_core.errors import (
     BufferFull,
     DssError,
     OutcomeUnknown,
-    ProducerForgotten,
     StaleTopicEpoch,
     TopicNotFound,
 )
@@ -88,7 +88,7 @@ class ProduceCall:
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._stopped = False
         self._held_by: DssError | None = None
-        """The refusal that told that the topic has moved, until it is described anew."""
+        """The refusal behind which a new producer goes on, once the topic is described anew."""
         self._failed: DssError | None = None
         self._failures = UntoldFailures()
         self._backoff = Backoff()
@@ -248,7 +248,7 @@ class ProduceCall:
             for queue in self._queues:
                 queue.lost()
                 self._note(queue)
-            if not isinstance(reason, (*TOPIC_MOVED, ProducerForgotten)):
+            if not isinstance(reason, BEGIN_ANEW):
                 return reason
         try:
             topic = await routing_of(self._connection, self._topic.name)
@@ -290,7 +290,7 @@ class ProduceCall:
         await self._route_anew(Routes(topic))
 
     def _hold(self, reason: DssError) -> None:
-        """The topic has moved: send nothing new until nothing is in flight any more."""
+        """Go on as a new producer: send nothing new until nothing is in flight any more."""
         if self._held_by is None:
             self._held_by = reason
             for queue in self._queues:
@@ -448,21 +448,12 @@ class ProduceCall:
             # Nothing is wrong with the frame: it is sent again over a new call.
             raise ConnectionLostError(error)
         queue = self._queues[item.partition]
-        if isinstance(error, TOPIC_MOVED):
+        if isinstance(error, BEGIN_ANEW):
             self._hold(error)
-        elif isinstance(error, ProducerForgotten) and not queue.is_held:
-            self._begin_anew(queue, item.sequence, error)
         frame = queue.refused(item.sequence, error)
         if frame is not None:
             self._settle(frame, None, error)
         self._answered(queue)
-
-    def _begin_anew(self, queue: FrameQueue, sequence: int, error: ProducerForgotten) -> NoReturn:
-        """What is in doubt fails; the rest goes over another call, as of another producer."""
-        producer_id = new_producer_id(self._topic.producers_begin_us)
-        for frame in queue.forgotten(sequence, producer_id):
-            self._settle(frame, None, error)
-        raise ConnectionLostError(error)
 
     def _answered(self, queue: FrameQueue) -> None:
         self._ready[queue.partition] = queue

@@ -7,8 +7,9 @@ keeps its own until it is settled, so that sending it again is harmless::
        ▲            │ lost: sent again, in order, with the same sequences
        └────────────┘ an earlier frame was refused: renumbered behind it
 
-A queue is *held* once its topic has moved: nothing is sent for the first time any more, what is in
-flight gets its answers, and what is certainly not stored is kept to be routed anew.
+A queue is *held* once its topic has moved, or its producer was forgotten: nothing is sent for the
+first time any more, what is in flight gets its answers, and what is certainly not stored is kept to
+be routed anew.
 
 Invariant: frames are stored in the order of their records; every frame is settled exactly once;
 `size_bytes` of everything unsettled is what the producer counts.
@@ -28,6 +29,9 @@ from dss_core.limits import PRODUCER_WINDOW_SEQUENCES
 
 TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
 """A frame was refused because records of its topic go elsewhere now; it is certainly not stored."""
+
+BEGIN_ANEW = (*TOPIC_MOVED, ProducerForgotten)
+"""A frame was refused for what is true of all of its producer's frames: it goes on as a new one."""
 
 
 class FrameQueue:
@@ -128,7 +132,7 @@ class FrameQueue:
         return frame
 
     def hold(self) -> None:
-        """The topic has moved: from now on every frame in flight is answered for itself."""
+        """Another producer goes on: from now on every frame in flight is answered for itself."""
         self._window = self._returning = 0
 
     def _refused_when_held(self, frame: PendingFrame, error: DssError) -> PendingFrame | None:
@@ -147,30 +151,13 @@ class FrameQueue:
         self._renumber()
 
     def lost(self) -> None:
-        """The connection is gone: whatever is in flight is to be sent again first."""
-        if self._returning:
-            self._renumber()
+        """The connection is gone: whatever is in flight is to be sent again first.
+
+        That is so behind a refused frame too: of a producer that is new the daemon takes those.
+        """
         for frame in self.in_flight.values():
             frame.in_doubt = True
         self._resend = deque(self.in_flight.values())
-
-    def forgotten(self, sequence: int, producer_id: bytes) -> list[PendingFrame]:
-        """The daemon has forgotten its producer; go on as another one, over another call.
-
-        Returns the frames of which nobody knows whether they are stored, which have failed. The
-        daemon has stored nothing behind a frame that it refused like this, so those that came over
-        this call alone are sent again under new sequences.
-        """
-        if sequence not in self.in_flight:
-            return []
-        doubtful = [frame for frame in self.in_flight.values() if frame.in_doubt]
-        self._unstored += [frame for frame in self.in_flight.values() if not frame.in_doubt]
-        self.in_flight.clear()
-        self._resend.clear()
-        self._refused_at = self._acked_to = 0
-        self._renumber()
-        self.producer_id = producer_id
-        return doubtful
 
     @property
     def is_unused(self) -> bool:

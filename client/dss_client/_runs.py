@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from dss_client._failure import Failure
+from dss_client._ordered import order_of
 from dss_client.record import grant_behind
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Runs:
         self._runners.remove(runner)
         if keep:
             records, chains = runner.left()
-            self._left.extendleft(reversed(records))
+            self._left.extendleft(reversed([each for each in records if not _returned(each)]))
             self._chains.update(chains)
             self._unfinished += runner.unfinished()
             if self._runners:
@@ -117,3 +118,11 @@ class Runs:
         """Something refused was acknowledged after all."""
         for runner in self._runners:
             runner.refused_acked(grant)
+
+
+def _returned(record: "DeliveredRecord") -> bool:
+    """Give a record of an ordered group back to where it came from, before all of its key."""
+    order = order_of(grant_behind(record))
+    if order is not None:
+        order.left(record)
+    return order is not None

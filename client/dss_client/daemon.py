@@ -89,6 +89,12 @@ class DaemonStatus:
     before_ended_at_ms: int | None = None
     """Where it could say so."""
     before_reason: str = ""
+    certificate: str = ""
+    """The file of what it serves TLS with; empty where it has no TLS."""
+    certificate_ends_ms: int | None = None
+    """When that ends."""
+    certificate_problem: str = ""
+    """Why what lies in the file now is not served."""
     """Of a crash."""
 
 

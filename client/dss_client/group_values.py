@@ -95,6 +95,12 @@ class Group:
     """Records that wait in its retry queues."""
     dead: int = 0
     """Records among its dead letters."""
+    ordered: bool = False
+    """Records of a key come one at a time and in order, also through retries."""
+    on_dead_letter: str | None = None
+    """``block``: a dead letter holds up its key; or ``skip``. None in a group without order."""
+    keyless: str | None = None
+    """``deliver`` or ``dead``: what becomes of records without a key there."""
 
 
 @dataclass(frozen=True, slots=True)

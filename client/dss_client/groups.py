@@ -4,10 +4,10 @@ Invariant: values in, frozen values out; no wire message leaves this module.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dss_api.values import decoded, number_of
-from dss_client._features import check_knows_queues
+from dss_client._features import check_knows, needed_for_group
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
@@ -38,6 +38,9 @@ class Groups:
         backoff: Sequence[float] = (),
         queue_records: int | None = None,
         queue_bytes: int | None = None,
+        ordered: bool | None = None,
+        on_dead_letter: str | None = None,
+        keyless: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -50,14 +53,21 @@ class Groups:
         many seconds it waits after each failure, the last of them for all that follow.
         ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
+        An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
+        key one at a time and in order, also through retries: one that fails holds up its own key.
+        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
+        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
+        with ``keyless="dead"`` are dead letters at once.
+
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
-                does at damage is another.
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
+                does at damage or what it does with records that fail is another.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
+            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         from dss_api.v1 import groups_pb2
 
@@ -67,18 +77,22 @@ class Groups:
                 start=start_to_wire(start),
                 if_not_exists=if_not_exists,
                 ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
-                protocol=number_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", protocol),
-                on_damage=number_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", on_damage),
                 max_deliver=max_deliver,
                 backoff_ms=[round(each * 1_000) for each in backoff],
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
+                ordered=ordered,
+                **_numbers(
+                    protocol=protocol,
+                    on_damage=on_damage,
+                    on_dead_letter=on_dead_letter,
+                    keyless=keyless,
+                ),
             )
         except (ValueError, OverflowError) as problem:
             # What protobuf says of a number that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
-        if max_deliver or backoff or queue_records is not None or queue_bytes is not None:
-            await check_knows_queues(self._connection)
+        await check_knows(self._connection, needed_for_group(request))
         reply = await self._connection.change(self._connection.groups.Create, request)
         return decoded(reply, Group)
 
@@ -257,6 +271,18 @@ class Groups:
         request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
+
+
+def _numbers(**words: str | None) -> dict[str, Any]:
+    """Words of a group that is to be made, as the wire has them; 0 where nothing is said.
+
+    Raises:
+        IllegalArgument: one is none of its enum.
+    """
+    from dss_api.v1 import groups_pb2
+
+    fields = groups_pb2.CreateGroupRequest.DESCRIPTOR.fields_by_name
+    return {name: number_of(fields[name].enum_type, name, word) for name, word in words.items()}
 
 
 class Grants:

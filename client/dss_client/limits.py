@@ -79,6 +79,10 @@ after which systemd kills."""
 ACKS_STORED_S = 2.0
 """Acks are durable so long before the daemon was heard last: it stores them within a second."""
 
+EARLIER_ATTEMPT_S = 30.0
+"""So long after its stream was taken back an unsettled record holds up its key in this client: the
+ack wait of a group that says no other, after which a program has lost its claim in any case."""
+
 RUN_QUEUED_OF_CONCURRENCY = 4
 """`run` holds at most this many records per handler slot, waiting for their key or a slot."""
 
@@ -106,3 +110,7 @@ the daemon waits for seconds before it lends streams of a client that stands sti
 HANDY_RECORDS = 128
 """So many records a thread makes at once before it hands them out: a lock each time is a nanosecond
 a record, and they are gone before the collector of cycles looks, every 700 objects."""
+
+PICKED_RECORDS = 512
+"""So many records of an ordered group lie open for threads at most: a call into the loop for each
+of their chunks is a tenth of a microsecond a record."""

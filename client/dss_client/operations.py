@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded
-from dss_client._features import check_knows_queues, needs_queues
+from dss_client._features import check_knows, needed_for
 from dss_client._outage_log import Outage
 from dss_client.changes import Change, MoveCursors, Target, Undo
 from dss_client.limits import CALL_TIMEOUT_S
@@ -46,8 +46,7 @@ class Operations:
         from dss_api.v1 import operations_pb2
         from dss_client._changes_on_wire import change_to_wire
 
-        if needs_queues(change):
-            await check_knows_queues(self._connection)
+        await check_knows(self._connection, needed_for(change))
         request = operations_pb2.PlanRequest(change=change_to_wire(change))
         reply = await self._connection.ask(self._connection.operations.Plan, request)
         return plan_from_wire(reply)
@@ -84,8 +83,8 @@ class Operations:
         if isinstance(change, OperationPlan):
             if_revision = change.revision if if_revision is None else if_revision
             change = change.change
-        elif needs_queues(change):
-            await check_knows_queues(self._connection)
+        else:
+            await check_knows(self._connection, needed_for(change))
         request = operations_pb2.ApplyRequest(
             change=change_to_wire(change),
             if_revision=if_revision,

@@ -35,7 +35,8 @@ class QueueEntry:
     redrives: int
     """How often it came back from the dead letters."""
     cause: str
-    """``refused``, ``rejected``, ``ack wait``, ``died``, ``given up`` or ``redriven``."""
+    """``refused``, ``rejected``, ``ack wait``, ``died``, ``given up`` or ``redriven``; in an
+    ordered group also ``follows``, of what waits behind a record of its key, and ``no key``."""
     error_type: str
     error: str
     fingerprint: str

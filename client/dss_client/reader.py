@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dss_client._outage_log import Outage
 from dss_client._start_point import Start, offset_in, start_to_wire, time_us
@@ -219,29 +219,28 @@ class Reader:
         """What came since the connection was lost, and what comes.
 
         The tail of every stream is opened first; then the gap before it is read, one stream after
-        the other. Where they overlap, nothing is handed out twice. A stream whose gap cannot be
-        read now is tried again while the others go on; nothing behind its gap is handed out.
+        the other, and no further: what is behind it comes in the order of the tail, older storage
+        topics first. A stream whose gap cannot be read now is tried again while the others go on;
+        nothing behind its gap is handed out.
 
         Raises:
             DssError: the daemon refuses, or the connection was lost.
         """
         known = frozenset(self.streams)
-        aside: dict[str, bool] = {}
+        aside: dict[str, _Gap] = {}
         async with aclosing(self._tail(aside)) as tail:
             async for reply in tail:
-                if reply is None:
-                    gaps = dict(aside)
-                else:
-                    gaps = {each: each not in known for each in reply.streams}
-                for stream, since_birth in gaps.items():
-                    async with aclosing(self._gap(stream, since_birth=since_birth)) as gap:
+                gaps = dict(aside) if reply is None else _gaps(reply, known)
+                for stream, gap in gaps.items():
+                    async with aclosing(self._missed(stream, gap)) as missing:
                         try:
-                            async for missed in gap:
+                            async for missed in missing:
                                 yield missed
                             aside.pop(stream, None)
                         except LogUnreadable as error:
                             _LOG.warning("%s is tried again: %s", stream, error)
-                            aside[stream] = since_birth
+                            # To its end: what the tail has of it meanwhile is not handed out.
+                            aside[stream] = gap._replace(end=None)
                 if reply is not None and reply.stream not in aside:
                     batch = self._take(reply)
                     if batch is not None:
@@ -280,20 +279,15 @@ class Reader:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _gap(self, stream: str, *, since_birth: bool) -> AsyncGenerator[Batch, None]:
-        """One stream, from where it was up to its end.
+    async def _missed(self, stream: str, gap: "_Gap") -> AsyncGenerator[Batch, None]:
+        """One stream, from where it was up to its tail.
 
         Raises:
             DssError: the daemon refuses, or the connection was lost.
         """
-        request = self._again(follow=False)
-        request.stream = stream
-        if stream in self._next:
-            request.start.offset = self._next[stream]
-        elif since_birth:
-            request.start.earliest = True
-        elif request.start.now:
-            request.start.time_us = self._began_us
+        if gap.end is not None and self._next.get(stream, 0) >= gap.end:
+            return
+        request = self._gap_request(stream, gap)
         try:
             async for batch in self._answers(request):
                 yield batch
@@ -305,6 +299,19 @@ class Reader:
             request.start.earliest = True
             async for batch in self._answers(request):
                 yield batch
+
+    def _gap_request(self, stream: str, gap: "_Gap") -> "log_pb2.ReadRequest":
+        request = self._again(follow=False)
+        request.stream = stream
+        if gap.end is not None:
+            request.end_offset = gap.end
+        if stream in self._next:
+            request.start.offset = self._next[stream]
+        elif gap.since_birth:
+            request.start.earliest = True
+        elif request.start.now:
+            request.start.time_us = self._began_us
+        return request
 
     def _again(self, *, follow: bool, now: bool = False) -> "log_pb2.ReadRequest":
         """The request, for what is left of it."""
@@ -318,6 +325,22 @@ class Reader:
         if self._left is not None:
             request.records_max = self._left
         return request
+
+
+class _Gap(NamedTuple):
+    """What a stream lacks before its tail, after a lost connection."""
+
+    since_birth: bool
+    """It came while the connection was lost."""
+    end: int | None
+    """Where the tail begins; None where the daemon is older and does not tell."""
+
+
+def _gaps(reply: "log_pb2.ReadReply", known: Collection[str]) -> dict[str, _Gap]:
+    """The gaps of the streams that an answer names."""
+    ends = reply.starts or [None] * len(reply.streams)
+    named = zip(reply.streams, ends, strict=True)
+    return {each: _Gap(each not in known, end) for each, end in named}
 
 
 def _behind_shown(next_offset: int, mask: Ranges) -> int:

@@ -401,6 +401,16 @@ def made(kind: type[Kind], source: Source, pieces: "Iterable[Iterable[Row]]") ->
             yield record
 
 
+def made_of(kind: type[Kind], source: Source, row: "Row") -> Kind:
+    """The record of one row."""
+    record = kind()
+    record._source = source
+    record._at, record.subject, record.key, record.payload, record.headers, record.timestamp_us = (
+        row
+    )
+    return record
+
+
 def row_of(record: Record) -> "Row":
     """What a record was made of."""
     return (

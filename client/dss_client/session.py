@@ -27,7 +27,7 @@ from dss_client._task_spawner import Spawn
 from dss_client.late_daemon import late
 from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
-from dss_core.lane import QUEUES
+from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
     from dss_client.subscription import Subscription
@@ -315,7 +315,7 @@ class Session:
             credit_records=options.credit_records,
             credit_bytes=options.credit_bytes,
             takes_bundles=True,
-            features=[QUEUES],
+            features=[QUEUES, ORDERED],
         )
 
     def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:

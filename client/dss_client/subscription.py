@@ -1,12 +1,12 @@
 """A subscription: records as they come, acknowledged one by one or by the batch.
 
-Invariant: records of a stream are handed out in order; a record of a grant that was taken back is
-not handed out any more; whatever this client handed out before is marked when it comes again.
+Invariant: records of a stream, in an ordered group those of a key, are handed out in order; a
+record of a grant that was taken back is not handed out any more; whatever this client handed out
+before is marked when it comes again.
 Whether records are taken one by one, by `fetch` or by the batch may change at any time.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -15,17 +15,17 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from dss_client._runs import Runs
+from dss_client._coming import Coming
+from dss_client._key_order import HANDLED, OUT
+from dss_client._ordered import order_of
 from dss_client._stop import the_stop
-from dss_client._subscription_options import GrantNotice, SubscriptionOptions
-from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS, YIELD_EVERY_S
-from dss_core.errors import DssError
-from dss_core.lane import MAIN
+from dss_client._subscription_options import SubscriptionOptions
+from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS, YIELD_EVERY_S
 from dss_core.progress import total
 
 if TYPE_CHECKING:
-    from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
+    from dss_client._ordered import Ordered
     from dss_client.record import DeliveredBatch, DeliveredRecord
 
 
@@ -57,7 +57,7 @@ class Keeper(Protocol):
         """Report acks now, if the daemon may be waiting for them."""
 
 
-class Subscription:
+class Subscription(Coming):
     """Made by `Client.subscribe`; open inside its ``async with`` block."""
 
     sure_s = YIELD_EVERY_S
@@ -66,7 +66,7 @@ class Subscription:
     def __init__(
         self, session: "Callable[[], Awaitable[Keeper]]", options: SubscriptionOptions
     ) -> None:
-        self.options = options
+        super().__init__(options)
         self.number = 0
         """Names it in the session."""
         self.group = ""
@@ -75,23 +75,8 @@ class Subscription:
         """Whether the group was created by this use."""
         self._open_session = session
         self._session: Keeper
-        self._inbox: deque[Handout] = deque()  # bounded by the credit given to the daemon
-        self._current: Handout | None = None
-        self._arrived = asyncio.Event()
-        self._error: DssError | None = None
-        self._callback_error: Exception | None = None
-        self._draining = False
         self._has_to_end = False
-        self._standing = ""
-        self._paused = False
-        self._handed: dict[tuple[int, str], int] = {}
-        """By storage topic and stream, because a name comes back with a topic made anew."""
         self._resume_at = 0.0
-        self._unflushed_records = 0
-        """Handed out since the last report, but for the piece in hand."""
-        self._runs = Runs()
-        self._ended: deque[HeldGrant] = deque()
-        self._late_acks = 0
 
     @property
     def late_acks(self) -> int:
@@ -149,6 +134,12 @@ class Subscription:
         clock = monotonic
         while (handout := await self._next()) is not None:
             resume_at = self._resume_at
+            if (order := order_of(handout.grant)) is not None:
+                is_current = handout is self._current
+                for record in order.one_by_one(handout, is_current=is_current, resume_at=resume_at):
+                    yield record
+                await self._go_on(handout, order)
+                continue
             kind, rows = handout.kind, islice(handout.rows(), FLUSH_RECORDS)
             for offset, subject, key, payload, headers, timestamp_us in rows:
                 # As `record.made`, whose step would cost as much as all of these.
@@ -175,6 +166,15 @@ class Subscription:
             else:
                 await self._breathe()
 
+    async def _go_on(self, handout: "Handout", order: "Ordered") -> None:
+        """One piece after the other, but for the pauses that the loop and the acks need."""
+        if handout is self._current and handout.exhausted:
+            self._finish(handout)
+            return
+        comes_first = handout is not self._current or order.interrupted
+        if monotonic() >= self._resume_at or not comes_first:
+            await self._breathe()
+
     async def batches(self) -> "AsyncGenerator[DeliveredBatch, None]":
         """What came, as columns; until `drain` or a final error.
 
@@ -183,6 +183,13 @@ class Subscription:
             GroupDestroyed: the group was removed.
         """
         while (handout := await self._next()) is not None:
+            if (order := order_of(handout.grant)) is not None:
+                self.bring_acks()
+                order.note_hand()
+                if not order.is_quiet:
+                    if (batch := await self._batch_in_order(handout, order)) is not None:
+                        yield batch
+                    continue
             taken = handout.last_offset
             batch = handout.rest()
             while handout is self._current and monotonic() >= self._resume_at:
@@ -193,7 +200,25 @@ class Subscription:
                 continue
             self._finish(handout)
             if len(batch):
+                if order is not None:
+                    order.in_hand(batch)
                 yield batch
+
+    async def _batch_in_order(
+        self, handout: "Handout", order: "Ordered"
+    ) -> "DeliveredBatch | None":
+        """What may go of the piece, or was held back; if it may go at once."""
+        is_current = handout is self._current
+        if is_current:
+            # Before the clock is looked at: this process may stand still meanwhile.
+            _ = handout.decoded.keys
+        if monotonic() >= self._resume_at:
+            await self._breathe()
+            return None
+        batch = order.batch(handout if is_current else None)
+        if is_current and handout.exhausted:
+            self._finish(handout)
+        return batch
 
     async def fetch(
         self,
@@ -203,6 +228,7 @@ class Subscription:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
         Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
+        In an ordered group each is of another key: they are fewer where others here wait for them.
         Under `dss_client.run` it does not return once the program is to end.
 
         Raises:
@@ -216,6 +242,8 @@ class Subscription:
                 await self._wait_for(n)
         if self._has_to_end:
             await the_stop.wait_for_end(self)
+        if self._order is not None:
+            return await self._fetch_in_order(n, self._order)
         self._count(n)
         while True:
             while monotonic() >= self._resume_at:
@@ -233,6 +261,21 @@ class Subscription:
             self._inbox.extendleft(reversed(others))
             self._resume_at = 0.0
 
+    async def _fetch_in_order(self, n: int, order: "Ordered") -> "list[DeliveredRecord]":
+        while True:
+            while monotonic() >= self._resume_at:
+                await self._breathe()
+            picked = order.pick(n, OUT, self._begun, self._finish)
+            records = [aside.record() for aside in picked]
+            # Looked at last: no record is made behind it.
+            if self._session.is_sure() or not records:
+                for aside in picked:
+                    aside.grant.hand_out(aside.at)
+                return records
+            for aside in reversed(picked):
+                order.put_back(aside)
+            self._resume_at = 0.0
+
     async def run(
         self,
         handler: "Callable[[DeliveredRecord], Awaitable[None]]",
@@ -243,7 +286,8 @@ class Subscription:
 
         Records of one key of a stream are handled one after the other, in order; at most
         ``concurrency`` handlers run at once. Records of a key behind a failed one wait in the
-        client until that one came again, but not in a group with ``max_deliver``. A handler that
+        client until that one came again, but not in a group with ``max_deliver``: in an ordered
+        one the daemon keeps them, in any other they go on. A handler that
         raises `Reject` refuses its record for good. What waits has not been handed out, and is not
         handled any more once its stream is taken back. Cancelled, it leaves both what waits and
         what its handlers had to whoever takes records of this subscription next. Returns after
@@ -270,6 +314,11 @@ class Subscription:
         while (record := self._runs.next_left()) is not None:
             yield record
         while (handout := await self._next()) is not None:
+            if (order := order_of(handout.grant)) is not None:
+                async with aclosing(self._taken_in_order(order)) as picked:
+                    async for record in picked:
+                        yield record
+                continue
             grant, rows = handout.grant, handout.take()
             grant.refused_acked = partial(self._runs.refused_acked, grant)
             self._unflushed_records += total(handout.ranges)
@@ -286,6 +335,22 @@ class Subscription:
                     self._runs.leave(rows)
             # In a group with queues what was left is handed out from here again.
             handout.release(for_good=not grant.queues)
+
+    async def _taken_in_order(self, order: "Ordered") -> "AsyncGenerator[DeliveredRecord, None]":
+        """What may go: the only one of its key."""
+        while not (self._draining or self._is_flush_due()):
+            picked = order.pick(HANDY_RECORDS, HANDLED, self._begun, self._finish)
+            records = iter([order.dispatch(aside) for aside in picked])
+            try:
+                for record in records:
+                    yield record
+                    if monotonic() >= self._resume_at:
+                        await self._breathe()
+            finally:
+                for record in records:
+                    order.left(record)
+            if not picked:
+                return
 
     async def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one.
@@ -308,21 +373,6 @@ class Subscription:
         """The program is to end: iteration ends, as by `drain`."""
         self._has_to_end = True
         self._take_no_more()
-
-    def _take_no_more(self) -> None:
-        self._draining = True
-        self._runs.take_no_more()
-        self._inbox.clear()
-        self._stop_current()
-        self._arrived.set()
-
-    def _stop_current(self) -> None:
-        """Hand out no more of the current piece; the records handed out before are noted."""
-        if self._current is not None:
-            self.note_current()
-            self._current.grant.touch()
-            self._current.stopped = True
-            self._current = None
 
     async def _next(self) -> "Handout | None":
         """The piece to hand out from; None after `drain`."""
@@ -348,15 +398,6 @@ class Subscription:
             self._inbox.extendleft(reversed(left))
         return None if self._is_flush_due() else self._at_hand()
 
-    def _is_flush_due(self) -> bool:
-        return bool(self._inbox) and self._unflushed_records >= FLUSH_RECORDS
-
-    def _at_hand(self) -> "Handout | None":
-        """The piece to hand out from, if any is here."""
-        while self._current is None and self._inbox and not self._paused:
-            self._begin(self._inbox.popleft())
-        return self._current
-
     async def _wait_for(self, n: int) -> None:
         """Wait until so many records are here, or no more will come."""
         if left := self._runs.refuse_left():
@@ -364,22 +405,21 @@ class Subscription:
         while True:
             self._raise_callback_error()
             waiting = self._count(n)
-            if waiting >= n or self._draining or (waiting and self._error is not None):
+            enough = waiting >= n or self._draining or (waiting and self._error is not None)
+            if enough and (not waiting or self._may_any_go()):
                 return
             if self._error is not None:
                 raise self._error
             await self._arrival()
 
-    def _count(self, enough: int) -> int:
-        """How many records wait to be handed out, counted until there are enough."""
-        if self._paused:
-            return 0
-        count = 0 if self._current is None else self._current.count_left()
-        for handout in self._inbox:
-            if count >= enough:
-                break
-            count += handout.count_left()
-        return count
+    def _may_any_go(self) -> bool:
+        """Whether not all that is here waits for something of its key."""
+        if (order := self._order) is None:
+            return True
+        picked = order.pick(1, OUT, self._begun, self._finish)
+        for aside in picked:
+            order.put_back(aside)
+        return bool(picked)
 
     async def _arrival(self) -> None:
         self._unflushed_records = 0
@@ -391,23 +431,6 @@ class Subscription:
         now = monotonic()
         if self._session.is_sure():
             self._resume_at = now + self.sure_s
-
-    def _begin(self, handout: "Handout") -> None:
-        if handout.grant.stopped:
-            return
-        self._current = handout
-        handout.grant.touch()
-
-    def _finish(self, handout: "Handout") -> None:
-        """Everything of it was handed out, or it was stopped."""
-        if self._current is handout:
-            self._current = None
-        grant = handout.grant
-        if not handout.stopped:
-            self._note_handed(handout, handout.end)
-            self._unflushed_records += total(handout.ranges)
-            grant.touch()
-        handout.release()
 
     async def _breathe(self) -> None:
         """Let the loop run, and after a silence check that the grants are still held."""
@@ -421,102 +444,3 @@ class Subscription:
         # Records handed out from now on must be reported too, even if never acknowledged.
         self._touch_current()
         self._resume_at = asked_at + self.sure_s
-
-    def _touch_current(self) -> None:
-        if self._current is not None:
-            self._current.grant.touch()
-
-    # What follows is called by the session.
-
-    def _note_handed(self, handout: "Handout", end: int) -> None:
-        """Remember how far a stream was handed out."""
-        handout.note(end)
-        grant = handout.grant
-        # What comes from a queue is marked as redelivered anyhow.
-        if grant.level == MAIN:
-            stream = grant.storage_topic_id, grant.stream
-            self._handed[stream] = max(self._handed.get(stream, 0), end)
-
-    def note_current(self) -> None:
-        """Bring the frontier of the piece that is being handed out up to date."""
-        if self._current is not None and self._current.last_offset >= 0:
-            self._note_handed(self._current, self._current.last_offset + 1)
-
-    def handed_below(self, storage_topic_id: int, stream: str) -> int:
-        """Offsets of the stream below it may have been handed out by this client."""
-        return self._handed.get((storage_topic_id, stream), 0)
-
-    def granted(self, grant: "HeldGrant") -> None:
-        """A stream was lent to this subscription."""
-        self._call_back(self.options.on_grant, grant)
-
-    def revoked(self, grant: "HeldGrant") -> None:
-        """A stream was taken back."""
-        self._call_back(self.options.on_revoke, grant)
-
-    def stands(self, state: str) -> None:
-        """The daemon says how it stands."""
-        self._standing = state
-
-    def set_paused(self, paused: bool) -> None:
-        """From now on hand out nothing new, whichever way it is taken; or hand out again."""
-        self._paused = paused
-        self._runs.set_paused(paused)
-        if paused and self._current is not None:
-            rest = self._current
-            self.note_current()
-            rest.grant.touch()
-            self._inbox.appendleft(rest.split_off())
-            self._current = None
-        self._arrived.set()
-
-    def refused(self, acks: int) -> None:
-        """The daemon refused acks."""
-        self._late_acks += acks
-
-    def deliver(self, handout: "Handout") -> None:
-        """Records came."""
-        if not self._draining:
-            self._inbox.append(handout)
-            self._arrived.set()
-
-    def stop(self, grant: "HeldGrant") -> None:
-        """Hand out no more of the grant."""
-        if grant.stopped:
-            return
-        grant.stopped = True
-        if self._current is not None and self._current.grant is grant:
-            self._stop_current()
-        self._runs.drop(grant)
-        if grant.level == MAIN:
-            stream = grant.storage_topic_id, grant.stream
-            self._handed[stream] = max(self.handed_below(*stream), grant.seen_below())
-        self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
-
-    def ended(self, grant: "HeldGrant") -> None:
-        """A grant is over; acks that still come for it are only counted."""
-        self._ended.append(grant)
-        if len(self._ended) > ENDED_GRANTS_MAX:
-            self._late_acks += self._ended.popleft().late
-
-    def fail(self, error: DssError) -> None:
-        """The subscription is over: iteration raises once what came is handed out."""
-        self._error = error
-        self._arrived.set()
-
-    def _call_back(
-        self, callback: Callable[[GrantNotice], None] | None, grant: "HeldGrant"
-    ) -> None:
-        """Call the user's callback; its exception is raised in the user's task, not in ours."""
-        if callback is None:
-            return
-        try:
-            callback(GrantNotice(grant.stream, grant.grant_epoch, grant.floor))
-        except Exception as error:  # noqa: BLE001 - raised again where records are taken
-            self._callback_error = error
-            self._arrived.set()
-
-    def _raise_callback_error(self) -> None:
-        error, self._callback_error = self._callback_error, None
-        if error is not None:
-            raise error

@@ -18,6 +18,8 @@ from xxhash import xxh64_digest
 
 from dss_core.routing import HASH_SEED, Router, key_hash
 
+_HASH_BYTES = 8
+
 
 def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
     """`key_hash` of keys that are all present, without an int object for each."""
@@ -25,6 +27,20 @@ def hashes_of(keys: Sequence[bytes]) -> pa.UInt64Array:
     if byteorder == "little":  # digests are big endian
         hashes.byteswap()
     return pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(hashes)])
+
+
+def add_hashes(found: "array[int]", hashes: pa.UInt64Array) -> None:
+    """Add a column of hashes: 0 where it is null, and 1 where a hash is 0."""
+    raw = _bytes_of(hashes)
+    if hashes.null_count or bytes(_HASH_BYTES) in raw:
+        present = pc.is_valid(hashes)
+        raw = _bytes_of(pc.if_else(present, pc.max_element_wise(hashes, _scalar(1)), _scalar(0)))
+    found.frombytes(raw)
+
+
+def _bytes_of(hashes: pa.UInt64Array) -> bytes:
+    first = hashes.offset * _HASH_BYTES
+    return bytes(memoryview(hashes.buffers()[1])[first : first + len(hashes) * _HASH_BYTES])
 
 
 def hashes_or_null(keys: Sequence[bytes | None]) -> pa.UInt64Array:

@@ -183,6 +183,9 @@ class RedriveDeadLetters:
     """Which they are, where that is resolved."""
     rate: int | None = None
     """At most so many records a second, of all its streams together; None: the usual rate."""
+    unordered: bool = False
+    """Only these, also where they are a part of a key that waits. Else, in an ordered group whose
+    dead letters block, all that is dead of their keys comes back with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,12 @@ class EditGroup:
     """Stays as it is where empty."""
     queue_records: int | None = None
     queue_bytes: int | None = None
+    ordered: bool | None = None
+    """A group becomes ordered, or is so no more, only with getting or losing its queues."""
+    on_dead_letter: str | None = None
+    """``block`` or ``skip``; of an ordered group, as what follows."""
+    keyless: str | None = None
+    """``deliver`` or ``dead``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ column. Arrow is loaded only for frames in its layout, or for `DecodedBatch.to_a
 knows nothing of grants or acks.
 """
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby, repeat
@@ -69,6 +70,10 @@ class _RowsPart:
 
         return hashes_or_null(self._read().keys)
 
+    def add_hashes(self, found: "array[int]") -> None:
+        """As `hashes_in`."""
+        found.extend(rows_layout.key_hashes(self._frames, self._summaries))
+
     def _read(self) -> RowColumns:
         if self._columns is None:
             self._columns = rows_layout.read(self._frames, self._summaries)
@@ -113,6 +118,12 @@ class _ArrowPart:
     def key_hashes(self) -> "pa.UInt64Array":
         """The routing hashes of the keys."""
         return self._read().column("key_hash")
+
+    def add_hashes(self, found: "array[int]") -> None:
+        """As `hashes_in`."""
+        from dss_core.arrow_routing import add_hashes
+
+        add_hashes(found, self.key_hashes())
 
     def _read(self) -> "pa.RecordBatch":
         if self._batch is None:
@@ -250,6 +261,21 @@ class DecodedBatch:
         values = list(_values(self._parts, encoded=encoded))
         hashes = [part.key_hashes() for part in self._parts] if key_hashes else None
         return arrow_tables.table_of(self._summaries, values, hashes, self._kept, encoded=encoded)
+
+
+def hashes_in(frames: bytes) -> "array[int]":
+    """The routing hash of the key of each record of consecutive frames that were verified: 0 where
+    it has none, and 1 where that is the hash.
+
+    No record is made. In the arrow layout that is the column as it is.
+
+    Raises:
+        FrameCorrupt: a frame cannot be read.
+    """
+    found = array("Q")
+    for part in _parts(frames, summaries_of(frames, checksums=False)):
+        part.add_hashes(found)
+    return found
 
 
 def _parts(frames: bytes, summaries: list[Summary]) -> "list[_RowsPart | _ArrowPart]":

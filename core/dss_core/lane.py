@@ -56,6 +56,13 @@ _INTERNAL = re.compile(r"~(?:retry|dead)\.\d+\.\d+", re.ASCII)
 QUEUES = "queues"
 """The feature of a client that knows levels."""
 
+ORDERED = "ordered"
+"""The feature of a client that hands out one record of a key at a time."""
+
+
+ATTEMPT, FOLLOWER = 0, 1
+"""Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""
+
 
 class LaneEntry(NamedTuple):
     """What the header of an entry says; the words are those of `lanes.proto`."""
@@ -79,6 +86,7 @@ class LaneEntry(NamedTuple):
     client_id: str = ""
     grant_epoch: int = 0
     cursor_generation: int = 0
+    kind: int = ATTEMPT
 
 
 def internal_name(level: int, group_id: int, topic_id: int) -> str:

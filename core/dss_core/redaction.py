@@ -8,7 +8,7 @@ still be seen. This module does not know what is given away, or to whom.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 """In the name of a variable or a setting: its value is never told."""
@@ -25,6 +25,9 @@ _SAID = re.compile(
 _TOKEN = re.compile(r"(?<=[/=])(?=[\w~-]*[0-9])(?=[\w~-]*[a-z])[\w~-]{20,}", re.IGNORECASE)
 """In what follows the host: whoever has the address of such a hook may call it."""
 
+_OWN_TOKEN = re.compile(r"\bdss_[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])")
+"""What lets somebody in here, wherever it stands."""
+
 _PARAMS = "params"
 """What a job is told besides: keys, headers, the text of a function."""
 _PERSON, _REASON = "principal", "reason"
@@ -38,8 +41,21 @@ _NEVER = frozenset({"+", "#", "", "local", "loopback", "dssctl", "dssd"})
 """Wildcards, and words that say nothing of anybody."""
 
 
-def masked(text: str) -> str:
-    """A text without what lets somebody in; addresses stay, so that operators know them again."""
+def masked(text: str, people: Collection[str] = ()) -> str:
+    """A text without what lets somebody in; addresses stay, so that operators know them again.
+
+    So do these names of people, although one may look like a secret: ``token:billing``.
+    """
+    if not people:
+        return _masked(text)
+    named = re.compile(f"({'|'.join(map(re.escape, sorted(people)))})(?![{_INSIDE_A_NAME}])")
+    pieces = named.split(text)  # each second one is a name
+    pieces[::2] = map(_masked, pieces[::2])
+    return "".join(pieces)
+
+
+def _masked(text: str) -> str:
+    text = _OWN_TOKEN.sub(LEFT_OUT, text)
     return _SAID.sub(rf"\1{LEFT_OUT}", _ADDRESS.sub(_masked_address, text))
 
 
@@ -92,7 +108,8 @@ class Redaction:
         if self._repeated is not None:
             text = self._repeated.sub(f": {LEFT_OUT}", text)
         text = _CANCELLED.sub(rf"\1{LEFT_OUT}", text)
-        text = _SAID.sub(rf"\1{LEFT_OUT}", _ADDRESS.sub(rf"\1{LEFT_OUT}", text))
+        text = _OWN_TOKEN.sub(LEFT_OUT, _ADDRESS.sub(rf"\1{LEFT_OUT}", text))
+        text = _SAID.sub(rf"\1{LEFT_OUT}", text)
         if self._names is None:
             return text
         return self._names.sub(lambda found: self._words[found[0]], text)

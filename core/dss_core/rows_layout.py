@@ -10,10 +10,13 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple
 
+from xxhash import xxh64_intdigest
+
 from dss_core.errors import FrameCorrupt, RecordTooLarge
 from dss_core.lane import holds_reserved, refuse_reserved
 from dss_core.limits import KEY_BYTES_MAX, RECORDS, RecordLimits
 from dss_core.progress import Ranges, normalised
+from dss_core.routing import HASH_SEED
 
 Headers = tuple[tuple[str, bytes], ...]
 """Of one record, in order; a name may repeat."""
@@ -184,6 +187,37 @@ def keys(frame: bytes, at: int, records: int) -> Iterator[bytes | None]:
             yield frame[at : at + key_bytes]
             at += key_bytes
         at += payload_bytes + headers_bytes
+
+
+def key_hashes(frames: bytes, summaries: Iterable[tuple[int, ...]]) -> list[int]:
+    """The routing hashes of the keys in verified frames: 0 where there is none, and 1 where that is
+    the hash.
+
+    Raises:
+        FrameCorrupt: the rows of a frame do not fit into it.
+    """
+    hashes: list[int] = []
+    add, unpack, digest = hashes.append, ROW_HEAD.unpack_from, xxh64_intdigest
+    table, table_bytes, subjects = b"", 0, 0
+    try:
+        for _, at, _, subject_count, records, _, _ in summaries:
+            # Most often the subject table is that of the frame before.
+            if subjects != subject_count or frames[at : at + table_bytes] != table:
+                _, end = _names_at(frames, at, subject_count)
+                table, table_bytes, subjects = frames[at:end], end - at, subject_count
+            at += table_bytes
+            for _ in range(records):
+                payload_bytes, _, _, key_bytes, headers_bytes = unpack(frames, at)
+                at += _ROW_HEAD_BYTES
+                if key_bytes == KEY_ABSENT:
+                    add(0)
+                else:
+                    add(digest(frames[at : at + key_bytes], HASH_SEED) or 1)
+                    at += key_bytes
+                at += payload_bytes + headers_bytes
+    except (StructError, UnicodeDecodeError):
+        raise FrameCorrupt(reason="its rows are broken") from None
+    return hashes
 
 
 def rows_with_subjects(frame: bytes, at: int, records: int, wanted: frozenset[int]) -> Ranges:

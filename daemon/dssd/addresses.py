@@ -1,17 +1,57 @@
-"""Where the daemon listens: ``unix:PATH`` or ``HOST:PORT``.
+"""Where the daemon listens: ``unix:PATH`` or ``HOST:PORT``, behind which its policy may stand.
 
 Invariant: an address that was parsed may be bound without further thought: a unix path fits into
-the kernel's bound, a TCP host is loopback.
+the kernel's bound, and a TCP host beyond loopback has TLS and a policy that says who is served.
 """
 
 import errno
 import ipaddress
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from dss_core.errors import AddressInUse, IllegalConfig, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
+
+BEYOND_LOOPBACK = (
+    "without TLS and a policy, TCP is allowed on loopback only. Write {host}:{port},tls,"
+    "clients=tokens with --tls-cert and --tls-key; or listen on 127.0.0.1:{port}, and reach that "
+    "from another host by ssh -L {port}:127.0.0.1:{port} THIS-HOST"
+)
+
+
+class Clients(StrEnum):
+    """Whom a listener serves."""
+
+    ANYBODY = "anybody"
+    """Who reaches it."""
+    CERTS = "certs"
+    """Who has a certificate of a known authority, and a name that is known."""
+    TOKENS = "tokens"
+
+
+class CertificateName(StrEnum):
+    """What of a certificate is the name of its client. Exactly one value must be there."""
+
+    CN = "cn"
+    URI = "uri"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who may come in at a listener, and how. It is configuration, never the presence of tokens."""
+
+    tls: bool = False
+    clients: Clients = Clients.ANYBODY
+    names: CertificateName = CertificateName.CN
+
+
+OPEN = Policy()
+
+_TLS = "tls"
+_RULES = frozenset({_TLS, "clients", "names"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +59,11 @@ class UnixAddress:
     """A unix socket."""
 
     path: Path
+
+    @property
+    def policy(self) -> Policy:
+        """Its directory says who reaches it."""
+        return OPEN
 
     @property
     def target(self) -> str:
@@ -52,10 +97,11 @@ class UnixAddress:
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """A TCP port on the loopback interface; port 0 lets the system choose."""
+    """A TCP port; port 0 lets the system choose."""
 
     host: str
     port: int
+    policy: Policy = OPEN
 
     @property
     def target(self) -> str:
@@ -80,32 +126,67 @@ class TcpAddress:
                     raise AddressInUse(address=self, reason=error.strerror) from error
 
     def __str__(self) -> str:
-        """As people write it."""
-        return self.target
+        """As clients write it."""
+        return f"dss://{self.target}" if self.policy.tls else self.target
 
 
 Address = UnixAddress | TcpAddress
 
 
 def parse_address(text: str, option: str = "listen") -> Address:
-    """Read ``unix:PATH`` or ``HOST:PORT``; the option is named where it is wrong.
+    """Read ``unix:PATH`` or ``HOST:PORT``, maybe with a policy: ``,tls,clients=tokens``.
+
+    Where it is wrong, the option is named.
 
     Raises:
         SocketPathTooLong: a unix socket cannot have that path.
-        IllegalConfig: another form, or a host beyond loopback.
+        IllegalConfig: another form, or a host beyond loopback without TLS and a policy.
     """
     if text.startswith("unix:"):
         return unix_address(Path(text.removeprefix("unix:")))
-    host, colon, port = text.rpartition(":")
+    where, *rules = text.split(",")
+    host, colon, port = where.rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65_536):
         raise IllegalConfig(source=f"{option} {text}", reason="write unix:PATH or HOST:PORT")
     host = host.removeprefix("[").removesuffix("]")
-    if not _is_loopback(host):
-        raise IllegalConfig(
-            source=f"{option} {text}",
-            reason="without TLS, TCP is allowed on loopback only, for example 127.0.0.1:7233",
-        )
-    return TcpAddress(host, int(port))
+    policy = _policy(rules, f"{option} {text}")
+    if not policy.tls and not _is_loopback(host):
+        reason = BEYOND_LOOPBACK.format(host=host, port=port)
+        raise IllegalConfig(source=f"{option} {text}", reason=reason)
+    return TcpAddress(host, int(port), policy)
+
+
+def _policy(rules: Sequence[str], source: str) -> Policy:
+    """What stands behind an address.
+
+    Raises:
+        IllegalConfig: it is no policy, or one that keeps nobody out.
+    """
+    try:
+        said = _said(rules)
+        clients = Clients(said.get("clients", Clients.ANYBODY))
+        names = CertificateName(said.get("names", CertificateName.CN))
+    except ValueError as wrong:
+        reason = f"{wrong}; write HOST:PORT,tls,clients=tokens or HOST:PORT,tls,clients=certs"
+        raise IllegalConfig(source=source, reason=reason) from wrong
+    policy = Policy(_TLS in said, clients, names)
+    if policy.tls and clients is Clients.ANYBODY:
+        raise IllegalConfig(source=source, reason="say who is served: clients=certs or tokens")
+    if clients is Clients.CERTS and not policy.tls:
+        raise IllegalConfig(source=source, reason="certificates need TLS: write tls before them")
+    if "names" in said and clients is not Clients.CERTS:
+        raise IllegalConfig(source=source, reason="names= is for clients=certs")
+    return policy
+
+
+def _said(rules: Sequence[str]) -> dict[str, str]:
+    said: dict[str, str] = {}
+    for rule in rules:
+        name, equals, value = rule.partition("=")
+        if name in said or name not in _RULES or bool(equals) == (name == _TLS):
+            raise ValueError(f"'{rule}' is not understood")
+        said[name] = value
+    return said
 
 
 def unix_address(path: Path) -> UnixAddress:

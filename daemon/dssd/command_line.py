@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -48,6 +48,8 @@ class ToldToServe(NamedTuple):
     metrics: str | None
     log_format: str | None
     reflection: bool
+    tls: Mapping[str, Path | None]
+    """By the keys of the file."""
 
 
 class FindingsFormat(StrEnum):
@@ -109,7 +111,7 @@ def serve(
     listen: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="unix:PATH|HOST:PORT",
+            metavar="unix:PATH|HOST:PORT[,tls,clients=tokens|certs]",
             help="Where to listen, may be repeated; else dssd.sock in the data directory.",
         ),
     ] = None,
@@ -129,9 +131,21 @@ def serve(
     reflection: Annotated[
         bool, typer.Option("--reflection", help="Let tools like grpcurl ask what is served.")
     ] = False,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pem", help="The certificate for addresses with tls."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE.pem", help="Its key. Read again as the others.")
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.pem", help="Who signs the certificates of clients=certs."),
+    ] = None,
 ) -> None:
     """Run a daemon until SIGTERM or SIGINT."""
-    told = ToldToServe(listen or [], config, metrics, log_format, reflection)
+    tls = {"tls_cert": tls_cert, "tls_key": tls_key, "tls_client_ca": tls_client_ca}
+    told = ToldToServe(listen or [], config, metrics, log_format, reflection, tls)
     if not dev:
         _serve(data_dir, told)
         return
@@ -225,5 +239,6 @@ def _serve(data_dir: Path | None, told: ToldToServe, *, temporary: Path | None =
         metrics=told.metrics,
         log_format=told.log_format,
         reflection=told.reflection,
+        tls=told.tls,
     )
     serve_until_told(config, temporary=temporary)

@@ -7,10 +7,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from dss_core.default_paths import SOCKET_NAME, default_data_dir
 from dss_core.errors import IllegalConfig
-from dssd.addresses import Address, TcpAddress, parse_address, unix_address
+from dssd.addresses import Address, Clients, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX
 from dssd.log_lines import LogFormat
 
@@ -18,7 +19,19 @@ LISTEN_ADDRESSES_MAX = 16
 """Listening addresses of one daemon."""
 
 
-FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection")
+TLS_KEYS = ("tls_cert", "tls_key", "tls_client_ca")
+FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection", *TLS_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where the daemon's certificate is, in PEM. They are read again when they change."""
+
+    cert: Path
+    """Behind it whoever stands between it and the authority."""
+    key: Path
+    client_ca: Path | None = None
+    """The authorities whose certificates of clients count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,7 @@ class Config:
     log_format: LogFormat = LogFormat.TEXT
     reflection: bool = False
     """Whether tools may ask what is served."""
+    tls: TlsFiles | None = None
 
 
 def configure(
@@ -42,8 +56,11 @@ def configure(
     metrics: str | None = None,
     log_format: str | None = None,
     reflection: bool = False,
+    tls: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> Config:
     """Combine the sources: the file fills in what the command line leaves open.
+
+    Of TLS, the keys of the file name what the command line gave.
 
     Raises:
         IllegalConfig: a value has another form or is out of bounds, or the file is unreadable.
@@ -61,6 +78,7 @@ def configure(
         metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
         reflection=reflection or _flag(file, stated, "reflection"),
         log_format=_log_format(log_format or _text(file, stated, "log_format")),
+        tls=_tls_files(file, stated, tls, addresses),
     )
 
 
@@ -79,13 +97,45 @@ def _read_file(file: Path) -> dict[str, object]:
     return stated
 
 
-def _path(file: Path | None, stated: Mapping[str, object]) -> Path | None:
-    value = stated.get("data_dir")
+def _path(file: Path | None, stated: Mapping[str, object], key: str = "data_dir") -> Path | None:
+    value = stated.get(key)
     if value is None:
         return None
     if not isinstance(value, str) or not value:
-        raise IllegalConfig(source=file, reason="data_dir must be a path")
+        raise IllegalConfig(source=file, reason=f"{key} must be a path")
     return Path(value)
+
+
+def _tls_files(
+    file: Path | None,
+    stated: Mapping[str, object],
+    given: Mapping[str, Path | None],
+    addresses: Sequence[Address],
+) -> TlsFiles | None:
+    """The files of the certificate, where a listener needs one.
+
+    Raises:
+        IllegalConfig: one is missing, or is given for nothing.
+    """
+    said = {key: given.get(key) or _path(file, stated, key) for key in TLS_KEYS}
+    cert, key, client_ca = map(_settled, said.values())
+    policies = [each.policy for each in addresses]
+    wants_ca = any(each.clients is Clients.CERTS for each in policies)
+    if not any(each.tls for each in policies):
+        given_for_nothing = next((name for name, path in said.items() if path is not None), None)
+        if given_for_nothing is None:
+            return None
+        reason = "no listener has TLS: write --listen HOST:PORT,tls,clients=tokens"
+        raise IllegalConfig(source=given_for_nothing, reason=reason)
+    if cert is None or key is None:
+        raise IllegalConfig(source="tls", reason="give both --tls-cert and --tls-key")
+    if wants_ca and client_ca is None:
+        raise IllegalConfig(source="clients=certs", reason="give --tls-client-ca too")
+    return TlsFiles(cert, key, client_ca)
+
+
+def _settled(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser().absolute()
 
 
 def _text(file: Path | None, stated: Mapping[str, object], key: str) -> str | None:
@@ -122,7 +172,28 @@ def _log_format(text: str | None) -> LogFormat:
 
 def _addresses(file: Path | None, stated: Mapping[str, object]) -> tuple[str, ...]:
     value = stated.get("listen", [])
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise IllegalConfig(source=file, reason="listen must be an address or a list of them")
-    return tuple(texts)
+    listed: list[object] = value if isinstance(value, list) else [value]
+    return tuple(_address(file, each) for each in listed)
+
+
+def _address(file: Path | None, stated: object) -> str:
+    """An address of the file as the command line has it: a text, or a table."""
+    match stated:
+        case str():
+            return stated
+        case {"address": str(address), **rules} if all(map(_is_rule, rules.items())):
+            said = (
+                f"{name}" if value is True else f"{name}={value}" for name, value in rules.items()
+            )
+            return ",".join([address, *said])
+        case _:
+            reason = (
+                "listen must be an address or a list of them; an address is a text, or a table "
+                'such as { address = "0.0.0.0:7233", tls = true, clients = "tokens" }'
+            )
+            raise IllegalConfig(source=file, reason=reason)
+
+
+def _is_rule(rule: tuple[object, object]) -> bool:
+    name, value = rule
+    return value is True if name == "tls" else isinstance(value, str)

@@ -23,6 +23,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from dss_api.v1 import (
+    access_pb2_grpc,
     daemon_pb2_grpc,
     events_pb2_grpc,
     groups_pb2_grpc,
@@ -57,9 +58,13 @@ from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
 from dssd.questions.daemon_facts import DaemonFacts, Quarantined
 from dssd.questions.findings import FindingQuestions, bytes_of
+from dssd.rpc.access import AccessServicer
 from dssd.rpc.audit import Audit
+from dssd.rpc.certificates import Certificates, certificate_facts, ends_ms_of
 from dssd.rpc.daemon import DaemonServicer
+from dssd.rpc.demands import Known
 from dssd.rpc.doors import Doors, check_free, operators_address
+from dssd.rpc.entry import Entries
 from dssd.rpc.errors import told
 from dssd.rpc.events import EventsServicer
 from dssd.rpc.greediest_peers import greediest
@@ -67,6 +72,7 @@ from dssd.rpc.groups import GrantsServicer, GroupsServicer
 from dssd.rpc.jobs import JobsServicer
 from dssd.rpc.log import LogServicer
 from dssd.rpc.operations import OperationsServicer
+from dssd.rpc.permits import Permits
 from dssd.rpc.queues import QueuesServicer
 from dssd.rpc.schedules import SchedulesServicer
 from dssd.rpc.server import Capacity, Register
@@ -152,6 +158,8 @@ class Daemon:
         """
         with DataDirectory(self._config.data_dir) as directory, self._life:
             check_free(self._config.listen, self._config.metrics)
+            tls = self._config.tls
+            certificates = None if tls is None else Certificates(tls)
             async with AsyncExitStack() as stack:
                 try:
                     parts = await opened(
@@ -166,7 +174,7 @@ class Daemon:
                 except DiskFull as error:
                     raise NoRoomToStart(path=self._config.data_dir) from error
                 try:
-                    await self._serve(directory, parts)
+                    await self._serve(directory, parts, certificates)
                 except BaseException:
                     self._hooks.ending()
                     raise
@@ -176,7 +184,9 @@ class Daemon:
         self._life.crashed(error)
         self._hooks.failed(error)
 
-    async def _serve(self, directory: DataDirectory, parts: Parts) -> None:
+    async def _serve(
+        self, directory: DataDirectory, parts: Parts, certificates: Certificates | None
+    ) -> None:
         async with asyncio.TaskGroup() as tasks:
             log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
             sessions = SessionsServicer(parts.sessions)
@@ -191,8 +201,10 @@ class Daemon:
                 parts.events.note,
                 Capacity(max(1, connections_max() // len(addresses))),
                 known_bytes=lambda: parts.sessions.held_bytes,
+                entries=self._entries(parts, certificates),
+                addresses=addresses,
             )
-            listening = doors.bind(addresses, operators)
+            listening = doors.bind(operators)
             self._serving = _Serving(parts, doors, sessions, listening)
             services = self._metrics(parts, doors)
             services += self._services(parts, doors)
@@ -222,6 +234,13 @@ class Daemon:
                 for task in background:
                     task.cancel()
 
+    @staticmethod
+    def _entries(parts: Parts, certificates: Certificates | None) -> Entries:
+        if certificates is not None:
+            certificates.tell(parts.events.note)
+        known = Known(parts.catalogue, parts.groups, parts.operations)
+        return Entries(parts.access, Permits(known), certificates)
+
     def _metrics(self, parts: Parts, doors: Doors) -> list[Service]:
         """What serves metrics, if that is wanted; its port is taken.
 
@@ -245,6 +264,7 @@ class Daemon:
             started_at_ms=self._started_at_ms,
             held=lambda: doors.held(parts.sessions.held_bytes),
             errors=told,
+            certificate_ends_ms=lambda: ends_ms_of(doors.certificates),
         )
         server = MetricsServer(lambda: collected(watched), parts.events.note)
         _LOG.info(
@@ -316,6 +336,7 @@ class Daemon:
         watch = WatchServicer(parts.watches)
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         jobs = JobsServicer(parts.jobs)
+        access = AccessServicer(parts.access)
         asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
         views = (parts.operations, parts.schedules.views, parts.jobs.all, self._facts)
         daemon = DaemonServicer(self._facts, FindingQuestions(*asked, *views))
@@ -338,6 +359,7 @@ class Daemon:
             lambda server: watch_pb2_grpc.add_WatchServicer_to_server(watch, server),
             lambda server: schedules_pb2_grpc.add_SchedulesServicer_to_server(schedules, server),
             lambda server: jobs_pb2_grpc.add_JobsServicer_to_server(jobs, server),
+            lambda server: access_pb2_grpc.add_AccessServicer_to_server(access, server),
         ]
 
     def _crash(self, error: BaseException) -> None:
@@ -397,6 +419,7 @@ class Daemon:
             before=before.how,
             before_ended_at_ms=before.at_ms,
             before_reason=before.reason,
+            **certificate_facts(doors.certificates),
         )
 
     def _status(self, parts: Parts) -> str:

@@ -270,6 +270,10 @@ and when it tries again what could not be appended."""
 LAST_MOVE_MS = 1_000
 """A stream that its client gave back unasked waits so long for its last move."""
 
+KEYS_LOOKED_AT_MAX = 1_000
+"""Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
+wait for the next one, which comes at once."""
+
 LATE_ACKS_MAX = 4_096
 """Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
 late."""

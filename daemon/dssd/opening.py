@@ -3,7 +3,7 @@
 ::
 
     store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ questions
-          ▸ schedules ▸ tasks
+          ▸ schedules ▸ tasks ▸ access
 
 Invariant: what is opened is closed by the stack, also where a later part cannot be opened. This
 module serves nobody, and knows no address.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dss_core.errors import DiskFailed, DiskFull
+from dssd.access.access import Access
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
@@ -74,6 +75,7 @@ class Parts:
     unread: RetentionLosses
     questions: Questions
     watches: Watches
+    access: Access
     gone: GoneStreams
 
 
@@ -94,8 +96,7 @@ async def opened(
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
     """
     guard, store = await _store(directory, stack, failed)
-    log = await _log(directory, store, failed)
-    stack.push_async_callback(log.close)
+    log = await _log(directory, store, stack, failed)
     catalogue = await Catalogue.open(store, log, wall_ms=clock.wall_ms)
     events = await stack.enter_async_context(await Events.open(store, clock))
     tell_start_findings(events.note, directory.path, log, catalogue)
@@ -120,8 +121,8 @@ async def opened(
     asked = TaskWiring(config, events, groups, operations, questions.overviews, schedules, facts)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
     kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
-    kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds())
-    kinds = kinds.joined(DefinitionKinds(store, book, tasks, clock).kinds())
+    defining = DefinitionKinds(store, book, tasks, clock).kinds()
+    kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds()).joined(defining)
     await stack.enter_async_context(operations.running(kinds))
     await stack.enter_async_context(schedules)
 
@@ -145,6 +146,7 @@ async def opened(
         unread=unread,
         questions=questions,
         watches=Watches(looks, events),
+        access=await Access.open(store, clock),
         gone=GoneStreams(store, catalogue, groups),
     )
 
@@ -162,10 +164,12 @@ async def _store(
     return guard, store
 
 
-async def _log(directory: DataDirectory, store: SqliteStore, failed: Failed) -> SegmentLog:
+async def _log(
+    directory: DataDirectory, store: SqliteStore, stack: AsyncExitStack, failed: Failed
+) -> SegmentLog:
     storage_topics = [found.row for found in await scan_all(store, StorageTopicRow)]
     try:
-        return await SegmentLog.open(
+        log = await SegmentLog.open(
             directory.log_path,
             store,
             storage_topics=storage_topics,
@@ -176,3 +180,5 @@ async def _log(directory: DataDirectory, store: SqliteStore, failed: Failed) -> 
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull from error
         raise DiskFailed(reason=f"log: {error}") from error
+    stack.push_async_callback(log.close)
+    return log

@@ -12,11 +12,13 @@ from dss_core.lane import LaneEntry
 
 def entry_bytes(entry: LaneEntry) -> bytes:
     """The header that says this."""
-    return lanes_pb2.LaneEntry(**entry._asdict()).SerializeToString()
+    said = entry._asdict()
+    kind = lanes_pb2.EntryKind.ValueType(said.pop("kind"))
+    return lanes_pb2.LaneEntry(kind=kind, **said).SerializeToString()
 
 
 def brief_from(raw: bytes) -> LaneEntry:
-    """What the holder of a lane needs of it: source, origin, attempts, and when it is due.
+    """What the holder of a lane needs of it: source, origin, attempts, cause, and when it is due.
 
     Raises:
         FrameCorrupt: it is no entry.
@@ -31,6 +33,7 @@ def brief_from(raw: bytes) -> LaneEntry:
         0,
         message.attempt,
         due_ms=message.due_ms,
+        cause=message.cause,
     )
 
 
@@ -66,4 +69,5 @@ def entry_from(raw: bytes) -> LaneEntry:
         message.client_id,
         message.grant_epoch,
         message.cursor_generation,
+        message.kind,
     )

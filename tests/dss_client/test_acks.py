@@ -164,3 +164,27 @@ def test_an_ack_behind_the_end_of_its_grant_is_counted_as_late() -> None:
             await records[3].ack(sync=True)
 
     asyncio.run(main())
+
+
+def test_acks_that_are_watched_are_told_at_once_and_count_if_the_watcher_says_so() -> None:
+    touched: list[None] = []
+    acks = Acks(lambda: touched.append(None))
+    for offset in (1, 2, 3):
+        acks.leave(offset)
+    told: list[int] = []
+
+    def watcher(offset: int) -> bool:
+        told.append(offset)
+        return offset != 6
+
+    acks.watch(watcher)
+    assert (2 in acks, 4 in acks, len(acks)) == (True, False, 3)
+    for offset in (4, 6):
+        acks.leave(offset)
+    acks.leave_all([7, 6, 9])
+    assert told == [4, 6, 7, 6, 9]
+    assert (4 in acks, 6 in acks, 9 in acks, len(acks)) == (True, False, True, 6)
+    acks.watch(None)
+    acks.leave(10)
+    assert acks.take() == ((1, 5), (7, 8), (9, 11))
+    assert (len(acks), bool(touched)) == (0, True)

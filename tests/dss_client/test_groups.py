@@ -7,8 +7,8 @@ from dss_client._connection import Connection
 from dss_client.group_values import Group
 from dss_client.groups import Groups
 from dss_client.operations import Operations
-from dss_core.changes import EditGroup
-from dss_core.errors import DaemonKnowsNoQueues, IllegalArgument
+from dss_core.changes import EditGroup, RedriveDeadLetters
+from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues, IllegalArgument
 
 
 class Asked:
@@ -37,6 +37,9 @@ class Asked:
             backoff_ms=request.backoff_ms,
             queue_records=request.queue_records,
             queue_bytes=request.queue_bytes,
+            ordered=request.ordered,
+            on_dead_letter=request.on_dead_letter,
+            keyless=request.keyless,
             retrying=3,
             dead=2,
         )
@@ -60,6 +63,33 @@ async def test_a_daemon_that_knows_no_queues_is_asked_for_nothing_with_some() ->
     assert not older.requests
     await created(older)
     assert len(older.requests) == 1
+
+
+async def test_a_daemon_that_knows_no_order_is_asked_for_nothing_of_it() -> None:
+    older = Asked("queues")
+    operations = Operations(cast("Connection", older))
+    for given in ({"ordered": True}, {"on_dead_letter": "skip"}, {"keyless": "dead"}):
+        with pytest.raises(DaemonKnowsNoOrder, match=r"0\.5.*nothing was made"):
+            await created(older, max_deliver=5, **given)
+        with pytest.raises(DaemonKnowsNoOrder):
+            await operations.apply(EditGroup("g", **cast("Any", given)))
+    with pytest.raises(DaemonKnowsNoOrder):
+        await operations.plan(RedriveDeadLetters("g", unordered=True))
+    with pytest.raises(IllegalArgument, match="block or skip"):
+        await created(older, on_dead_letter="wait")
+    assert not older.requests
+    with pytest.raises(DaemonKnowsNoQueues):
+        await created(Asked(), max_deliver=5, ordered=True)
+
+
+async def test_a_group_is_made_ordered() -> None:
+    asked = Asked("ordered", "queues")
+    given = {"ordered": True, "on_dead_letter": "skip", "keyless": "dead"}
+    group = await created(asked, max_deliver=5, **given)
+    assert (group.ordered, group.on_dead_letter, group.keyless) == (True, "skip", "dead")
+    plain = await created(asked)
+    assert (plain.ordered, plain.on_dead_letter, plain.keyless) == (False, None, None)
+    assert not asked.requests[1].HasField("ordered")
 
 
 async def test_a_group_is_made_with_queues() -> None:

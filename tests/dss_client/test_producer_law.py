@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dss_client import Ack, Delivery, Producer
 from dss_client._backoff import Backoff
 from dss_client._connection import Connection
-from dss_core.errors import DiskFull, DssError, ProducerForgotten
+from dss_core.errors import DiskFull, DssError, ProducerForgotten, SequenceTooOld
 from dss_core.routing import Router
 from support.played_produce import Fate, PlayedDaemon
 
@@ -80,7 +80,7 @@ async def run(seed: int, router: Router, first: tuple[int, int], fate: Fate) -> 
             fate.faults = faults
             producer.call._backoff = Backoff(0, 0)
             await send(producer, chance, sent)
-            with suppress(DiskFull, ProducerForgotten):
+            with suppress(DiskFull, ProducerForgotten, SequenceTooOld):
                 # Of what nobody awaits yet.
                 await producer.flush()
             for payload, delivery in sent.deliveries.items():
@@ -113,7 +113,8 @@ def judge(daemon: PlayedDaemon, sent: Sent, failures: dict[bytes, DssError]) -> 
         if key is not None:
             assert stored[key] == [payload for payload in payloads if payload in known]
     # Nothing fails but what was refused for itself, or of what nobody can tell.
-    assert {error.code for error in failures.values()} <= {DiskFull.code, ProducerForgotten.code}
+    allowed = {DiskFull.code, ProducerForgotten.code, SequenceTooOld.code}
+    assert {error.code for error in failures.values()} <= allowed
 
 
 @given(
@@ -125,6 +126,7 @@ def judge(daemon: PlayedDaemon, sent: Sent, failures: dict[bytes, DssError]) -> 
     forgets=st.booleans(),
 )
 @example(1, Router.BLOCK, (4, 1), [(6, 1)], 5, False)
+@example(261, Router.RANGE, (1, 1), [(1, 1)], 44, False)
 def test_a_keys_log_is_what_was_sent_each_once_and_in_order(
     seed: int,
     router: Router,
@@ -134,3 +136,25 @@ def test_a_keys_log_is_what_was_sent_each_once_and_in_order(
     forgets: bool,
 ) -> None:
     asyncio.run(run(seed, router, first, Fate(switches, faults, forgets)))
+
+
+def test_what_was_sent_once_to_many_streams_goes_on_where_its_producer_was_forgotten() -> None:
+    async def run() -> None:
+        daemon = PlayedDaemon(random.Random(0), Router.BLOCK, (6, 1), Fate([], 0))
+        keys = [b"%d" % number for number in range(24)]
+
+        async with asyncio.TaskGroup() as tasks:
+
+            def spawn(work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+                return tasks.create_task(work, name=name)
+
+            async with Producer(cast("Connection", daemon), "t", spawn=spawn) as producer:
+                producer.call._backoff = Backoff(0, 0)
+                for turn in (b"0", b"1", b"2"):
+                    sent = [producer.send_nowait(turn, key=key) for key in keys]
+                    assert [(await each).repeated for each in sent] == [False] * len(keys)
+                    daemon.forget(daemon.parts[0])
+        stored = [record for records in daemon.parts[0].records.values() for record in records]
+        assert sorted(stored) == sorted((key, turn) for key in keys for turn in (b"0", b"1", b"2"))
+
+    asyncio.run(run())

@@ -80,13 +80,28 @@ def test_the_only_frame_refused_gives_its_sequence_back() -> None:
     assert [frame.sequence for frame in taken(queue)] == [0]
 
 
-def test_a_loss_while_frames_come_back_renumbers_at_once() -> None:
+def test_a_loss_while_frames_come_back_leaves_them_their_sequences() -> None:
     queue, frames = queue_with(4)
     taken(queue)
     assert queue.refused(0, DiskFull()) is frames[0]
     queue.refused(1, gap(1))
     queue.lost()
+    assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(2, 2), (3, 3)]
+    queue.refused(2, gap(2))
+    queue.refused(3, gap(3))
     assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_followers_that_a_daemon_stored_before_a_loss_are_answered_and_not_sent_as_others() -> None:
+    queue, frames = queue_with(4)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.lost()
+    assert taken(queue) == frames[1:]
+    for sequence in (1, 2, 3):
+        assert queue.acked(sequence) is frames[sequence]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [4]
 
 
 def test_followers_that_a_daemon_stored_all_the_same_stay_stored() -> None:
@@ -109,19 +124,6 @@ def test_an_indefinite_refusal_keeps_its_sequence_used() -> None:
     assert [frame.sequence for frame in taken(queue)] == [3]
 
 
-def test_a_forgotten_producer_goes_on_as_another_one_with_what_is_not_in_doubt() -> None:
-    queue, frames = queue_with(6)
-    taken(queue)
-    queue.acked(0)
-    queue.lost()
-    assert taken(queue) == frames[1:6]
-    assert queue.forgotten(1, b"new") == frames[1:5]
-    assert queue.producer_id == b"new"
-    assert taken(queue) == [frames[5]]
-    assert frames[5].sequence == 0
-    assert queue.forgotten(1, b"newer") == [], "an answer to what was sent as the one before"
-
-
 def test_frames_that_were_refused_are_not_in_doubt() -> None:
     queue, frames = queue_with(3)
     taken(queue)
@@ -131,8 +133,10 @@ def test_frames_that_were_refused_are_not_in_doubt() -> None:
     for sequence in (1, 2):
         queue.refused(sequence, gap(sequence))
     taken(queue)
-    assert queue.forgotten(0, b"new") == []
-    assert [frame.sequence for frame in taken(queue)] == [0, 1]
+    queue.hold()
+    for sequence in (0, 1):
+        assert queue.refused(sequence, ProducerForgotten(stream="t/0/0")) is None
+    assert queue.unsettled() == frames[1:]
 
 
 MOVED = StorageTopicSealed(topic="t", ordinal=0)

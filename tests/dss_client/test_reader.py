@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -169,10 +170,11 @@ class Tail(asyncio.Queue[log_pb2.ReadReply]):
 class LostSector:
     """A daemon whose first call is lost; then the gap of one stream cannot be read at first."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, starts: Sequence[int]) -> None:
         self.endpoint = SimpleNamespace(text="unix:/d")
         self.log = SimpleNamespace(Read=self._read)
         self.tail = Tail()
+        self._starts = starts
         self.tries = 0
         self._failures = failures
         self._began = False
@@ -187,9 +189,11 @@ class LostSector:
 
     def _read(self, request: log_pb2.ReadRequest) -> Answers | Tail:
         if request.stream:
-            return Answers(self._gap(request.stream))
+            gap = self._gap(request.stream)
+            return Answers(gap[:1] if request.HasField("end_offset") else gap)
         names = log_pb2.ReadReply(streams=["t/0/0", "t/0/1"])
         if self._began:
+            names.starts.extend(self._starts)
             self.tail.put_nowait(names)
             return self.tail
         self._began = True
@@ -208,11 +212,12 @@ def answer(partition: int, payload: bytes, offset: int) -> log_pb2.ReadReply:
     return log_pb2.ReadReply(stream=f"t/0/{partition}", frames=stored(payload, offset))
 
 
+@pytest.mark.parametrize("starts", [(2, 2), ()], ids=["", "of an older daemon"])
 async def test_a_stream_that_cannot_be_read_after_a_lost_connection_keeps_no_other_waiting(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, starts: Sequence[int]
 ) -> None:
     monkeypatch.setattr("dss_client.reader.READ_AGAIN_S", 0.0)
-    daemon = LostSector(failures=5)
+    daemon = LostSector(5, starts)
     request = log_pb2.ReadRequest(follow=True)
     async with aclosing(aiter(Reader(cast("Any", daemon), request))) as records:
         assert [(await anext(records)).payload for _ in range(3)] == [b"a", b"b", b"c"]
@@ -232,3 +237,39 @@ def test_more_records_than_there_can_be_are_all_of_them() -> None:
 
     assert asked(10**20).records_max == (1 << 64) - 1
     assert not asked(None).HasField("records_max")
+
+
+async def test_a_storage_topic_comes_behind_the_old_one_after_a_lost_connection_too() -> None:
+    names = partial(log_pb2.ReadReply, streams=["t/0/0", "t/0/1"])
+    tail = (
+        names(starts=[3, 0]),
+        # All of it comes in the order of the tail.
+        log_pb2.ReadReply(streams=["t/1/0"], starts=[0]),
+        log_pb2.ReadReply(stream="t/0/0", frames=stored(b"3", 3)),
+        log_pb2.ReadReply(stream="t/1/0", frames=stored(b"4", 0)),
+    )
+    lost = (names(starts=[1, 0]), log_pb2.ReadReply(stream="t/0/0", frames=stored(b"1", 1)))
+    gap = (log_pb2.ReadReply(stream="t/0/0", frames=stored(b"2", 2)),)
+    calls = [Answers([*lost, OutcomeUnknown()]), Answers(tail), Answers(gap)]
+    asked: list[log_pb2.ReadRequest] = []
+
+    def read(request: log_pb2.ReadRequest) -> Answers:
+        asked.append(request)
+        return calls.pop(0)
+
+    async def read_or_end(call: Answers) -> log_pb2.ReadReply | None:
+        reply = call.next()
+        if isinstance(reply, DssError):
+            raise ConnectionLostError(reply)
+        return reply
+
+    connection = SimpleNamespace(
+        log=SimpleNamespace(Read=read),
+        read_or_end=read_or_end,
+        endpoint=SimpleNamespace(text="unix:/d"),
+    )
+    reading = Reader(cast("Any", connection), log_pb2.ReadRequest(filter="t/#", follow=True))
+    assert [record.payload async for record in reading] == [b"1", b"2", b"3", b"4"]
+    assert [(each.stream, each.start.offset, each.end_offset) for each in asked[2:]] == [
+        ("t/0/0", 2, 3)
+    ]

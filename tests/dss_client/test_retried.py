@@ -86,7 +86,7 @@ async def taken(subscription: Subscription, way: str, count: int) -> list[Delive
 
 async def test_a_client_says_that_it_knows_queues(daemon: MemoryDaemon) -> None:
     async with lent(daemon):
-        assert [*daemon.opens[0].features] == ["queues"]
+        assert [*daemon.opens[0].features] == ["queues", "ordered"]
 
 
 @pytest.mark.parametrize("way", WAYS)

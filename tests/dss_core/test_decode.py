@@ -1,18 +1,22 @@
 """Decoding consecutive frames: columns, offsets, masks, and the Arrow table."""
 
+from array import array
 from contextlib import suppress
 from itertools import chain
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dss_core.arrow_routing import add_hashes
 from dss_core.arrow_tables import SUBJECT_ENCODED
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.decode import decode
+from dss_core.decode import decode, hashes_in
 from dss_core.errors import FrameCorrupt
 from dss_core.frame import HEADER_BYTES, stamped
+from dss_core.routing import key_hash
 
 PRODUCER = bytes(16)
 BODY_AT = 96
@@ -209,3 +213,23 @@ def test_each_frame_has_its_own_subjects() -> None:
     frames = [(7, 1), (8, 1), (9, 1), (11, 1), (12, 2), (14, 3), (17, 2), (20, 1), (21, 31)]
     batch = decode(b"".join(stored(records, base) for base, records in frames))
     assert batch.subjects == [f"s/{offset % 2}" for offset in batch.offsets]
+
+
+@pytest.mark.parametrize("sizes", [(1,), (31,), (32,), (3, 40, 1, 1, 64)])
+def test_the_hashes_of_keys_are_those_of_the_records_in_either_layout(
+    sizes: tuple[int, ...],
+) -> None:
+    base, frames = 5, b""
+    for size in sizes:
+        frames += stored(size, base)
+        base += size
+    keys = decode(frames).keys
+    assert list(hashes_in(frames)) == [0 if key is None else key_hash(key) for key in keys]
+
+
+def test_a_hash_of_0_is_told_from_a_record_without_a_key() -> None:
+    found = array("Q", [9])
+    add_hashes(found, pa.array([0, None, 7], pa.uint64()))
+    add_hashes(found, pa.array([3, 2, 0, 1], pa.uint64()).slice(1, 2))
+    add_hashes(found, pa.array([5, 6, 7], pa.uint64()).slice(1))
+    assert list(found) == [9, 1, 0, 7, 2, 1, 6, 7]

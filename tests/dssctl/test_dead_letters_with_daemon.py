@@ -108,6 +108,54 @@ def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) ->
         assert b"dssctl groups edit plain --max-deliver 5" in said.stderr
 
 
+REFUSED = {
+    "groups create $share/x/none/# --ordered --max-deliver 5": ("DSS2150", "topics create none"),
+    "groups create $share/x/# --ordered --max-deliver 5": ("DSS2150", "--ordered"),
+    "groups create $share/x/orders/# --ordered": ("DSS1010", "give both"),
+    "groups create $share/x/orders/# --max-deliver 5 --on-dead-letter block": (
+        "DSS1010",
+        "give --ordered as well",
+    ),
+    "groups create $share/x/orders/# --ordered --max-deliver 5 --on-dead-letter wait": (
+        "DSS1010",
+        "block",
+    ),
+    "groups edit billing --ordered": ("DSS2154", "--max-deliver 0"),
+    "topics grow kept --partitions 4 --yes": ("DSS2152", "groups edit 'keeps@kept/#'"),
+    "groups create $share/x/grown/# --ordered --max-deliver 5 --start earliest": (
+        "DSS2151",
+        "--start @",
+    ),
+}
+
+
+def test_an_ordered_group_is_declared_and_shown_and_what_it_cannot_be_is_refused(
+    failed: Daemon,
+) -> None:
+    ok(failed.dssctl("topics", "create", "kept", "--partitions", "2"))
+    ok(failed.dssctl("topics", "create", "grown", "--partitions", "1"))
+    ok(failed.dssctl("produce", "grown", stdin=b"before\n"))
+    ok(failed.dssctl("topics", "grow", "grown", "--partitions", "2", "--yes"))
+    create = ("groups", "create", "$share/keeps/kept/#", "--max-deliver", "5", "--ordered")
+    made = one(failed, *create, "--keyless", "dead")
+    assert (made["ordered"], made["on_dead_letter"], made["keyless"]) == (True, "block", "dead")
+    for command, (code, helps) in REFUSED.items():
+        refused = failed.dssctl(*command.split())
+        assert refused.returncode != 0, command
+        assert code in refused.stderr.decode(), command
+        assert helps in refused.stderr.decode(), command
+    [kept] = items(failed, "groups", "ls", "--filter", "on_dead_letter=block")
+    assert (kept["name"], kept["ordered"]) == ("keeps", True)
+    wide = ok(failed.dssctl("groups", "ls", "-o", "wide")).decode()
+    assert "ON-DEAD-LETTER" in wide
+    page = ok(failed.dssctl("groups", "describe", "keeps")).decode()
+    assert "of keys, also through retries: a dead letter blocks its key" in page
+    ok(failed.dssctl("groups", "edit", "keeps", "--on-dead-letter", "skip", "--yes"))
+    assert one(failed, "groups", "describe", "keeps")["on_dead_letter"] == "skip"
+    plan = failed.dssctl("dlq", "redrive", "keeps", "--key", "ida", "--unordered", "--dry-run")
+    assert plan.returncode == 0, plan.stderr
+
+
 def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:
     section = README.read_text().partition("### A record fails for good")[2].partition("\n#")[0]
     typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from dss_core.errors import AddressInUse, ExitCode, IllegalConfig, SocketPathTooLong
-from dssd.addresses import TcpAddress, UnixAddress, parse_address
+from dssd.addresses import (
+    OPEN,
+    CertificateName,
+    Clients,
+    Policy,
+    TcpAddress,
+    UnixAddress,
+    parse_address,
+)
 
 
 @pytest.fixture
@@ -28,6 +36,47 @@ def short_path() -> Iterator[Path]:
 def test_addresses_are_read(text: str, address: UnixAddress | TcpAddress) -> None:
     assert parse_address(text) == address
     assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (
+            "0.0.0.0:7233,tls,clients=tokens",
+            TcpAddress("0.0.0.0", 7233, Policy(tls=True, clients=Clients.TOKENS)),
+        ),
+        (
+            "dss.example:1,clients=certs,tls",
+            TcpAddress("dss.example", 1, Policy(tls=True, clients=Clients.CERTS)),
+        ),
+        (
+            "[::]:1,tls,clients=certs,names=uri",
+            TcpAddress("::", 1, Policy(True, Clients.CERTS, CertificateName.URI)),
+        ),
+        ("127.0.0.1:1,clients=tokens", TcpAddress("127.0.0.1", 1, Policy(clients=Clients.TOKENS))),
+        ("127.0.0.1:1", TcpAddress("127.0.0.1", 1, OPEN)),
+        ("unix:/s,clients=tokens", UnixAddress(Path("/s,clients=tokens"))),
+    ],
+)
+def test_a_policy_stands_behind_its_address(text: str, address: UnixAddress | TcpAddress) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *("tls", "clients=certs", "tls,clients=", "tls,clients=anybody", "tls,clients=all"),
+        *("tls=1,clients=tokens", "tls,tls,clients=tokens", "clients", "names=cn", "owner=me", ""),
+        *("tls,clients=tokens,names=cn", "tls,clients=certs,names=dns"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused(policy: str) -> None:
+    with pytest.raises(IllegalConfig):
+        parse_address(f"127.0.0.1:1,{policy}")
+
+
+def test_an_address_with_tls_is_told_as_clients_write_it() -> None:
+    assert str(parse_address("[::1]:1,tls,clients=tokens")) == "dss://[::1]:1"
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0:7233", "[::]:7233", "10.0.0.1:7233", "example.org:1"])

@@ -4,8 +4,8 @@ import pytest
 
 from dss_client._endpoint import ENDPOINT_VARIABLE, resolve
 from dss_core.errors import IllegalConfig, SocketPathTooLong
-from dssd.addresses import TcpAddress, UnixAddress
-from dssd.config import Config, configure
+from dssd.addresses import Clients, Policy, TcpAddress, UnixAddress
+from dssd.config import Config, TlsFiles, configure
 
 
 def configured(
@@ -54,6 +54,39 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
     assert configured(file, data_dir=Path("/line"), listen=("127.0.0.1:2",)) == Config(
         Path("/line"), (TcpAddress("127.0.0.1", 2),)
     )
+
+
+TLS = 'tls_cert = "c.pem"\ntls_key = "k.pem"\n'
+
+
+def test_an_address_of_the_file_may_be_a_table_beside_others(tmp_path: Path) -> None:
+    file = tmp_path / "dssd.toml"
+    table = '{ address = "0.0.0.0:1", tls = true, clients = "tokens" }'
+    file.write_text(f'listen = ["127.0.0.1:2", {table}]\n{TLS}')
+    config = configured(file)
+    policy = Policy(tls=True, clients=Clients.TOKENS)
+    assert config.listen == (TcpAddress("127.0.0.1", 2), TcpAddress("0.0.0.0", 1, policy))
+    assert config.tls == TlsFiles(Path("c.pem").absolute(), Path("k.pem").absolute())
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        'listen = { tls = true, clients = "tokens" }\n' + TLS,
+        'listen = { address = "0.0.0.0:1", tls = "yes", clients = "tokens" }\n' + TLS,
+        'listen = { address = "0.0.0.0:1", tls = false, clients = "tokens" }\n' + TLS,
+        'listen = { address = "0.0.0.0:1", tls = true, owner = "me" }\n' + TLS,
+        'listen = { address = "0.0.0.0:1", tls = true, clients = "certs" }\n' + TLS,
+        'listen = { address = "0.0.0.0:1", tls = true, clients = "tokens" }\ntls_cert = "c"',
+        'listen = "127.0.0.1:1"\n' + TLS,
+        "listen = [1]",
+    ],
+)
+def test_what_is_no_listener_with_its_files_is_refused(tmp_path: Path, stated: str) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text(stated)
+    with pytest.raises(IllegalConfig):
+        configured(file)
 
 
 def test_one_address_may_stand_alone_in_the_file(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from support.daemon_process import DaemonProcess, running
 
 BROKEN_DAEMON = str(Path(__file__).parent / "programs" / "broken_daemon.py")
 SERVICES = {
-    "clogged sockets", "ends of pauses", "heap", "leases of jobs", "looks for watchers",
-    "messages on their way", "metrics", "retention", "retention ahead", "rows of removed topics",
-    "samples for questions", "schedules", "trim operations", "trims of queues",
+    "clogged sockets", "ends of pauses", "heap", "leases of jobs", "logins",
+    "looks for watchers", "messages on their way", "metrics", "retention", "retention ahead",
+    "rows of removed topics", "samples for questions", "schedules", "trim operations",
+    "trims of queues",
 }  # fmt: skip
 ASKED = {"call Topics/List", "task lag-check"}
 CONNECTIONS = {"connections", "connections of operators"}

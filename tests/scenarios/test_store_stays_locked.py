@@ -93,6 +93,11 @@ TASKS: dict[str, dict[str, str]] = {
 FRAME = build_frame(
     Columns([b"x"], None, "orders", None, 1), partition=0, producer_id=bytes(16), sequence=0
 )
+PUT = {
+    "name": "token:ada",
+    "permissions": [{"role": "read", "topics": ["#"]}],
+    "token_sha256": bytes(32),
+}
 CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Log/Produce", {**T, "topic_epoch": 2, "frames": [FRAME]}),
     ("/dss_api.v1.Log/Read", {"filter": "orders/#"}),
@@ -135,6 +140,10 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Jobs/GiveUp", {"job": "copy", "epoch": 1, "reason": "a test"}),
     ("/dss_api.v1.Groups/Remove", {"group": "other", "if_exists": True}),
     ("/dss_api.v1.Topics/Remove", {"name": "other", "if_exists": True}),
+    ("/dss_api.v1.Access/Put", PUT),
+    ("/dss_api.v1.Access/List", {}),
+    ("/dss_api.v1.Access/Rotate", {"name": "token:ada", "token_sha256": bytes([1] * 32)}),
+    ("/dss_api.v1.Access/Remove", {"name": "token:ada"}),
     ("/grpc.health.v1.Health/Check", {}),
     ("/grpc.health.v1.Health/List", {}),
     ("/grpc.health.v1.Health/Watch", {}),

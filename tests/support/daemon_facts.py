@@ -40,4 +40,7 @@ DAEMON = DaemonFacts(
     before="stopped",
     before_ended_at_ms=0,
     before_reason="",
+    certificate="",
+    certificate_ends_ms=0,
+    certificate_problem="",
 )

@@ -123,9 +123,10 @@ class Holder:
         self.parts = Parts(self.log, self.writers, shelf.clock)  # type: ignore[arg-type]
         self.trouble = Told()
         self._lane = streams
+        self.is_ordered = False
 
     def lane(self, epoch: int = 1) -> Lane:
-        return Lane(self.levels, self._lane.ordinal, epoch, 7, "client")
+        return Lane(self.levels, self._lane.ordinal, epoch, 7, "client", self.is_ordered)
 
     async def publish(
         self,

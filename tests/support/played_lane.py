@@ -7,7 +7,9 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, Ranges, normalised
+from dssd.machines.delivery.causes import DIED, FOLLOWS
 from dssd.machines.delivery.events import (
+    ChunkRead,
     Closing,
     Deliver,
     DeliveryEffect,
@@ -24,6 +26,7 @@ from dssd.machines.delivery.events import (
     Read,
     Report,
     Settle,
+    TakeBack,
     Ticked,
 )
 from dssd.machines.delivery.window import DeliveryWindow
@@ -55,9 +58,13 @@ class PlayedLane:
     once, unless they are held: then the queues have them, and the holder does not know.
     """
 
-    def __init__(self, records: int, policy: RetryPolicy = POLICY) -> None:
+    def __init__(
+        self, records: int, policy: RetryPolicy = POLICY, keys: Sequence[int] = ()
+    ) -> None:
         self.main = Stream([1] * records)
         self.records = records
+        self.keys = keys
+        """Of the records of the stream, where its group is ordered."""
         self.policy = policy
         self.queues: dict[int, list[Kept]] = {RETRY: [], DEAD: []}
         self.now_ms = 0
@@ -135,11 +142,15 @@ class PlayedLane:
             for effect in self.window.step(todo.pop(0), self.now_ms):
                 match effect:
                     case Read():
-                        todo.append(self._level(effect.grant - GRANT).read(effect))
+                        todo.append(self._read(effect))
                     case Deliver():
                         self._take(effect)
                     case Report(reports):
                         self.reports += [report for _, report in reports]
+                    case TakeBack(grant, ranges):
+                        self.others.append(effect)
+                        for at in (at for span in ranges for at in range(*span)):
+                            self.out.pop((grant - GRANT, at), None)
                     case OpenLane():
                         todo += self._opened(effect)
                     case Move():
@@ -156,6 +167,13 @@ class PlayedLane:
     def _answered(self) -> list[Moved]:
         answers, self.answers = self.answers, []
         return answers
+
+    def _read(self, asked: Read) -> ChunkRead:
+        level = asked.grant - GRANT
+        chunk = self._level(level).read(asked)
+        if level == MAIN and self.keys:
+            return chunk._replace(keys=self.keys[chunk.base : chunk.base + chunk.records])
+        return chunk
 
     def _level(self, level: int) -> Stream:
         return self.main if level == MAIN else Stream([1] * len(self.queues[level]))
@@ -193,8 +211,12 @@ class PlayedLane:
         if piece.is_copied:
             assert source is not None
             due_ms, attempt = source.entry.due_ms, source.entry.attempt
+        if piece.cause == FOLLOWS and source is not None:
+            attempt = source.entry.attempt
         queue = self.queues[piece.to]
-        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10, origin)
+        key = self.keys[origin] if self.keys else 0
+        is_suspect = bool(self.keys) and piece.cause == DIED
+        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10, origin, key, is_suspect)
         queue.append(Kept(entry, origin, piece.cause, piece.error))
         return entry
 

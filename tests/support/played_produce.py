@@ -18,12 +18,14 @@ from dss_client.testing.memory_session import wire_error
 from dss_core import frame as frames
 from dss_core.decode import decode
 from dss_core.errors import (
+    PASSING,
     DiskFull,
     DssError,
     OutcomeUnknown,
     Overloaded,
     ProducerForgotten,
     SequenceGap,
+    SequenceTooOld,
     StaleTopicEpoch,
     StorageTopicSealed,
     Unreachable,
@@ -164,6 +166,12 @@ class PlayedDaemon:
 
     # What becomes of frames.
 
+    def forget(self, part: Part) -> None:
+        """Forget the producers of a storage topic, as after a day of silence."""
+        self._now_us += 1
+        self._forgotten_us[part.number] = self._now_us
+        part.known.clear()
+
     def _switch(self) -> None:
         if self._fate.switches:
             self._now_us += 1
@@ -189,6 +197,11 @@ class PlayedDaemon:
                 reply.refusals.add(
                     partition=header.partition, sequence=header.sequence, error=wire_error(error)
                 )
+                if isinstance(error, PASSING):
+                    # It takes no frame behind one that comes again.
+                    call.inbox.clear()
+                    call.lost = True
+                    break
         return reply
 
     def _answer(
@@ -205,7 +218,10 @@ class PlayedDaemon:
         known = self._known(part, header)
         is_sealed = part is not self.parts[-1]
         if header.sequence not in known:
-            ahead = header.sequence - max(known, default=-1)
+            # Who is new may begin at any sequence, also behind a frame that was refused.
+            ahead = header.sequence - max(known, default=header.sequence - 1)
+            if ahead < 0:
+                raise SequenceTooOld(given=header.sequence, stream="t/?/?")
             if ahead > 1 and (was_held or not is_sealed):
                 raise SequenceGap(given=header.sequence, expected_after="?", stream="t/?/?")
             if is_sealed and was_held:
@@ -235,9 +251,7 @@ class PlayedDaemon:
     def _known(self, part: Part, header: frames.Header) -> dict[int, tuple[int, int]]:
         key = header.partition, header.producer_id
         if self._fate.forgets and part.known and self._is_fault(0.1):
-            self._now_us += 1
-            self._forgotten_us[part.number] = self._now_us
-            part.known.clear()
+            self.forget(part)
         began = began_us(header.producer_id)
         assert began is not None
         if key not in part.known and began <= max(part.begins_us, self._forgotten_us[part.number]):

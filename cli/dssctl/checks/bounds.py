@@ -94,6 +94,14 @@ AGE = Unit(
     metric_factor=0.001,
     performance_unit="ms",
 )
+LEFT = Unit(
+    "seconds",
+    span_ms_of,
+    lambda value: text_of_span(int(value)),
+    metric_factor=0.001,
+    performance_unit="ms",
+    low_is_bad=True,
+)
 FREE_BYTES = Unit(
     "free_bytes",
     lambda text: float(size_bytes(text)),

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dss_core.errors import DssError, GroupNotFound
+from dss_core.errors import DssError, GroupNotFound, IllegalArgument
 from dssctl.checks.bounds import (
     AGE,
     FREE_BYTES,
     FREE_SHARE,
+    LEFT,
     MEMBERS,
     RECORDS,
     STREAMS,
@@ -22,10 +23,11 @@ from dssctl.checks.bounds import (
 )
 from dssctl.checks.result import Measured, Result, nagios, prometheus
 from dssctl.connection import ask
+from dssctl.global_options import KeyOption
 from dssctl.output import Column, Kind, show_one
 from dssctl.output.escape import escaped
 from dssctl.settings import Format, Settings
-from dssctl.tree import Command, KeyOption, noun, settings_of
+from dssctl.tree import Command, noun, settings_of
 
 if TYPE_CHECKING:
     from dss_client import Client, Group
@@ -184,6 +186,29 @@ def daemon(
         return Result("daemon", (answer, Measured("", 0, serving, status.state_reason)))
 
     _check(context, "daemon", look, absent_is_critical=True)
+
+
+@app.command(cls=Checking)
+def certificate(
+    context: typer.Context,
+    warn: Annotated[str, _option(1, "where it has less left: 14d, as where absent")] = "14d",
+    crit: Annotated[str, _option(2, "where it has less left: 2d, as where absent")] = "2d",
+) -> None:
+    """Check how long the certificate lasts that the daemon serves TLS with."""
+    bounds = bounds_of(LEFT, warn, crit)
+
+    async def look(client: "Client") -> Result:
+        status = await client.daemon.status()
+        if not status.certificate:
+            raise IllegalArgument(argument="check", rule="this daemon has no TLS")
+        left_ms = (status.certificate_ends_ms or 0) - status.now_us / 1_000
+        left = Measured("left", max(left_ms, 0), bounds)
+        if not status.certificate_problem:
+            return Result("certificate", (left,))
+        serving = Bounds(presence("not served"), crit=1)
+        return Result("certificate", (left, Measured("", 0, serving, status.certificate_problem)))
+
+    _check(context, "certificate", look)
 
 
 def _required(context: typer.Context, unit: Unit, warn: str | None, crit: str | None) -> Bounds:

@@ -21,7 +21,7 @@ from dssctl.config.document import (
     read_configuration,
     require_context_name,
 )
-from dssctl.config.resolving import context_in_use, found_context
+from dssctl.config.resolving import CREDENTIALS, context_in_use, found_context
 from dssctl.listing import list_known, listing
 from dssctl.output import Column, Item, Kind, note, show_list, show_one
 from dssctl.selection import ListRules, Named
@@ -254,7 +254,7 @@ def _given(
     default_output: str | None,
     spark_master: str | None,
 ) -> dict[str, str]:
-    """The fields that options name; of two that every command takes, too.
+    """The fields that options name; of those that every command takes, too.
 
     Raises:
         IllegalArgument, SocketPathTooLong: nothing can listen at the endpoint.
@@ -272,6 +272,7 @@ def _given(
         "protected": None if protected is None else ("yes" if protected else "no"),
         "default_output": default_output,
         "spark_master": spark_master,
+        **{name: flags.get(name) for name in CREDENTIALS},
     }
     return {field: text for field, text in said.items() if text is not None}
 
@@ -330,6 +331,9 @@ def _validated(settings: Settings, context: Context) -> Item:
     from dssctl.connection import ask
 
     settings.endpoint = context.endpoint or None
+    for name in CREDENTIALS:  # each context has its own, and shows them to its daemon alone
+        setattr(settings, name, getattr(context, name) or None)
+        settings.flags.pop(name, None)
     version = problem = None
     try:
         version = ask(settings, lambda client: client.daemon.status()).version

@@ -100,12 +100,20 @@ def redrive(
             help=f"At most so many a second, of all streams together, instead of {REDRIVE_RATE:,}.",
         ),
     ] = None,
+    unordered: Annotated[
+        bool,
+        typer.Option(
+            "--unordered", help="In an ordered group: only these, without the rest of their keys."
+        ),
+    ] = False,
 ) -> None:
     """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
     from dss_client.changes import RedriveDeadLetters
 
     stream, offset = _chosen(context, place, origin)
-    change = RedriveDeadLetters(group, error, _bytes(key), stream, offset, rate=rate)
+    change = RedriveDeadLetters(
+        group, error, _bytes(key), stream, offset, rate=rate, unordered=unordered
+    )
     carry_out(context, change, has_end=_has_member)
 
 

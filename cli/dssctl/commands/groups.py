@@ -8,10 +8,14 @@ from dss_core.counted import counted
 from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import (
+    AckWait,
     Backoff,
     GroupName,
     IfExists,
+    Keyless,
     MaxDeliver,
+    OnDeadLetter,
+    Ordered,
     QueueBytes,
     QueueRecords,
 )
@@ -70,10 +74,7 @@ def create(
         str | None,
         typer.Option(metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."),
     ] = None,
-    ack_wait: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
-    ] = None,
+    ack_wait: AckWait = None,
     protocol: Annotated[
         str | None,
         typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
@@ -88,6 +89,9 @@ def create(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
+    ordered: Ordered = False,
+    on_dead_letter: OnDeadLetter = None,
+    keyless: Keyless = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -115,6 +119,9 @@ def create(
             backoff=backoff_s,
             queue_records=queue_records,
             queue_bytes=bytes_max,
+            ordered=ordered or None,
+            on_dead_letter=on_dead_letter,
+            keyless=keyless,
         )
 
     item = group_item(ask(settings, look_and_create))
@@ -189,10 +196,7 @@ def rebalance(
 def edit(
     context: typer.Context,
     group: GroupName,
-    ack_wait: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
-    ] = None,
+    ack_wait: AckWait = None,
     on_damage: Annotated[
         str | None, typer.Option(metavar="CHOICE", help="pass over damaged records, or stall.")
     ] = None,
@@ -200,6 +204,9 @@ def edit(
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,
+    ordered: Ordered = False,
+    on_dead_letter: OnDeadLetter = None,
+    keyless: Keyless = None,
 ) -> None:
     """Change settings of a group; what is not named stays as it is."""
     from dss_client.changes import EditGroup
@@ -212,11 +219,14 @@ def edit(
         spans_ms(backoff) if backoff else (),
         queue_records,
         size_bytes(queue_bytes) if queue_bytes else None,
+        ordered or None,
+        on_dead_letter,
+        keyless,
     )
     if edit == EditGroup(group):
         raise typer.BadParameter(
             "name what to change: --ack-wait, --on-damage, --max-deliver, --backoff, "
-            "--queue-records or --queue-bytes.",
+            "--queue-records, --queue-bytes, --ordered, --on-dead-letter or --keyless.",
             ctx=context,
         )
     carry_out(context, edit)

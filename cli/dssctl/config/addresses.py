@@ -16,6 +16,11 @@ def settled(endpoint: str) -> str:
     return _UNIX + os.path.abspath(path)  # noqa: PTH100 - Path has none that drops '..'
 
 
+def settled_file(path: str) -> str:
+    """A path to be kept: from the present folder becomes one from the root."""
+    return path if not path or path.startswith(("/", "~")) else os.path.abspath(path)  # noqa: PTH100
+
+
 def same_daemon(left: str, right: str) -> bool:
     """Whether two endpoints name one place."""
     return _place(left) == _place(right)

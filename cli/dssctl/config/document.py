@@ -6,12 +6,14 @@
     time = "iso"                  # any key of `dssctl config show`
 
     [contexts.prod]
-    endpoint = "dss.example:7070"
+    endpoint = "dss://dss.example:7233"
     colour = "red"                # of `dssctl contexts prompt`
     read_only = true              # commands that change something are refused
     protected = true              # they ask for a reason and for a name
     default_output = "wide"
     spark_master = "spark://head:7077"
+    token_file = "~/.config/dssctl/prod.token"
+    tls_ca = "~/.config/dssctl/prod-ca.pem"    # tls_cert and tls_key too
 
     [defaults."groups ls"]
     sort = "lag"
@@ -32,6 +34,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast
 
 from dss_core.errors import DssError, IllegalConfig
+from dssctl.config.addresses import settled_file
 from dssctl.config.keys import KEYS, did_you_mean, put, spelt, truth
 from dssctl.limits import CONFIG_BYTES_MAX
 from dssctl.settings import Settings
@@ -56,6 +59,10 @@ class Context(NamedTuple):
     protected: bool = False
     default_output: str = ""
     spark_master: str = ""
+    token_file: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
 
 
 class Configuration(NamedTuple):
@@ -246,6 +253,10 @@ CONTEXT_FIELDS: dict[str, Callable[[str], str | bool]] = {
     "protected": truth,
     "default_output": _output_of,
     "spark_master": str,
+    "token_file": settled_file,
+    "tls_ca": settled_file,
+    "tls_cert": settled_file,
+    "tls_key": settled_file,
 }
 
 

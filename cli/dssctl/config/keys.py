@@ -98,6 +98,22 @@ def _put_endpoint(settings: Settings, text: str) -> None:
     settings.endpoint = text or None
 
 
+def _put_token_file(settings: Settings, text: str) -> None:
+    settings.token_file = text or None
+
+
+def _put_tls_ca(settings: Settings, text: str) -> None:
+    settings.tls_ca = text or None
+
+
+def _put_tls_cert(settings: Settings, text: str) -> None:
+    settings.tls_cert = text or None
+
+
+def _put_tls_key(settings: Settings, text: str) -> None:
+    settings.tls_key = text or None
+
+
 def _put_output(settings: Settings, text: str) -> None:
     if text.startswith(TEMPLATE):
         settings.format, settings.template = Format.TEMPLATE, text.removeprefix(TEMPLATE)
@@ -193,7 +209,16 @@ def _put_watch(settings: Settings, text: str) -> None:
 
 _ALL = (
     Key("context", _put_context, "The named target; see dssctl contexts ls."),
-    Key("endpoint", _put_endpoint, "unix:PATH or HOST:PORT.", "the default socket"),
+    Key(
+        "endpoint",
+        _put_endpoint,
+        "unix:PATH, HOST:PORT, or dss://HOST:PORT for TLS.",
+        "the default socket",
+    ),
+    Key("token_file", _put_token_file, "With the token of this user."),
+    Key("tls_ca", _put_tls_ca, "Who signs the certificates of daemons."),
+    Key("tls_cert", _put_tls_cert, "The certificate of this user."),
+    Key("tls_key", _put_tls_key, "Its key."),
     Key("output", _put_output, f"{OUTPUTS}.", "table"),
     Key("color", _put_colour, "auto, always or never; see NO_COLOR.", "auto"),
     Key("time", _put_time, "How tables show moments: relative, iso or unix.", "relative"),

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dss_core.errors import ContextNotFound, DssError, IllegalArgument, IllegalConfig
+from dssctl.config.addresses import same_daemon
 from dssctl.config.document import Configuration, Context, config_path, read_configuration
 from dssctl.config.guarding import guards
 from dssctl.config.keys import KEYS, did_you_mean, put
 from dssctl.settings import Settings
 
 NO_CONTEXT = ""
+
+CREDENTIALS = ("token_file", "tls_ca", "tls_cert", "tls_key")
+"""Of the endpoint of a context."""
 
 
 class Resolved(NamedTuple):
@@ -81,7 +85,7 @@ def resolved(
     named = _named(settings, configuration)
     if named.text != NO_CONTEXT:
         yield named
-    in_context = _of_context(context)
+    in_context = _of_context(context, settings)
     for_command = configuration.defaults.get(command, {})
     origins = (
         (settings.flags, "a flag"),
@@ -110,15 +114,23 @@ def _named(settings: Settings, configuration: Configuration) -> Resolved:
     return Resolved("context", NO_CONTEXT, "")
 
 
-def _of_context(context: Context | None) -> Mapping[str, str]:
+def _of_context(context: Context | None, settings: Settings) -> Mapping[str, str]:
+    """What a context says. What lets somebody in at its endpoint is shown to no other."""
     if context is None:
         return {}
+    endpoint = settings.flags.get("endpoint") or _Variables().get("endpoint")
+    is_elsewhere = endpoint is not None and not same_daemon(endpoint, context.endpoint)
     said = {
         "endpoint": context.endpoint,
         "output": context.default_output,
         "spark_master": context.spark_master,
+        **{name: getattr(context, name) for name in CREDENTIALS},
     }
-    return {name: text for name, text in said.items() if text}
+    return {
+        name: text
+        for name, text in said.items()
+        if text and not (is_elsewhere and name in CREDENTIALS)
+    }
 
 
 class _Variables(Mapping[str, str]):

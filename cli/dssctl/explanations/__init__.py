@@ -5,17 +5,21 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 
 from collections.abc import Mapping
 
+from dssctl.explanations.access import ACCESS
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
+from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
 
 EXPLANATIONS: Mapping[str, str] = {
+    **ACCESS,
     **REQUESTS,
     **PROGRAMS,
     **CONFLICTS,
+    **ORDERING,
     **SCHEDULES,
     **SERVICE,
     **JOBS,

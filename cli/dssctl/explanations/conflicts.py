@@ -129,7 +129,8 @@ CONFLICTS = {
     "DSS2136": """Growth needs room in the store: for the rows of another storage topic, or for
         where the old one ends. There was none for a minute. The topic takes records as before, and
         producers only waited; a storage topic that was added already stays, and waits for a
-        switch. Make room, and switch to it, or grow again.""",
+        switch. Make room, and switch to it; where dssctl topics describe shows none that waits,
+        grow again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

@@ -49,6 +49,8 @@ _PLACES = {
     "HeldStream": "nouns.sessions.HELD_STREAM",
     "Waited": "fields.daemon.WAITED",
     "Look": "fields.daemon.LOOK",
+    "Principal": "nouns.principals.PRINCIPAL",
+    "NewToken": "nouns.principals.NEW_TOKEN",
     "Schedule": "nouns.schedules.SCHEDULE",
     "ScheduleRun": "nouns.schedules.RUN",
     "DueTime": "nouns.schedules.DUE_TIME",

@@ -24,6 +24,10 @@ CONTEXT: Fields = (
     truth("protected", "Whether they ask for a reason and for a name."),
     text("default_output", "Where no -o is given.", optional=True),
     text("spark_master", "Of bulk jobs on Spark.", optional=True),
+    text("token_file", "The file of the user's token there.", optional=True),
+    text("tls_ca", "The file of who signs its certificate.", optional=True),
+    text("tls_cert", "The file of the user's certificate there.", optional=True),
+    text("tls_key", "The file of its key.", optional=True),
 )
 
 VALIDATED_CONTEXT: Fields = (

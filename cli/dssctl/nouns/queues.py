@@ -36,7 +36,11 @@ QUEUE_ENTRY: Fields = (
     moment("appended_at", "When the record came."),
     moment("first_failure_at", "When it failed first.", optional=True),
     moment("entered_at", "When it came to this queue: died, or failed last."),
-    moment("due_at", "When it comes again; of the retry queue.", optional=True),
+    moment(
+        "due_at",
+        "When it comes again, of the retry queue; none of what waits behind its key.",
+        optional=True,
+    ),
     Field("headers", Type.ITEMS, "Its headers, in their order; of peek.", "Header", absent=True),
     anything("payload", "Its content; of peek.", optional=True, absent=True),
     text("payload_base64", "Its content, where it is no text; of peek.", absent=True),
@@ -72,6 +76,11 @@ def error_name(item: Item) -> str:
 def _error_cell(item: Item, _now_us: int) -> str:
     words = " ".join(error_words(item).split())
     return words if len(words) <= ERROR_CELL_CHARS else f"{words[:ERROR_CELL_CHARS]}..."
+
+
+def _has_time(entry: "QueueEntry") -> bool:
+    """What waits behind its key has none of its own."""
+    return bool(entry.due_ms) or entry.cause != "follows"
 
 
 def _due_cell(item: Item, now_us: int) -> str:
@@ -164,7 +173,7 @@ def entry_item(entry: "QueueEntry") -> Item:
         entry,
         key=key["key"],
         first_failure_at=_moment(entry.first_failure_ms),
-        due_at=_moment(entry.due_ms) if entry.level == "retry" else None,
+        due_at=_moment(entry.due_ms) if entry.level == "retry" and _has_time(entry) else None,
     )
     return {**item, **key}
 

@@ -108,6 +108,20 @@ def _cell_retries(item: Item, _now_us: int) -> str:
     )
 
 
+_ON_DEAD_LETTER = {
+    "block": "a dead letter blocks its key",
+    "skip": "a key goes on behind a dead letter",
+}
+
+
+def _cell_order(item: Item, _now_us: int) -> str:
+    if not item["ordered"]:
+        return "not kept where a record fails: later ones of its key may come before it"
+    keyless = "are dead letters" if item["keyless"] == "dead" else "come without an order"
+    what = _ON_DEAD_LETTER[str(item["on_dead_letter"])]
+    return f"of keys, also through retries: {what}; records without a key {keyless}"
+
+
 def _cell_settings(item: Item, _now_us: int) -> str:
     wait_ms = item["ack_wait_ms"]
     assert isinstance(wait_ms, int)
@@ -138,6 +152,7 @@ GROUP_PAGE_KIND = Kind(
         Column("leader_since", "LED", cell=_cell_leader),
         Column("protocol", "SETTINGS", cell=_cell_settings),
         Column("max_deliver", "RETRIES", cell=_cell_retries),
+        Column("ordered", "ORDER", cell=_cell_order),
         Column("created_at", "AGE"),
     ),
     lambda item: f"{item['name']}@{item['filter']}",

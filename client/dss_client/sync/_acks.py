@@ -6,6 +6,7 @@ an ack costs the user an append. Invariant: an ack that was left here reaches it
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,12 +18,18 @@ LEFT_ACKS_S = 0.002
 """Acks that threads left are looked for this often while any come; as long as records gather."""
 
 
+def _nothing() -> None:
+    """The grant is told when it reports."""
+
+
 class AckBox:
     """Of one grant."""
 
-    __slots__ = ("_grant", "awake", "leave", "offsets", "portal", "ranges")
+    __slots__ = ("_grant", "_note", "awake", "leave", "offsets", "portal", "ranges")
 
-    def __init__(self, portal: "Portal", grant: "HeldGrant") -> None:
+    def __init__(
+        self, portal: "Portal", grant: "HeldGrant", note: Callable[[], None] = _nothing
+    ) -> None:
         self.portal = portal
         self.offsets: list[int] = []  # bounded by the credit given to the daemon
         self.leave = self.offsets.append
@@ -32,6 +39,8 @@ class AckBox:
         self.awake = False
         """The loop looks here again by itself."""
         self._grant = grant
+        self._note = note
+        """Has the grant know what was handed out, in the loop."""
 
     def wake(self) -> None:
         """Have the loop look here.
@@ -53,6 +62,7 @@ class AckBox:
 
     def deliver(self) -> None:
         """Bring all to the grant; in the loop only."""
+        self._note()
         offsets, grant = self.offsets, self._grant
         while self.ranges:
             grant.ack(self.ranges.popleft())

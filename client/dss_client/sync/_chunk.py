@@ -16,16 +16,19 @@ from dss_client.record import row_of
 
 if TYPE_CHECKING:
     from dss_client._handout import Handout
+    from dss_client._ordered import Aside, Ordered
     from dss_client.record import DeliveredRecord
 
 
 class Chunk:
     """Opened, noted and called back in the loop."""
 
-    __slots__ = ("_lock", "_records", "_to_make", "handout", "is_spent", "rows")
+    __slots__ = ("_lock", "_records", "_to_make", "handout", "is_spent", "last", "rows")
 
     def __init__(self, handout: "Handout", records_max: int) -> None:
         self.handout = handout
+        self.last: DeliveredRecord | None = None
+        """What was handed out last, as far as it is noted."""
         self.is_spent = False
         """Nothing is left of it, and a thread has noticed."""
         self._lock = threading.Lock()
@@ -52,6 +55,7 @@ class Chunk:
         with self._lock:
             left = list(self.rows)
             self._note(len(left))
+            self._records = []  # whoever looks again has taken none of those that were left
             self._to_make = islice((), 0)
             self.handout.put_back(*map(row_of, left))
 
@@ -72,4 +76,58 @@ class Chunk:
     def _note(self, left: int) -> None:
         taken = len(self._records) - left
         if taken:
-            self.handout.last_offset = self._records[taken - 1]._at
+            self.last = self._records[taken - 1]
+            self.handout.last_offset = self.last._at
+
+
+class QuietChunk(Chunk):
+    """Of an ordered group none of whose keys is busy: one thread takes from it, and acknowledges
+    each before it takes the next. Whoever else is to have any calls it back before.
+    """
+
+    __slots__ = ()
+
+
+class PickedChunk:
+    """Records of an ordered group, each of another key, that lie open; made when it is opened."""
+
+    __slots__ = ("_lock", "_noted", "_order", "_picked", "is_spent", "rows")
+
+    def __init__(self, order: "Ordered", picked: "list[Aside]") -> None:
+        self.is_spent = False
+        """Nothing is left of it, and a thread has noticed."""
+        self._lock = threading.Lock()
+        self._order = order
+        self._picked = picked
+        self._noted = 0
+        self.rows: Iterator[DeliveredRecord] = iter([aside.record() for aside in picked])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any is left."""
+        return length_hint(self.rows) > 0
+
+    def lay_out(self) -> bool:
+        """Have records in `rows`, if any are left; called by any thread."""
+        self.is_spent = not self.is_open
+        return not self.is_spent
+
+    def note(self) -> None:
+        """Tell the grants what was handed out."""
+        with self._lock:
+            self._note(length_hint(self.rows))
+
+    def _note(self, left: int) -> None:
+        taken = len(self._picked) - left
+        for aside in self._picked[self._noted : taken]:
+            aside.grant.hand_out(aside.at)
+        self._noted = taken
+
+    def call_back(self) -> None:
+        """Hand out no more of it: what is left goes back."""
+        with self._lock:
+            left = len(list(self.rows))
+            self._note(left)
+            for aside in reversed(self._picked[self._noted :]):
+                self._order.put_back(aside)
+            del self._picked[self._noted :]

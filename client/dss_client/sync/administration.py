@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dss_client._start_point import Start
+from dss_client.access import Access as AsyncAccess
+from dss_client.access import NewToken, Permission, Principal
 from dss_client.answers import GroupDescription, StreamSums, Stuck, Verdict, WhyAnswer
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 class Administered:
     """What a client administers, by noun."""
 
+    access: "Access"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"
@@ -52,6 +55,7 @@ class Administered:
 
     def _administer(self, portal: "Portal", client: "Client") -> None:
         """Make the parts, of those of a client that is open."""
+        self.access = Access(portal, client.access)
         self.topics = Topics(portal, client.topics)
         self.groups = Groups(portal, client.groups)
         self.grants = Grants(portal, client.grants)
@@ -62,6 +66,82 @@ class Administered:
         self.queues = Queues(portal, client.queues)
         self.sessions = Sessions(portal, client.sessions)
         self.schedules = Schedules(portal, client.schedules)
+
+
+class Access:
+    """The principals of a daemon; reached as ``client.access``. All of it is for administrators."""
+
+    def __init__(self, portal: "Portal", twin: AsyncAccess) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def list(self) -> tuple[Principal, ...]:
+        """Everybody, by name."""
+        return self._portal.run(self._twin.list())
+
+    def add_token(
+        self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
+    ) -> NewToken:
+        """Make a token for somebody new.
+
+        Raises:
+            PrincipalExists: there is somebody of that name.
+            IllegalName, IllegalArgument, IllegalFilter: an argument breaks its rule.
+            OutcomeUnknown: perhaps it was added; remove it, and add it again.
+        """
+        return self._portal.run(
+            self._twin.add_token(name, permissions, expires_at_ms=expires_at_ms)
+        )
+
+    def add_certificate(
+        self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
+    ) -> Principal:
+        """Let in who has a certificate of that name.
+
+        Raises:
+            PrincipalExists: there is somebody of that name.
+            IllegalArgument, IllegalFilter: an argument breaks its rule.
+        """
+        return self._portal.run(
+            self._twin.add_certificate(name, permissions, expires_at_ms=expires_at_ms)
+        )
+
+    def edit(
+        self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
+    ) -> Principal:
+        """Give somebody other permissions, and another end; calls that run are begun anew.
+
+        Args:
+            name: with its kind, ``token:NAME`` or ``cert:NAME``.
+            permissions: all that they have from then on.
+            expires_at_ms: when they end; never where absent.
+
+        Raises:
+            PrincipalNotFound: there is nobody of that name.
+            IllegalArgument, IllegalFilter: an argument breaks its rule.
+        """
+        return self._portal.run(self._twin.edit(name, permissions, expires_at_ms=expires_at_ms))
+
+    def rotate_token(self, name: str, *, both_for_ms: int = 0) -> NewToken:
+        """Make another token for somebody; the one before is taken for so long, too.
+
+        Raises:
+            PrincipalNotFound: nobody of that name has a token.
+            IllegalArgument: it would be too long.
+        """
+        return self._portal.run(self._twin.rotate_token(name, both_for_ms=both_for_ms))
+
+    def remove(self, name: str, *, if_exists: bool = False) -> bool:
+        """Let nobody in as this one any more; whether there was one.
+
+        Args:
+            name: with its kind, ``token:NAME`` or ``cert:NAME``.
+            if_exists: it is no error where there is none.
+
+        Raises:
+            PrincipalNotFound: there is nobody of that name.
+        """
+        return self._portal.run(self._twin.remove(name, if_exists=if_exists))
 
 
 class Topics:
@@ -161,6 +241,9 @@ class Groups:
         backoff: Sequence[float] = (),
         queue_records: int | None = None,
         queue_bytes: int | None = None,
+        ordered: bool | None = None,
+        on_dead_letter: str | None = None,
+        keyless: str | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -173,14 +256,21 @@ class Groups:
         many seconds it waits after each failure, the last of them for all that follow.
         ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
+        An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
+        key one at a time and in order, also through retries: one that fails holds up its own key.
+        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
+        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
+        with ``keyless="dead"`` are dead letters at once.
+
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol or what it
-                does at damage is another.
+            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
+                does at damage or what it does with records that fail is another.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            DaemonKnowsNoQueues: it is older, and would make a plain group of this.
+            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         return self._portal.run(
             self._twin.create(
@@ -194,6 +284,9 @@ class Groups:
                 backoff=backoff,
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
+                ordered=ordered,
+                on_dead_letter=on_dead_letter,
+                keyless=keyless,
             )
         )
 

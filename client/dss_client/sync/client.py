@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from dss_client import _client
+from dss_client._client import FilePath
 from dss_client._start_point import Start
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import PRODUCER_BUFFER_BYTES
@@ -33,6 +34,10 @@ def connect(
     credit_records: int | None = None,
     credit_bytes: int | None = None,
     patient: bool = True,
+    ca: FilePath | None = None,
+    cert: FilePath | None = None,
+    key: FilePath | None = None,
+    token_file: FilePath | None = None,
 ) -> "Client":
     """A client of the daemon at the endpoint; use it as ``with connect() as client``, or close it.
 
@@ -50,6 +55,10 @@ def connect(
         credit_records=credit_records,
         credit_bytes=credit_bytes,
         patient=patient,
+        ca=ca,
+        cert=cert,
+        key=key,
+        token_file=token_file,
     )
     return Client(client)
 

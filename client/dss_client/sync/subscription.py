@@ -14,13 +14,15 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
+from dss_client._key_order import OUT
 from dss_client._keyed_runner import HandlerMisused, raised_by_call
-from dss_client.limits import FLUSH_RECORDS, SURE_IN_THREADS_S
+from dss_client._ordered import order_of
+from dss_client.limits import FLUSH_RECORDS, PICKED_RECORDS, SURE_IN_THREADS_S
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
 from dss_client.sync._acks import AckBox
-from dss_client.sync._chunk import Chunk
+from dss_client.sync._chunk import Chunk, PickedChunk, QuietChunk
 from dss_client.sync.records import (
     DeliveredBatch,
     DeliveredRecord,
@@ -32,7 +34,9 @@ from dss_client.sync.records import (
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
+    from dss_client._ordered import Ordered
     from dss_client.sync._portal import Portal
+    from dss_core.progress import Ranges
 
 
 class Pieces(AsyncSubscription):
@@ -48,54 +52,99 @@ class Pieces(AsyncSubscription):
     def serve(self, portal: "Portal") -> None:
         """Begin to serve threads; before anything is delivered."""
         self.portal = portal
-        self._chunk: Chunk | None = None
+        self._chunk: Chunk | PickedChunk | None = None
         self._boxes: dict[HeldGrant, AckBox] = {}
 
     def box_of(self, grant: "HeldGrant") -> AckBox:
         """Where acks of the grant's records are left."""
         box = self._boxes.get(grant)
         if box is None:
-            box = self._boxes[grant] = AckBox(self.portal, grant)
+            box = self._boxes[grant] = AckBox(self.portal, grant, self._note_picked)
         return box
 
-    def chunk(self) -> Chunk | None:
+    def _note_picked(self) -> None:
+        """What of an ordered group threads have taken is to be known where it is settled."""
+        if isinstance(self._chunk, PickedChunk):
+            self._chunk.note()
+        elif isinstance(self._chunk, QuietChunk):
+            self._recall()
+
+    def chunk(self) -> Chunk | PickedChunk | None:
         """What to take from next; None after `drain`."""
         # Most are here already: a task would cost the thread that waits two turns of the loop more.
         return self.portal.call(self._chunk_now) or self.portal.run(self._chunk_later())
 
-    def _chunk_now(self) -> Chunk | None:
+    def _chunk_now(self) -> Chunk | PickedChunk | None:
         self.deliver_acks()
         if self._chunk is not None:
             self._chunk.note()
-            if self._chunk.handout.exhausted:
+            if isinstance(self._chunk, Chunk) and self._chunk.handout.exhausted:
                 self._finish(self._chunk.handout)
         if self._is_rest_due():
             return None
-        handout = self._next_now()
-        return None if handout is None else self._chunk_of(handout)
+        if (chunk := self._open_chunk()) is not None:
+            return chunk
+        while (handout := self._next_now()) is not None:
+            if (found := self._chunk_of(handout)) is not None:
+                return found
+        return None
 
     def _is_rest_due(self) -> bool:
         """Whether the loop is to run, and the session to be looked at, before more is taken."""
-        return self._chunk is not None and (self._chunk.is_spent or monotonic() >= self._resume_at)
+        if self._chunk is None:
+            return self._order is not None and monotonic() >= self._resume_at
+        # Of an ordered group a chunk may be short.
+        is_long = isinstance(self._chunk, Chunk)
+        return (self._chunk.is_spent and is_long) or monotonic() >= self._resume_at
 
-    async def _chunk_later(self) -> Chunk | None:
+    async def _chunk_later(self) -> Chunk | PickedChunk | None:
         if self._is_rest_due():
             # What is open stays so: several threads would take it from one another.
             await super()._breathe()
-        handout = await super()._next()
-        return None if handout is None else self._chunk_of(handout)
+        if (chunk := self._open_chunk()) is not None:
+            return chunk
+        while (handout := await super()._next()) is not None:
+            if (found := self._chunk_of(handout)) is not None:
+                return found
+        return None
 
-    def _chunk_of(self, handout: "Handout") -> Chunk:
-        if self._chunk is None or self._chunk.is_spent or handout.may_be_acked:
+    def _open_chunk(self) -> PickedChunk | None:
+        """The one whose records are in no piece any more."""
+        is_open = isinstance(self._chunk, PickedChunk) and self._chunk.is_open
+        return cast("PickedChunk", self._chunk) if is_open else None
+
+    def _chunk_of(self, handout: "Handout") -> Chunk | PickedChunk | None:
+        if (order := order_of(handout.grant)) is not None:
+            self._recall()
+            self._chunk = self._chunk_in_order(handout, order)
+        elif not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
             self._recall()
             # What came again is looked at one by one: acks of it still come.
             self._chunk = Chunk(handout, 1 if handout.may_be_acked else FLUSH_RECORDS)
         return self._chunk
 
+    def _chunk_in_order(
+        self, handout: "Handout", order: "Ordered"
+    ) -> QuietChunk | PickedChunk | None:
+        """Of what may go now, if anything may."""
+        order.note_hand()
+        if handout is self._current:
+            handout.rows()  # only then it is known whether it has any
+            if handout.exhausted:
+                self._finish(handout)
+                return None
+            if order.is_quiet and not handout.may_be_acked:
+                return QuietChunk(handout, FLUSH_RECORDS)
+        picked = order.pick(PICKED_RECORDS, OUT, self._begun, self._finish)
+        return PickedChunk(order, picked) if picked else None
+
     def _recall(self) -> None:
-        if self._chunk is not None:
-            self._chunk.call_back()
-            self._chunk = None
+        chunk, self._chunk = self._chunk, None
+        if chunk is None:
+            return
+        chunk.call_back()
+        if isinstance(chunk, QuietChunk) and chunk.last is not None:
+            cast("Ordered", chunk.handout.grant.order).in_hand(as_kind(AsyncRecord, chunk.last))
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""
@@ -108,6 +157,9 @@ class Pieces(AsyncSubscription):
         # Bound to names and kept short: this loop runs once a record.
         clock = monotonic
         while (chunk := self.chunk()) is not None:
+            if isinstance(chunk, QuietChunk):
+                yield from self._quietly(chunk)
+                continue
             # The clock is looked at last, when records are made: this process may stand still.
             while chunk.lay_out() and clock() < self._resume_at:
                 for record in chunk.rows:
@@ -116,10 +168,34 @@ class Pieces(AsyncSubscription):
                     if clock() >= self._resume_at:
                         break
 
+    def _quietly(self, chunk: QuietChunk) -> Iterator[DeliveredRecord]:
+        """The records of a chunk, as long as each is acknowledged before the next is taken."""
+        clock, acked = monotonic, cast("AckBox", chunk.handout.taker).offsets
+        while chunk.lay_out() and clock() < self._resume_at:
+            for record in chunk.rows:
+                yield record  # type: ignore[misc]  # as in `records`
+                # If the loop has it already, the loop is asked.
+                if acked[-1:] != [record._at] or clock() >= self._resume_at:
+                    return
+
     def deliver_acks(self) -> None:
         """Bring to the grants what threads left for them."""
         for box in self._boxes.values():
             box.deliver()
+
+    def bring_acks(self) -> None:
+        """Have all acks that were given be known to their grants."""
+        self.deliver_acks()
+
+    def taken_back(self, grant: "HeldGrant", ranges: "Ranges") -> None:
+        """The daemon has moved these; what of them is here is not handed out."""
+        self._recall()
+        super().taken_back(grant, ranges)
+
+    def asked_back(self, grant: "HeldGrant", ranges: "Ranges") -> bool:
+        """The same, if the program has the first of these still, unsettled; whether it has."""
+        self._recall()
+        return super().asked_back(grant, ranges)
 
     def _begin(self, handout: "Handout") -> None:
         super()._begin(handout)
@@ -242,6 +318,8 @@ class Subscription:
 
     def fetch(self, n: int, timeout: float | None = None) -> list[DeliveredRecord]:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
+
+        In an ordered group each is of another key: they are fewer where others here wait for them.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.

@@ -31,7 +31,8 @@ async def replies(
     matching = TopicFilter.parse("#" if everything else request.filter)
     offsets = _starts(request, streams)
     left = request.records_max if request.HasField("records_max") else _OFFSET_END
-    yield log_pb2.ReadReply(streams=list(streams))
+    starts = [offsets[name] for name in streams]
+    yield log_pb2.ReadReply(streams=list(streams), starts=starts)
     while left:
         for name, stream in streams.items():
             for base, frame, mask in stream.visible(matching, ((0, offsets[name]),)):

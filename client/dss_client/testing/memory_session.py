@@ -90,6 +90,10 @@ class MemorySession:
         """The end of a revoke is heard, and not answered."""
         self.mute_subscribed = False
         """Subscriptions are heard, and not answered."""
+        self.ordered = False
+        """Streams are lent with queues, their keys in order; a test plays the queues itself."""
+        self.taken_back: list[tuple[int, bool]] = []
+        """The answers to what was asked back: their numbers, and whether it was out."""
         self.hold_back = False
         """Neither grants nor new frames nor naks bring records; a test delivers them."""
         self.marks_redelivered = True
@@ -177,6 +181,8 @@ class MemorySession:
                 self.say(pong=sessions_pb2.Pong(token=up.ping.token))
             case "pause_taken":
                 self.pauses_taken.append(up.pause_taken.turn)
+            case "taken_back":
+                self.on_taken_back(up.taken_back)
             case _:
                 raise IllegalArgument(argument="item", rule="one that this daemon knows")
 
@@ -273,6 +279,10 @@ class MemorySession:
                 self._on_nak(grant, nak)
         self._answer_settle(settle)
 
+    def on_taken_back(self, item: sessions_pb2.TakenBack) -> None:
+        """What was asked back is answered."""
+        self.taken_back.append((item.number, item.out))
+
     def _answer_settle(self, settle: sessions_pb2.Settle) -> None:
         if settle.token and not self.mute_settled:
             self.say(settled=sessions_pb2.Settled(token=settle.token))
@@ -334,6 +344,8 @@ class MemorySession:
                 progress=types_pb2.Progress(
                     floor=progress.floor, ranges=_wire_ranges(progress.ranges)
                 ),
+                queues=self.ordered,
+                ordered=self.ordered,
             )
         )
         return grant

@@ -23,6 +23,7 @@ from dss_core.errors.conflicts import *  # noqa: F403
 from dss_core.errors.damage import *  # noqa: F403
 from dss_core.errors.jobs import *  # noqa: F403
 from dss_core.errors.not_found import *  # noqa: F403
+from dss_core.errors.ordering import *  # noqa: F403
 from dss_core.errors.passing import *  # noqa: F403
 from dss_core.errors.programs import *  # noqa: F403
 from dss_core.errors.publishing import *  # noqa: F403

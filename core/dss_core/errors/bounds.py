@@ -89,3 +89,14 @@ class TooManySchedules(DssError):
     hint = "Remove one: dssctl schedules rm NAME"
     grpc_status = "RESOURCE_EXHAUSTED"
     exit_code = ExitCode.FAILED
+
+
+@registered
+class TooManyPrincipals(DssError):
+    """Fields: limit."""
+
+    code = "DSS3062"
+    sentence = "There are {limit} principals already."
+    hint = "Remove those that nobody needs: dssctl tokens ls; dssctl tokens rm NAME"
+    grpc_status = "RESOURCE_EXHAUSTED"
+    exit_code = ExitCode.FAILED

@@ -380,6 +380,17 @@ class ScheduleExists(DssError):
 
 
 @registered
+class PrincipalExists(DssError):
+    """Fields: name."""
+
+    code = "DSS2067"
+    sentence = "There is somebody called {name} already."
+    hint = "See what they may do: dssctl principals ls"
+    grpc_status = "ALREADY_EXISTS"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class ScheduleBusy(DssError):
     """It is to have one run at a time. Fields: schedule, run."""
 

@@ -142,6 +142,17 @@ class ScheduleNotFound(DssError):
 
 
 @registered
+class PrincipalNotFound(DssError):
+    """Fields: name."""
+
+    code = "DSS2066"
+    sentence = "Nobody is known as {name}."
+    hint = "List who is: dssctl principals ls"
+    grpc_status = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+@registered
 class TaskNotFound(DssError):
     """Fields: task, tasks."""
 

@@ -2,7 +2,9 @@
 
 from dss_core.errors.bounds import Overloaded
 from dss_core.errors.service import (
+    DaemonNotTrusted,
     DiskFailed,
+    LoginEnded,
     LogUnreadable,
     OutcomeUnknown,
     Stopping,
@@ -10,5 +12,9 @@ from dss_core.errors.service import (
     Unreachable,
 )
 
-PASSING = (Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, LogUnreadable, TimedOut)
-"""Of the daemon, or of the way to it."""
+PASSING = (
+    *(Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, LogUnreadable, TimedOut),
+    *(LoginEnded, DaemonNotTrusted),
+)
+"""Of the daemon, or of the way to it. Whose login ended asks again, and hears whether that is for
+good; a certificate that has expired is renewed by somebody."""

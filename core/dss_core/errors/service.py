@@ -130,6 +130,51 @@ class PermissionDenied(DssError):
 
 
 @registered
+class LoginRefused(DssError):
+    """Who calls is not known, or no longer. Fields: reason."""
+
+    code = "DSS5013"
+    sentence = "The daemon does not know who calls: {reason}."
+    hint = "An administrator sees with `dssctl tokens ls` who is known."
+    grpc_status = "UNAUTHENTICATED"
+    exit_code = ExitCode.DENIED
+
+
+@registered
+class OnlyBesideDaemon(DssError):
+    """It is about files of the daemon's machine. Fields: action."""
+
+    code = "DSS5014"
+    sentence = "{action} is for processes beside the daemon, which see its files."
+    hint = "Run it on the daemon's machine, over its unix socket."
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED
+
+
+@registered
+class DaemonNotTrusted(DssError):
+    """The way to the daemon could not be made private. Fields: endpoint, reason."""
+
+    code = "DSS5015"
+    sentence = "The daemon at {endpoint} is not trusted: {reason}."
+    hint = "Say with --tls-ca FILE.pem who signs its certificate, and reach it by a name in that."
+    grpc_status = "UNAVAILABLE"
+    exit_code = ExitCode.UNREACHABLE
+
+
+@registered
+class LoginEnded(DssError):
+    """Of a call that runs. Fields: principal."""
+
+    code = "DSS5016"
+    sentence = "The call of {principal} was ended: they were removed, changed, or have expired."
+    hint = "The client comes back by itself, and is told whether it still may."
+    grpc_status = "UNAUTHENTICATED"
+    exit_code = ExitCode.DENIED
+    definite = False
+
+
+@registered
 class NoRoomToStart(DssError):
     """Raised by the daemon's command. Fields: path."""
 

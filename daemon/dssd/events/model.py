@@ -4,7 +4,8 @@ Invariant: what is told is whole when it is made; its texts are cut to their bou
 and let nobody in. This module must not know how events are kept.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
@@ -21,6 +22,9 @@ GROUP_FIELD = "group"
 
 PRINCIPAL_FIELD = "principal"
 """An event of what somebody did names them in this field."""
+
+_PERSON = re.compile(r"token:(?!dss_)[A-Za-z0-9._-]+")
+"""A principal that is called by the name of its token, which is no secret."""
 
 _ELLIPSIS = "…".encode()
 
@@ -70,10 +74,13 @@ class Event:
     def __post_init__(self) -> None:
         """Cut what is too long, leave secrets out, and replace what cannot be stored."""
         set_field = object.__setattr__  # the value is not seen by anybody yet
-        set_field(self, "subject", _cut(self.subject, EVENT_SUBJECT_BYTES_MAX))
-        set_field(self, "sentence", _cut(self.sentence, EVENT_SENTENCE_BYTES_MAX))
+        people = {self.subject, self.fields.get(PRINCIPAL_FIELD, "")}
+        people = {each for each in people if _PERSON.fullmatch(each)}
+        set_field(self, "subject", _cut(self.subject, EVENT_SUBJECT_BYTES_MAX, people))
+        set_field(self, "sentence", _cut(self.sentence, EVENT_SENTENCE_BYTES_MAX, people))
         assert len(self.fields) <= EVENT_FIELDS_MAX, self.fields
-        cut = {name: _cut(text, EVENT_FIELD_BYTES_MAX) for name, text in self.fields.items()}
+        bound = EVENT_FIELD_BYTES_MAX
+        cut = {name: _cut(text, bound, people) for name, text in self.fields.items()}
         set_field(self, "fields", cut)
 
     @property
@@ -116,9 +123,9 @@ def once_identity(code: str, subject: str, fields: Mapping[str, str]) -> tuple[s
     return code, subject, *(part for item in sorted(fields.items()) for part in item)
 
 
-def _cut(text: str, bytes_max: int) -> str:
+def _cut(text: str, bytes_max: int, people: Collection[str]) -> str:
     """The text within its bound, without secrets, half characters and lone surrogates."""
-    encoded = masked(text).encode(errors="replace")
+    encoded = masked(text, people).encode(errors="replace")
     if len(encoded) > bytes_max:
         kept = encoded[: bytes_max - len(_ELLIPSIS)].decode(errors="ignore").encode()
         encoded = kept + _ELLIPSIS

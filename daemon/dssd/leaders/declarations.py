@@ -5,11 +5,13 @@ Invariant: values and their rules only; nothing here is committed or remembered.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from dss_core.errors import (
     GroupOfAnotherKind,
     IllegalArgument,
+    OrderComesWithQueues,
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
@@ -26,13 +28,24 @@ from dssd.limits import (
     QUEUE_RECORDS,
     QUEUE_RECORDS_MAX,
 )
-from dssd.machines.queues import RetryPolicy, backoff_text, parsed_backoff, policy_from
+from dssd.machines.queues import (
+    BLOCK,
+    DEAD_LETTERS,
+    RetryPolicy,
+    backoff_text,
+    parsed_backoff,
+    policy_from,
+)
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
 
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
+
+SKIP, DELIVER = "skip", "deliver"
+"""In an ordered group: a key goes on behind its dead letters (else `BLOCK`), and records without a
+key come (else they are `DEAD_LETTERS`)."""
 
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
@@ -62,6 +75,9 @@ class AskedRetries:
     backoff_ms: tuple[int, ...] = ()
     queue_records: int | None = None
     queue_bytes: int | None = None
+    ordered: bool | None = None
+    on_dead_letter: str | None = None
+    keyless: str | None = None
 
     def columns(self) -> Mapping[str, Any]:
         """What is said, as a group's row has it."""
@@ -70,6 +86,9 @@ class AskedRetries:
             "backoff_ms": backoff_text(self.backoff_ms) or None,
             "queue_records": self.queue_records,
             "queue_bytes": self.queue_bytes,
+            "ordered": self.ordered,
+            "on_dead_letter": self.on_dead_letter,
+            "keyless": self.keyless,
         }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -80,18 +99,41 @@ class AskedRetries:
             IllegalArgument: a value is out of its bounds.
         """
         if self.max_deliver is None:
-            for name in self.columns():
-                rule = "it counts for groups with max_deliver only, so give both"
-                raise IllegalArgument(argument=f"{name} without max_deliver", rule=rule)
-            return self
+            for name, value in self.columns().items():
+                if value is not False:
+                    rule = "it counts for groups with max_deliver only, so give both"
+                    raise IllegalArgument(argument=f"{name} without max_deliver", rule=rule)
+            return NOTHING_SAID
         made = AskedRetries(
             self.max_deliver,
             self.backoff_ms or BACKOFF_MS,
             QUEUE_RECORDS if self.queue_records is None else self.queue_records,
             QUEUE_BYTES if self.queue_bytes is None else self.queue_bytes,
+            *self._order(),
         )
         made.check()
         return made
+
+    def _order(self) -> tuple[bool | None, str | None, str | None]:
+        """What a new group with queues has; None: as any group has it."""
+        if not self.ordered:
+            self.refuse_of_order()
+            return None, None, None
+        return True, self.on_dead_letter or BLOCK, self.keyless or DELIVER
+
+    def refuse_of_order(self) -> None:
+        """Refuse what only an ordered group may have.
+
+        Raises:
+            IllegalArgument: something of it is said.
+        """
+        for name, usual in (("on_dead_letter", SKIP), ("keyless", DELIVER)):
+            value = getattr(self, name)
+            if value not in (None, usual):
+                raise IllegalArgument(
+                    argument=f"{name} {value} without ordered",
+                    rule="it is of groups that keep the order of keys: give --ordered as well",
+                )
 
     def differs(self, group: GroupRow) -> bool:
         """Whether the group is not what is said."""
@@ -107,6 +149,8 @@ class AskedRetries:
         _check_bound("max_deliver", self.max_deliver, MAX_DELIVER_MAX, f"; {endless}")
         _check_bound("queue_records", self.queue_records, QUEUE_RECORDS_MAX)
         _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
+        _check_word("on_dead_letter", self.on_dead_letter, BLOCK, SKIP)
+        _check_word("keyless", self.keyless, DELIVER, DEAD_LETTERS)
         if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
             raise IllegalArgument(
                 argument=f"backoff of {len(self.backoff_ms):,} steps",
@@ -128,8 +172,14 @@ def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> 
         raise IllegalArgument(argument=f"{name} {value}", rule=f"1 to {maximum:,}{more}")
 
 
+def _check_word(name: str, value: str | None, *words: str) -> None:
+    if value not in (None, *words):
+        raise IllegalArgument(argument=f"{name} {value}", rule=" or ".join(words))
+
+
 NO_QUEUES: Mapping[str, Any] = {
-    "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0
+    "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0,
+    "ordered": False, "on_dead_letter": SKIP, "keyless": DELIVER,
 }  # fmt: skip
 """What a row says of queues, of a group that has none."""
 
@@ -141,17 +191,35 @@ def edited_retries(group: GroupRow, fields: Mapping[str, Any]) -> Mapping[str, A
 
     Raises:
         IllegalArgument: the group cannot have them.
+        OrderComesWithQueues: it has queues, and is to be ordered, or so no more.
     """
     said: Mapping[str, Any] = {name: value for name, value in fields.items() if name in NO_QUEUES}
-    if not said:
+    if all(getattr(group, name) == value for name, value in said.items()):
         return fields
     if said.get("max_deliver") == 0:
         _refuse_more_of_no_queues(said)
         return {**fields, **NO_QUEUES}
     if not has_queues(group):
         said = _first_retries(group, said).columns()
-    _retries_of(replace(group, **said)).check()
+    else:
+        _check_order_stays(group, said)
+    edited = _retries_of(replace(group, **said))
+    if not edited.ordered:
+        edited.refuse_of_order()
+    edited.check()
     return {**fields, **said}
+
+
+def _check_order_stays(group: GroupRow, said: Mapping[str, Any]) -> None:
+    """What waits in queues was put there by one rule, so that is the rule of those queues."""
+    wanted = said.get("ordered", group.ordered)
+    if wanted != group.ordered:
+        raise OrderComesWithQueues(
+            group=quote(group.full_name),
+            is_so="ordered" if group.ordered else "not ordered",
+            wanted=" --ordered" if wanted else "",
+            max_deliver=said.get("max_deliver", group.max_deliver),
+        )
 
 
 def _refuse_more_of_no_queues(said: Mapping[str, Any]) -> None:
@@ -172,12 +240,23 @@ def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
         parsed_backoff(backoff) if backoff else (),
         said.get("queue_records"),
         said.get("queue_bytes"),
+        said.get("ordered"),
+        said.get("on_dead_letter"),
+        said.get("keyless"),
     ).of_new_group()
 
 
 def _retries_of(group: GroupRow) -> AskedRetries:
     backoff_ms = parsed_backoff(group.backoff_ms)
-    return AskedRetries(group.max_deliver, backoff_ms, group.queue_records, group.queue_bytes)
+    return AskedRetries(
+        group.max_deliver,
+        backoff_ms,
+        group.queue_records,
+        group.queue_bytes,
+        group.ordered,
+        group.on_dead_letter,
+        group.keyless,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +283,15 @@ class GroupRequest:
 
 def policy_of(group: GroupRow) -> RetryPolicy | None:
     """How the group treats records that fail; None: it has no queues."""
-    return policy_from(group.max_deliver, group.backoff_ms, group.queue_records, group.queue_bytes)
+    return policy_from(
+        group.max_deliver,
+        group.backoff_ms,
+        group.queue_records,
+        group.queue_bytes,
+        ordered=group.ordered,
+        on_dead_letter=group.on_dead_letter,
+        keyless=group.keyless,
+    )
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:

@@ -33,7 +33,9 @@ async def resolved_start(
     resolved: dict[StreamId, int] = {}
     turn = LoopTurn()
     for topic in topics:
-        for stream in topic.streams():
+        # Newest first: where a switch comes meanwhile, nothing is passed by that was written behind
+        # what is still to come.
+        for stream in reversed(topic.streams()):
             await turn.give_way()
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 resolved[stream] = await _first(start, stream, log)

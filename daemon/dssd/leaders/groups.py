@@ -44,6 +44,7 @@ from dssd.leaders.declarations import (
 )
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.lanes import has_queues
+from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS
 from dssd.listeners import Listeners
@@ -113,6 +114,7 @@ class Groups:
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
         """Read groups and tombstones from the store; old tombstones and lost queues go."""
         groups = cls(store, catalogue, log, clock)
+        catalogue.guard(OrderedReaders(groups.groups))
         for found in await scan_all(store, GroupRow):
             groups._enter(found.row)
         for name in await scan_all(store, GroupNameRow):
@@ -234,6 +236,7 @@ class Groups:
                 damage or with records that fail, is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
+            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
@@ -376,6 +379,15 @@ class Groups:
     async def _commit_new(
         self, asked: GroupRequest, row: GroupRow, *, over_tombstone: bool
     ) -> Joined:
+        if not row.ordered:
+            return await self._commit_started(asked, row, over_tombstone=over_tombstone)
+        async with self._catalogue.unchanging():
+            topic_in_order(row, self._catalogue)
+            return await self._commit_started(asked, row, over_tombstone=over_tombstone)
+
+    async def _commit_started(
+        self, asked: GroupRequest, row: GroupRow, *, over_tombstone: bool
+    ) -> Joined:
         tombstone = await self._store.read(GroupNameRow, asked.key)
         if tombstone is not None and tombstone.row.destroyed_at_ms is None:
             return await self._made_meanwhile(asked)
@@ -388,6 +400,8 @@ class Groups:
         starts = await resolved_start(
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )
+        if row.ordered:
+            check_start_in_order(row, topic_in_order(row, self._catalogue), starts)
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

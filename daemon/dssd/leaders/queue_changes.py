@@ -1,4 +1,5 @@
-"""A group gets queues, or loses them: its row, and the topics that hold them.
+"""A group gets queues, or loses them, or has another rule for them: its row, and the topics that
+hold them.
 
 The row is changed while nobody holds a stream of the group. Invariant: queues are made before the
 row says that there are some, and removed after it says that there are none; what a crash leaves
@@ -68,7 +69,7 @@ class QueueChanges:
                 raise GroupDestroyed(group=self._groups.get(group_id).name)
             row = replace(found.row, **fields, revision=found.row.revision + 1)
             writes: list[Write] = [Put(row)]
-            if has_queues(row):
+            if has_queues(row) and not has_queues(found.row):
                 writes += await self._begun_anew(group_id)
             unchanged = VersionIs(GroupRow, (group_id,), found.version)
             try:

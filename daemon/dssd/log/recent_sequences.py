@@ -36,7 +36,16 @@ the packed answers."""
 class Recent:
     """What is known of one producer in one stream."""
 
-    __slots__ = ("_answers", "changed", "in_doubt", "last", "share", "time_us", "used_us")
+    __slots__ = (
+        "_answers",
+        "changed",
+        "doubt_before",
+        "in_doubt",
+        "last",
+        "share",
+        "time_us",
+        "used_us",
+    )
 
     def __init__(
         self,
@@ -53,6 +62,8 @@ class Recent:
         self.used_us = 0
         """The same on the monotonic clock; for what was before the start, that of the start."""
         self.in_doubt = in_doubt
+        self.doubt_before: int | None = None
+        """The last sequence before a frame that ended the doubt."""
         self.changed = False
         """Whether it is on the list of changed producers."""
         self._answers = answers
@@ -77,6 +88,11 @@ class Recent:
     def drop_newest(self) -> None:
         """Forget the newest answer, if any is known."""
         self._answers = self._answers[: -_ANSWER.size]
+
+    def may_come_yet(self, sequence: int) -> bool:
+        """Whether it lies before a frame that ended the doubt and was not stored."""
+        before = self.doubt_before
+        return before is not None and not self._answers and before < sequence <= self.last
 
     def knows(self, answer: FirstAnswer) -> bool:
         """Whether a frame with this answer was stored no later than the last one."""

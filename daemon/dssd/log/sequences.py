@@ -19,7 +19,8 @@ frame of sequence 0 is taken for that of a new producer.
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
 may be of any higher sequence, and the producer continues from there. A gap error would repeat for
-ever. A frame that is known to be gone is not answered as stored, and neither is an older one.
+ever. Where that frame was not stored after all, those before it may come
+yet. A frame that is known to be gone is not answered as stored, and neither is an older one.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
@@ -160,6 +161,9 @@ class Producers:
         ahead = sequence - recent.last
         if ahead > 1 and recent.in_doubt and sequence <= SEQUENCE_MAX:
             recent.keep_newest(0)
+            recent.doubt_before, recent.last = recent.last, sequence - 1
+            ahead = 1
+        elif recent.may_come_yet(sequence):
             recent.last = sequence - 1
             ahead = 1
         if ahead == 1:

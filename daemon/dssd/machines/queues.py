@@ -170,19 +170,45 @@ class RetryPolicy:
     queue_records: int
     queue_bytes: int
     """What the queues of a lane may hold before nothing more is moved from its stream."""
+    ordered: bool = False
+    """Records of a key come in order, one at a time."""
+    blocks: bool = False
+    """A dead letter holds up its key."""
+    keyless_dead: bool = False
+    """Records without a key are dead at once; else they come without an order."""
 
     def rest_ms(self, failures: int) -> int:
         """How long a record rests that failed so often."""
         return self.backoff_ms[min(max(failures, 1), len(self.backoff_ms)) - 1]
 
 
+BLOCK, DEAD_LETTERS = "block", "dead"
+"""What a group's row says where a dead letter holds up its key, and where records without one are
+dead at once."""
+
+
 def policy_from(
-    max_deliver: int, backoff: str, queue_records: int, queue_bytes: int
+    max_deliver: int,
+    backoff: str,
+    queue_records: int,
+    queue_bytes: int,
+    *,
+    ordered: bool = False,
+    on_dead_letter: str = "",
+    keyless: str = "",
 ) -> RetryPolicy | None:
     """How a group treats records that fail, by the values of its row; None: it has no queues."""
     if not max_deliver:
         return None
-    return RetryPolicy(max_deliver, parsed_backoff(backoff), queue_records, queue_bytes)
+    return RetryPolicy(
+        max_deliver,
+        parsed_backoff(backoff),
+        queue_records,
+        queue_bytes,
+        ordered,
+        ordered and on_dead_letter == BLOCK,
+        ordered and keyless == DEAD_LETTERS,
+    )
 
 
 def parsed_backoff(text: str) -> tuple[int, ...]:

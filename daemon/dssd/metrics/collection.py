@@ -61,6 +61,8 @@ class MeasuredParts:
     """What clients hold of the server."""
     errors: Mapping[str, int]
     """How often clients were told of each condition, by code."""
+    certificate_ends_ms: Callable[[], int] = lambda: 0
+    """Of what TLS is served with, by the wall clock; 0 where there is no TLS."""
 
 
 async def collected(watched: MeasuredParts) -> Readings:
@@ -89,6 +91,8 @@ def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     readings.put("dss_connections_max", held.connections_max)
     readings.put("dss_calls", held.calls)
     readings.put("dss_calls_max", held.calls_max)
+    ends_s = watched.certificate_ends_ms() / 1_000
+    readings.put("dss_certificate_end_time_seconds", ends_s)
     for code, times in watched.errors.items():
         readings.put("dss_errors_total", times, code)
     for part, times in contained.items():

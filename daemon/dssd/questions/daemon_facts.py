@@ -76,3 +76,9 @@ class DaemonFacts:
     """How the daemon before ended."""
     before_ended_at_ms: int
     before_reason: str
+    certificate: str
+    """The file of what TLS is served with; empty where there is no TLS."""
+    certificate_ends_ms: int
+    """By the wall clock; 0 where there is no TLS."""
+    certificate_problem: str
+    """Why what lies in the file now is not served."""

@@ -61,6 +61,11 @@ OPERATION_RUNS_MS = 10 * 60_000
 SCHEDULE_OVERDUE_MS = 10 * 60_000
 """A run that is due begins within its jitter, minutes at most."""
 
+CERTIFICATE_LEFT_MS_FEW = 14 * 24 * 3_600 * 1_000
+CERTIFICATE_LEFT_MS_LEAST = 2 * 24 * 3_600 * 1_000
+"""Whoever renews them does so when a third of their time is left, a month of the usual ninety days;
+what has two days left is renewed by hand."""
+
 JOB_UNDRIVEN_MS = 5 * 60_000
 """A driver that is replaced is there again within its lease, seconds."""
 
@@ -188,6 +193,26 @@ def _bounds(facts: Facts) -> Found:
         yield _attention("daemon.bounds", f"{number:,} of {most:,} {what}.", helps)
     if not near:
         yield _fine("daemon.bounds", "connections, calls, sessions and producers have room")
+
+
+def _certificate(facts: Facts) -> Found:
+    """What TLS is served with: whether it can be renewed, and how long it lasts."""
+    daemon = facts.daemon
+    if not daemon.certificate:
+        return
+    left_ms = daemon.certificate_ends_ms - facts.now_ms
+    renew = f"Renew it: {daemon.certificate} is read again as it changes."
+    ends = f"the certificate ends in {text_of_span(max(left_ms, 0))}"
+    if daemon.certificate_problem:
+        told = f"{daemon.certificate} is not served: {daemon.certificate_problem}; {ends}."
+        yield _problem("daemon.certificate", told, "Mend its files; they are read again.")
+    elif left_ms < CERTIFICATE_LEFT_MS_LEAST:
+        told = "The certificate has ended." if left_ms <= 0 else f"Only a while: {ends}."
+        yield _problem("daemon.certificate", told, renew)
+    elif left_ms < CERTIFICATE_LEFT_MS_FEW:
+        yield _attention("daemon.certificate", as_sentence(ends[0].upper() + ends[1:]), renew)
+    else:
+        yield _fine("daemon.certificate", ends)
 
 
 def _open_files(facts: Facts) -> Found:
@@ -392,7 +417,8 @@ def _jobs(facts: Facts) -> Found:
 
 
 OF_ALL: tuple[Rule, ...] = (
-    *(_failed, _state, _mistakes, _before, _bounds, _open_files, _disk, _retention, _damage),
+    *(_failed, _state, _mistakes, _before, _bounds, _open_files, _certificate, _disk),
+    *(_retention, _damage),
     *(_errors, _losses, _stuck, _behind, _dead, _sessions, _operations, _schedules, _jobs),
 )
 """In the order in which they are told."""

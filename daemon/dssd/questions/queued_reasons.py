@@ -34,7 +34,7 @@ def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
         command,
         entry.client_id,
         entry.first_failure_ms or None,
-        entry.due_ms,
+        entry.due_ms or None,
         entry.attempt,
     )
 
@@ -42,12 +42,14 @@ def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
 def _dead(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     entry, since_ms = found.entry, found.entered_at_us // 1_000
     age = text_of_span(max(0, now.wall_ms - since_ms))
-    failures = counted(entry.attempt, "failure")
-    told = f"It is among the dead letters since {age}, after {failures}"
+    failures = f"after {counted(entry.attempt, 'failure')}; the last error"
+    if not entry.attempt:
+        failures = "without an attempt; the cause"
+    told = f"It is among the dead letters since {age}, {failures}"
     command = f"dssctl dlq peek {asked.group_name} {asked.stream}@{asked.offset}"
     return Reason(
         DEAD_LETTER,
-        f"{told}; the last error: {found.error_words}.",
+        f"{told}: {found.error_words}.",
         command,
         entry.client_id,
         since_ms,

@@ -40,6 +40,10 @@ from dssd.queues.looking import (
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
+FIRST_DUE_BYTES_MAX = 1 << 20
+"""Of the retry queue of one ordered stream, to find what should have come: some milliseconds. Where
+more records of a key than that wait in front, the stream is not called stuck for what is behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntriesAsked:
@@ -165,12 +169,21 @@ class QueueQuestions:
                     found += filter(takes, some)
         return found
 
-    async def first_due(self, view: StreamView, name: StreamName) -> QueueEntry | None:
-        """Of the oldest entries in a retry queue, those of one frame, the first that is due."""
-        look = EntryLook(self._log, Budget(1), chunk_bytes=1)
+    async def first_due(
+        self, view: StreamView, name: StreamName, *, ordered: bool = False
+    ) -> QueueEntry | None:
+        """Of the oldest entries in a retry queue, those of one frame, the first that is due.
+
+        In an ordered group what waits behind its key has no time of its own, so the first frame
+        counts that has anything else, as far as the bound goes.
+        """
+        budget = Budget(FIRST_DUE_BYTES_MAX if ordered else 1)
+        look = EntryLook(self._log, budget, chunk_bytes=1)
         async with aclosing(look.entries(Lane(name.topic, RETRY, view.queues[0]))) as pieces:
             async for _, found in pieces:
-                return min(found, key=lambda each: each.entry.due_ms, default=None)
+                timed = [each for each in found if each.entry.due_ms or not ordered]
+                if timed or not ordered:
+                    return min(timed, key=lambda each: each.entry.due_ms, default=None)
         return None
 
     def look(self, budget: Budget | None = None) -> EntryLook:

@@ -22,12 +22,8 @@ from dssd.store.rows import GroupRow
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
-_INTERNAL = {
-    "cursor_generation", "failing", "stuck", "error",
-    "ordered", "shards", "allocation", "on_dead_letter", "keyless",
-}  # fmt: skip
-"""What no list shows; `health` tells the next three, and the others of ordered groups are not used
-yet."""
+_INTERNAL = {"cursor_generation", "failing", "stuck", "error", "shards", "allocation"}
+"""What no list shows; `health` tells the next three, and the last two are not used yet."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
@@ -49,6 +45,10 @@ def _backoff(overview: Overview) -> str:
     return ",".join(map(text_of_span, steps_ms))
 
 
+def _of_order(read: Callable[[GroupRow], str], overview: Overview) -> str:
+    return read(overview.group) if overview.group.ordered else ""
+
+
 _FIELDS: dict[str, tuple[FieldType, Read]] = {
     **dict(_plain(Overview)),
     "start": (FieldType.TEXT, lambda each: shown_start(each.group.start)),
@@ -58,6 +58,8 @@ _FIELDS: dict[str, tuple[FieldType, Read]] = {
     "acks_1m": (FieldType.NUMBER, attrgetter("acks.minute")),
     "acks_5m": (FieldType.NUMBER, attrgetter("acks.five_minutes")),
     "backoff": (FieldType.TEXT, _backoff),
+    "on_dead_letter": (FieldType.TEXT, partial(_of_order, attrgetter("on_dead_letter"))),
+    "keyless": (FieldType.TEXT, partial(_of_order, attrgetter("keyless"))),
     "oldest": (FieldType.SPAN, lambda each: each.oldest_ms or 0),
     "drain_ms": (FieldType.SPAN, forecast_ms),
     "ack_wait_ms": (FieldType.SPAN, attrgetter("group.ack_wait_ms")),

@@ -175,7 +175,8 @@ class StuckQuestions:
         """The oldest record of its retry queue, where that should have come again long ago."""
         if not stream.queued.retrying:
             return None
-        found = await self._queues.first_due(stream.view, stream.name)
+        view, name = stream.view, stream.name
+        found = await self._queues.first_due(view, name, ordered=group.ordered)
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         if found is None or now.wall_ms - found.entry.due_ms < after_ms:
             return None

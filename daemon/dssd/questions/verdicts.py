@@ -30,6 +30,7 @@ from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
+from dssd.machines.queues import BLOCK
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
@@ -150,6 +151,8 @@ def _full(group: Overview) -> Verdict:
 
 def _with_dead_letters(group: Overview) -> Verdict:
     told = f"{counted(group.dead, 'record')} {_are(group.dead)} dead"
+    if group.group.ordered and group.group.on_dead_letter == BLOCK:
+        told += ", their keys wait for them to be redriven or discarded"
     told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
     command = f"dssctl dlq ls {quoted(group.group)}"
     return Verdict(Level.ATTENTION, DEAD, told, (command,))

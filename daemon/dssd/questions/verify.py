@@ -209,7 +209,7 @@ class VerifyQuestions:
     ) -> tuple[int, int]:
         """Between which offsets the group began in the stream."""
         topic = self._catalogue.get(name.topic)
-        if topic.created_at_ms > group.created_at_ms or not _had_begun(topic, name.ordinal, group):
+        if not _had_begun(topic, name.ordinal, group):
             return 0, 0
         if group.start == "earliest":
             return 0, kept_from
@@ -291,11 +291,15 @@ class VerifyQuestions:
 
 
 def _had_begun(topic: Topic, ordinal: int, group: GroupRow) -> bool:
-    """Whether a storage topic took records, or had taken some, when the group was declared."""
+    """Whether a storage topic may have had records when the group was declared.
+
+    By their ids, which rise in the order in which they were made: a clock that was set back would
+    accuse a group of what it never had.
+    """
     part = topic.part(ordinal)
     if part is None or ordinal > topic.produce_ordinal:
         return False
-    return part.begins_us // 1_000 <= group.created_at_ms
+    return part.storage_topic_id < group.group_id
 
 
 def _problem(uncounted: int, where: str = "") -> str:

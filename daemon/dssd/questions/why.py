@@ -8,12 +8,13 @@ bounded, and the answer says where it ended.
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dss_core.answers import Reason
 from dss_core.errors import KeyNotFound, LogUnreadable, OffsetNotWritten, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
+from dss_core.lane import DEAD
 from dss_core.progress import complement
 from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
@@ -23,7 +24,8 @@ from dssd.log.port import Log
 from dssd.machines.leader.events import StreamView
 from dssd.questions import reasons
 from dssd.questions.answers import FoundRecord, RecordAnswer, StreamLooked, WhyAnswer
-from dssd.questions.queued_reasons import perhaps_queued, queued, record_of
+from dssd.questions.key_reasons import KeyHeld, behind_first, key_held, of_entry, of_record
+from dssd.questions.queued_reasons import perhaps_queued, record_of
 from dssd.questions.queues import QueueQuestions
 from dssd.questions.reasons import Now, RecordAsked
 from dssd.questions.record_look import Budget, Gap, KeyFound, record_at, records_of_key
@@ -103,7 +105,7 @@ class WhyQuestions:
         floor = view.progress.floor
         if view.client_id:
             held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
-            now = Now(self._clock.wall_ms(), self._clock.now_ms())
+            now = self._now()
             asked = RecordAsked(group, str(name), floor)
             reason = held and reasons.out(asked, view.client_id, held.standing, now)
             if reason:
@@ -127,6 +129,10 @@ class WhyQuestions:
             await self._look_on(look, name, views[stream], asked.start)
             if asked.start is None:
                 await self._look_in_queues(look, name, views[stream])
+            elif group.ordered:
+                look.of_key[name] = await self._queues.in_lane(
+                    views[stream], name, look.budget, look.is_of_key, asked.key
+                )
         if not look.open and not look.queued:
             for name, stream in streams.items():
                 await self._look_back(look, name, views[stream])
@@ -134,16 +140,25 @@ class WhyQuestions:
             raise KeyNotFound(
                 group=group_text, key=shlex.quote(asked.key.decode(errors="backslashreplace"))
             )
+        held = {name: _held(group, views[streams[name]], of) for name, of in look.of_key.items()}
         records = [
             self._answer_queued(
-                RecordAsked(group, str(name), each.entry.origin_offset), name, view, each
+                RecordAsked(group, str(name), each.entry.origin_offset),
+                name,
+                view,
+                each,
+                held.get(name),
             )
             for name, view, each in look.queued
         ]
-        records += [
-            await self._answer(group, name, views[streams[name]], found.offset, found.record)
-            for name, found in look.chosen
-        ]
+        first: dict[StreamName, RecordAnswer] = {}
+        for name, found in look.chosen:
+            view = views[streams[name]]
+            answer = await self._answer(
+                group, name, view, found.offset, found.record, held.get(name)
+            )
+            before = first.setdefault(name, answer)
+            records.append(_behind_first(group, answer, before))
         return WhyAnswer(tuple(records), tuple(look.looked), _how_to_go_on(group, asked, look))
 
     def _stream_read(self, group: GroupRow, name: StreamName) -> StreamId:
@@ -163,9 +178,11 @@ class WhyQuestions:
         view: StreamView,
         offset: int,
         record: FoundRecord | None = None,
+        held: KeyHeld | None = None,
     ) -> RecordAnswer:
         asked = RecordAsked(group, str(name), offset)
         bounds = self._log.bounds(view.stream)
+        is_of_key = record is not None
         kind = "kept" if record else None
         if record is None and offset >= bounds.start:
             record, kind = await self._in_log(view.stream, offset)
@@ -178,15 +195,37 @@ class WhyQuestions:
                 view, name, budget, lambda each: each.is_of(name, offset)
             )
             if found:
-                return self._answer_queued(asked, name, view, found[-1])
+                held = held or await self._key_held(group, name, view, found[-1].key)
+                return self._answer_queued(asked, name, view, found[-1], held)
             reason = perhaps_queued(reason) if budget.spent else reason
+        elif record is not None:
+            if not is_of_key:
+                held = await self._key_held(group, name, view, record.key)
+            reason = of_record(asked, reason, held, self._now())
         return self._answer_with(asked, name, view, reason, record)
 
+    async def _key_held(
+        self, group: GroupRow, name: StreamName, view: StreamView, key: bytes | None
+    ) -> KeyHeld | None:
+        """What of a key waits in the queues, where that holds up others of it."""
+        if key is None or not group.ordered:
+            return None
+        found = await self._queues.in_lane(view, name, Budget(), lambda each: each.key == key, key)
+        return _held(group, view, found)
+
     def _answer_queued(
-        self, asked: RecordAsked, name: StreamName, view: StreamView, found: QueueEntry
+        self,
+        asked: RecordAsked,
+        name: StreamName,
+        view: StreamView,
+        found: QueueEntry,
+        held: KeyHeld | None,
     ) -> RecordAnswer:
-        now = Now(self._clock.wall_ms(), self._clock.now_ms())
-        return self._answer_with(asked, name, view, queued(asked, found, now), record_of(found))
+        reason = of_entry(asked, found, held, self._now())
+        return self._answer_with(asked, name, view, reason, record_of(found))
+
+    def _now(self) -> Now:
+        return Now(self._clock.wall_ms(), self._clock.now_ms())
 
     def _answer_with(
         self,
@@ -226,8 +265,7 @@ class WhyQuestions:
         return passed_by or self._not_done(asked, view, kept_from)
 
     def _not_done(self, asked: RecordAsked, view: StreamView, kept_from: int) -> Reason:
-        now = Now(self._clock.wall_ms(), self._clock.now_ms())
-        held = None
+        now, held = self._now(), None
         group_id = asked.group.group_id
         if view.client_id:
             held = self._sessions.held(view.client_id, group_id, view.stream, asked.offset)
@@ -278,9 +316,7 @@ class WhyQuestions:
 
     async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
         """What of the key failed, and waits or is dead."""
-        found = await self._queues.in_lane(
-            view, name, look.budget, lambda each: each.key == look.key, look.key
-        )
+        found = await self._queues.in_lane(view, name, look.budget, look.is_of_key, look.key)
         look.take_queued(name, view, found)
         look.missed_queues = look.missed_queues or (bool(view.queues) and look.budget.spent)
 
@@ -305,6 +341,8 @@ class _KeyLook:
         self.open: list[tuple[StreamName, KeyFound]] = []
         self.queued: list[tuple[StreamName, StreamView, QueueEntry]] = []
         """Of each stream, the oldest records."""
+        self.of_key: dict[StreamName, list[QueueEntry]] = {}
+        """All that the queues of each stream have."""
         self.missed_queues = False
         """Not all of the queues was looked at."""
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
@@ -325,9 +363,14 @@ class _KeyLook:
                     return each.offset + 1
         return at
 
+    def is_of_key(self, entry: QueueEntry) -> bool:
+        """Whether an entry is of the key."""
+        return entry.key == self.key
+
     def take_queued(self, name: StreamName, view: StreamView, found: list[QueueEntry]) -> None:
         """Take what failed, and waits or is dead."""
         found.sort(key=lambda each: each.entry.origin_offset)
+        self.of_key[name] = found
         self.queued += [(name, view, each) for each in found[:KEY_RECORDS_MAX]]
 
     @property
@@ -349,6 +392,19 @@ class _KeyLook:
         """Whether all that is kept was looked at."""
         looked_at_all = not self.missed_queues and self._to_the_beginning
         return looked_at_all and all(each.end >= each.to for each in self.looked)
+
+
+def _held(group: GroupRow, view: StreamView, of_key: list[QueueEntry]) -> KeyHeld | None:
+    """What of a key waits in the queues of a stream."""
+    redriven_by = view.queues[DEAD - 1].redriving if view.queues else 0
+    return key_held(group, of_key, redriven_by)
+
+
+def _behind_first(group: GroupRow, answer: RecordAnswer, first: RecordAnswer) -> RecordAnswer:
+    """The answer on an open record, where an earlier open one of its key is why."""
+    asked = RecordAsked(group, str(answer.stream), answer.offset)
+    reason = behind_first(asked, answer.reason, first.offset, first.reason)
+    return replace(answer, reason=reason)
 
 
 def _how_to_go_on(group: GroupRow, asked: KeyAsked, look: _KeyLook) -> str:

@@ -16,19 +16,22 @@ from dss_core.columns import Columns
 from dss_core.decode import Row
 from dss_core.errors import FrameCorrupt
 from dss_core.lane import (
+    ATTEMPT,
     DEAD,
     ENTRIES,
     ERROR_HEADER,
     ERROR_TEXT_BYTES_MAX,
+    FOLLOWER,
     LANE_HEADER,
     MAIN,
     LaneEntry,
     cut_text,
 )
 from dss_core.producer_ids import NO_PRODUCER
+from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers
+from dssd.machines.delivery.causes import DIED, FOLLOWS, REDRIVEN
 from dssd.machines.delivery.events import Entry, MovePiece
-from dssd.machines.delivery.lane import DIED, REDRIVEN
 from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
 from dssd.queues.limits import FRAME_ENTRIES_MAX
@@ -92,6 +95,7 @@ class Maker:
         # What its consumers died of is moved by a later holder, which never had it.
         is_anothers = piece.cause in (DIED, REDRIVEN)
         error_type, same = entry.error_type, entry.fingerprint
+        follows = piece.cause == FOLLOWS
         if piece.error or piece.error_type:
             error_type, same = piece.error_type, fingerprint(piece.error_type, piece.error)
         # Made at once: thousands are, and a replacement takes four times as long.
@@ -102,7 +106,8 @@ class Maker:
             entry.origin_partition,
             entry.origin_offset,
             entry.origin_time_us,
-            piece.attempt,
+            # Nothing is wrong with a follower: it keeps the failures that it had.
+            max(entry.attempt, piece.attempt) if follows else piece.attempt,
             entry.redrives + (piece.level == DEAD),
             piece.operation or entry.operation,
             piece.due_ms,
@@ -113,6 +118,7 @@ class Maker:
             entry.client_id if is_anothers else self.lane.client_id,
             self.lane.grant_epoch,
             self.lane.cursor_generation,
+            FOLLOWER if follows else ATTEMPT,
         )
 
 
@@ -172,18 +178,18 @@ def _frames_of(
         at += part.records
 
 
-def read_entry(headers: Headers, lane: Lane, offset: int, size: int) -> Entry:
-    """An entry of a queue, as its holder needs it, from its headers.
+def read_entry(headers: Headers, key: bytes | None, lane: Lane, offset: int, size: int) -> Entry:
+    """An entry of a queue, as its holder needs it, from its headers and its key.
 
     Raises:
         FrameCorrupt: they are not those of an entry.
     """
-    return stored(brief_from(_said(headers)), lane, offset, size)
+    return stored(brief_from(_said(headers)), key, lane, offset, size)
 
 
-def stored(said: LaneEntry, lane: Lane, offset: int, size: int) -> Entry:
+def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: int) -> Entry:
     """An entry of a queue, as its holder needs it."""
-    return Entry(
+    entry = Entry(
         offset,
         said.due_ms,
         said.attempt,
@@ -192,6 +198,10 @@ def stored(said: LaneEntry, lane: Lane, offset: int, size: int) -> Entry:
         size,
         said.origin_offset if said.origin_ordinal == lane.ordinal else None,
     )
+    if not lane.is_ordered:
+        return entry
+    hashed = 0 if key is None else key_hash(key) or 1
+    return entry._replace(key=hashed, is_suspect=said.cause == DIED)
 
 
 def _with_lane(headers: Headers, lane: LaneEntry, error: str) -> Headers:

@@ -11,6 +11,7 @@ from dss_core.counted import counted
 from dss_core.lane import DEAD, RETRY
 from dssd.events.kinds import RECORD_DEAD, RECORD_FAILING
 from dssd.events.model import GROUP_FIELD, Event, EventKind
+from dssd.machines.delivery.causes import FOLLOWS
 from dssd.queues.entries import NewEntry, error_of
 from dssd.queues.lane import Failed, Failure
 from dssd.queues.limits import FAILING_ATTEMPT, KEY_TOLD_BYTES
@@ -32,8 +33,9 @@ class FailureCounts:
 
 
 def failed_in(run: Sequence[NewEntry]) -> Failed:
-    """What of the entries that are durable now stands for failures."""
+    """What of the entries that are durable now stands for failures; followers do not."""
     new = [each for each in run if not each.piece.is_copied and each.piece.level != DEAD]
+    new = [each for each in new if each.piece.cause != FOLLOWS]
     told = [each for each in new if _is_told(each)]
     return Failed(
         retried=sum([each.piece.to == RETRY for each in new]),

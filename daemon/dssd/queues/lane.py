@@ -24,6 +24,8 @@ class Lane:
     grant_epoch: int
     cursor_generation: int
     client_id: str
+    is_ordered: bool = False
+    """The hash of a key is told with each entry."""
 
 
 class Failure(NamedTuple):

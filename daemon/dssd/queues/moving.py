@@ -168,7 +168,7 @@ class _Moving:
         self._trouble.failed(failed)
         size = len(append.frame) // len(run)
         self.entries += [
-            (each.piece.to, stored(each.lane, self._lane, offset, size))
+            (each.piece.to, stored(each.lane, each.key, self._lane, offset, size))
             for offset, each in enumerate(run, at.base_offset)
         ]
 

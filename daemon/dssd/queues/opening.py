@@ -98,10 +98,11 @@ class _Reading:
         for batch, bytes_ in decoded_slices(chunk.frames, ((at, chunk.next),)):
             await self._turn.give_way()
             size = bytes_ // max(1, len(batch))
-            for offset, headers in zip(batch.offsets, batch.headers, strict=True):
+            rows = zip(batch.offsets, batch.headers, batch.keys, strict=True)
+            for offset, headers, key in rows:
                 await self._turn.give_way()
                 try:
-                    entries.append(read_entry(headers, self._lane, offset, size))
+                    entries.append(read_entry(headers, key, self._lane, offset, size))
                 except FrameCorrupt:
                     broken.append((offset, offset + 1))
         return entries, broken

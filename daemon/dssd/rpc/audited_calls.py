@@ -1,15 +1,15 @@
 """What each call that changes something is about, for the audit.
 
-Invariant: a line for each method whose role is to operate, and one for plans: who is to change
-something plans it first, so what is refused to an operator is refused there. Nothing here is
-checked: a request that is refused is described as it was asked.
+Invariant: a line for each method of operators and of administrators, and one for plans: who is to
+change something plans it first, so what is refused to an operator is refused there. Nothing here
+is checked: a request that is refused is described as it was asked.
 """
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from dss_api.v1 import operations_pb2
+from dss_api.v1 import access_pb2, operations_pb2
 
 
 class CallAsked(NamedTuple):
@@ -22,8 +22,9 @@ class CallAsked(NamedTuple):
 
 APPLY = "/dss_api.v1.Operations/Apply"
 PLAN = "/dss_api.v1.Operations/Plan"
-ONLY_REFUSALS = frozenset({APPLY, PLAN})
-"""What is applied is told as `operation.applied`, with its plan, and a plan changes nothing."""
+PRINCIPALS = "/dss_api.v1.Access/List"
+ONLY_REFUSALS = frozenset({APPLY, PLAN, PRINCIPALS})
+"""What is applied is told as `operation.applied`, with its plan; the others change nothing."""
 
 DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     "/dss_api.v1.Topics/Create": lambda request: CallAsked("create the topic", request.name),
@@ -33,6 +34,10 @@ DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     "/dss_api.v1.Schedules/Trigger": lambda request: CallAsked(
         "trigger the schedule", request.name
     ),
+    PRINCIPALS: lambda _: CallAsked("list", "principals"),
+    "/dss_api.v1.Access/Put": lambda request: CallAsked(_put(request), request.name),
+    "/dss_api.v1.Access/Rotate": lambda request: CallAsked("give another token to", request.name),
+    "/dss_api.v1.Access/Remove": lambda request: CallAsked("let in no more", request.name),
     APPLY: lambda request: _changing("apply", request.change),
     PLAN: lambda request: _changing("plan", request.change),
     "/dss_api.v1.Operations/Cancel": lambda request: CallAsked(
@@ -70,3 +75,11 @@ def _changing(action: str, asked: operations_pb2.Change) -> CallAsked:
     )
     subject = next((str(each) for each in subjects if each), "")
     return CallAsked(f"{action} the change '{kind.replace('_', ' ')}' for", subject)
+
+
+def _put(request: access_pb2.PutPrincipalRequest) -> str:
+    """What an administrator gives: roles with their filters, no token."""
+    roles = "; ".join(
+        " ".join([each.role, *each.topics, *each.groups]) for each in request.permissions
+    )
+    return f"allow ({roles}) to"

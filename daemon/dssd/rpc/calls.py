@@ -12,14 +12,15 @@ condition in the call; nothing that arrived is lost by it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self
 from urllib.parse import unquote
 
 import grpc.aio
 
-from dss_core.errors import DssError, MessageUnreadable, Overloaded, TimedOut
+from dss_core.errors import DssError, LoginEnded, MessageUnreadable, Overloaded, TimedOut
+from dssd.access.access import Login
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import may_take_more
@@ -49,14 +50,16 @@ _LOST = (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError)
 class OpenCall:
     """A call, and its messages in order as an iterator; it ends where no more will come."""
 
-    def __init__(self, context: Context, peer: Peer) -> None:
+    def __init__(self, context: Context, peer: Peer, login: Login) -> None:
         self.peer = peer
+        self.login = login
         self.quiet_since: float | None = None
         """When it began to wait for a message, by the loop's clock; None while it does not."""
         self.context = context
         self._limit_s: float | None = FIRST_MESSAGE_S
         self._limit: asyncio.Timeout | None = None
         self._ended: DssError | None = None
+        self._allowed: asyncio.Timeout | None = None
 
     def __aiter__(self) -> Self:
         """Itself."""
@@ -106,6 +109,32 @@ class OpenCall:
         reason, self._ended = self._ended, None
         return reason or TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
 
+    @asynccontextmanager
+    async def while_allowed(self) -> AsyncIterator[None]:
+        """What is done in the call: it is cut short where its login ends.
+
+        Raises:
+            LoginEnded: it was.
+        """
+        if not self.login.key:
+            yield
+            return
+        self._allowed = allowed = asyncio.timeout(None)
+        try:
+            async with allowed:
+                yield
+        except TimeoutError:
+            if not allowed.expired():
+                raise
+            raise LoginEnded(principal=self.login.principal) from None
+        finally:
+            self._allowed = None
+
+    def disallow(self) -> None:
+        """The login has ended: cut short what is done in the call."""
+        if self._allowed is not None and not self._allowed.expired():
+            self._allowed.reschedule(asyncio.get_running_loop().time())
+
     def end(self, reason: DssError) -> None:
         """Wait no longer."""
         assert self._limit is not None
@@ -140,18 +169,18 @@ class Calls:
         return list(self._open)
 
     @contextmanager
-    def open(self, context: Context) -> Iterator[OpenCall]:
-        """Count the call while it runs.
+    def open(self, context: Context, login: Login) -> Iterator[OpenCall]:
+        """Count the call while it runs; by its principal where that has a name of its own.
 
         Raises:
             Overloaded: its peer has as many as are left free.
         """
-        peer = self.peer_of(context)
+        peer = login.principal.name if login.key else self.peer_of(context)
         holds = self._held[peer]
         if not may_take_more(holds, len(self._open), self._max, PEER_CALLS_MIN):
             self._note(_refused(peer, holds))
             raise Overloaded(what="The number of open calls of this peer", limit=holds)
-        call = OpenCall(context, peer)
+        call = OpenCall(context, peer, login)
         self._open[call] = None
         self._held[peer] += 1
         try:

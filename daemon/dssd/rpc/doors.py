@@ -1,4 +1,6 @@
-"""The two doors of a daemon: one server for everybody, and one with a reserve for operators.
+"""The two doors of a daemon: one for everybody, and one with a reserve for operators.
+
+Clients have a server for each policy that a listener has, and share what all of them take.
 
 Whatever clients take of the first one, connections or calls, the second one has its own, at a
 socket of its own in the data directory: who looks after the daemon gets in when nobody else does.
@@ -15,14 +17,17 @@ from collections.abc import Callable, Sequence
 from dss_core.answers import Held
 from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import SocketPathTooLong
+from dssd.access.permissions import Role
 from dssd.addresses import Address, UnixAddress, unix_address
 from dssd.data_directory import DataDirectory
 from dssd.events.model import Note
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
+from dssd.rpc.certificates import Certificates
 from dssd.rpc.connection_bounds import Connections
-from dssd.rpc.principal import Role
+from dssd.rpc.entry import Entries
+from dssd.rpc.login_watch import LoginWatch
 from dssd.rpc.server import Capacity, Register, RpcServer
 from dssd.rpc.slow_consumers import SlowConsumerWatch
 from dssd.sessions.limits import DELIVERY_BYTES_MAX
@@ -77,9 +82,13 @@ class Doors:
         note: Note,
         capacity: Capacity,
         known_bytes: Callable[[], int],
+        entries: Entries,
+        addresses: Sequence[Address],
     ) -> None:
         self._note = note
         self._known_bytes = known_bytes
+        self._entries = entries
+        self._wanted = tuple(addresses)
         self._addresses: tuple[Address, ...] = ()
         self.operators_socket = ""
         """Empty where there is none."""
@@ -87,29 +96,37 @@ class Doors:
         """Those of clients."""
         self.calls = Calls(capacity.calls_max, note, self.connections.process)
         """Those of clients."""
-        self._clients = RpcServer(registers, crash, audit, self.calls, capacity, note=note)
+        self._clients = {
+            policy: RpcServer(
+                registers, crash, audit, self.calls, capacity, note=note, entry=entries.of(policy)
+            )
+            for policy in dict.fromkeys(address.policy for address in addresses)
+        }
         self._reserve = Connections(note, _OPERATORS.connections_max)
         self._questions = Calls(_OPERATORS.calls_max, note, self._reserve.process)
-        roles = frozenset({Role.READ, Role.OPERATE})
+        roles = frozenset({Role.READ, Role.OPERATE, Role.ADMIN})
         self._operators = RpcServer(
             registers, crash, audit, self._questions, _OPERATORS, roles=roles, note=note
         )
 
-    def bind(
-        self, addresses: Sequence[Address], operators: UnixAddress | None
-    ) -> tuple[Address, ...]:
+    def bind(self, operators: UnixAddress | None) -> tuple[Address, ...]:
         """Take all addresses; returns those for clients, with the ports that were chosen.
 
         Raises:
             AddressInUse: another process listens there, or it is not allowed.
         """
         self.operators_socket = "" if operators is None else str(operators)
-        bound = self._clients.bind(addresses)
+        bound = tuple(self._clients[each.policy].bind([each])[0] for each in self._wanted)
         own = () if operators is None else self._operators.bind([operators])
         self.connections.listens_at(bound)
         self._reserve.listens_at(own)
         self._addresses = (*bound, *own)
         return bound
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What TLS is served with."""
+        return self._entries.certificates
 
     def held(self, delivery_bytes: int) -> Held:
         """What clients hold."""
@@ -135,25 +152,34 @@ class Doors:
             ("connections", self.connections.run),
             ("connections of operators", self._reserve.run),
             ("messages on their way", arrivals.run),
+            ("logins", LoginWatch(self.calls, self._entries.access).run),
+            *self._watched_certificates(),
         )
+
+    def _watched_certificates(self) -> Sequence[Service]:
+        certificates = self._entries.certificates
+        return () if certificates is None else (("certificates", certificates.run),)
 
     async def start(self) -> None:
         """Answer calls; the health is not serving yet."""
         await self._operators.start()
-        await self._clients.start()
+        for server in self._clients.values():
+            await server.start()
 
     async def serving(self) -> None:
         """Let the health service say that this daemon takes work."""
         await self._operators.serving()
-        await self._clients.serving()
+        for server in self._clients.values():
+            await server.serving()
 
     async def drain(self) -> None:
         """Let the health service say, for good, that this daemon takes no more work."""
-        await self._clients.drain()
+        for server in self._clients.values():
+            await server.drain()
         await self._operators.drain()
 
     async def stop(self, grace_s: float | None) -> None:
         """Take no new calls; cancel those that have not ended after the grace, if any."""
         async with asyncio.TaskGroup() as tasks:
-            for server in (self._clients, self._operators):
+            for server in (*self._clients.values(), self._operators):
                 tasks.create_task(server.stop(grace_s), name="stop a server")

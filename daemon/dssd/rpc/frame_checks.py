@@ -135,8 +135,12 @@ class Gate:
     def refusal(self, error: DssError, partition: int, topic_epoch: int) -> DssError:
         """A condition of the log about a frame that was let through at an epoch."""
         is_stale = topic_epoch != self.topic.topic_epoch
-        if is_stale and isinstance(error, StorageTopicSealed | StreamNotFound):
+        if is_stale and isinstance(error, StorageTopicSealed):
             return self._stale(topic_epoch)
+        if is_stale and isinstance(error, StreamNotFound):
+            # It was collected since this gate let the frame through, and may have held it.
+            stream = StreamName(self.topic.name, self.ordinal_at(topic_epoch), partition)
+            return ProducerForgotten(stream=stream)
         return self.named(error, partition)
 
     async def examine(self, frame: Large) -> Examined:

@@ -209,7 +209,9 @@ def _behind(overviews: list[Overview], token: str) -> list[Overview]:
 
 def group_message(overview: Overview, verdict: Verdict | None = None) -> groups_pb2.Group:
     """A group on the wire, with the verdict on it where more is known than a list knows."""
-    policy = policy_of(overview.group)
+    group = overview.group
+    policy = policy_of(group)
+    told = {} if group.ordered else {"on_dead_letter": 0, "keyless": 0}
     return message_of(
         groups_pb2.Group,
         overview,
@@ -218,6 +220,7 @@ def group_message(overview: Overview, verdict: Verdict | None = None) -> groups_
         backoff_ms=policy.backoff_ms if policy else (),
         drain_ms=overview.drain_ms,
         health=(verdict or verdict_of(overview)).level,
+        **told,
     )
 
 

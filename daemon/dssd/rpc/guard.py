@@ -1,5 +1,5 @@
-"""The guard around every call: it checks who may call, has it audited, and turns errors into
-statuses.
+"""The guard around every call: it finds out who calls, checks what they may, has it audited, and
+turns errors into statuses.
 
 This is the only place where conditions become gRPC statuses. A servicer raises a `DssError` and is
 done. Any other exception, except its own cancellation, is a programmer's error. It stops the
@@ -21,14 +21,19 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from dss_core.errors import DiskFailed, DssError, MessageUnreadable
+from dss_core.errors import DiskFailed, DssError, LoginRefused, MessageUnreadable
+from dssd.access.access import Login
+from dssd.access.permissions import Role
 from dssd.descriptors import shortage_in
-from dssd.events.model import Note, unheard
+from dssd.events.kinds import LOGIN_REFUSED
+from dssd.events.model import Event, Note, unheard
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
+from dssd.rpc.entry import OPEN_TO_ALL, Entry
 from dssd.rpc.errors import abort
-from dssd.rpc.principal import METHOD_ROLES, Role, principal_of, require
+from dssd.rpc.permits import Checked
+from dssd.rpc.principal import METHOD_ROLES, login_of, note_login, require
 from dssd.supervision.containment import contain, is_the_cores
 
 if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
@@ -38,7 +43,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Handler = Callable[[Any, Any], Any]
 Crash = Callable[[BaseException], None]
 
-_BESIDE_THE_CORE = frozenset({Role.READ, Role.OPERATE})
+_BESIDE_THE_CORE = frozenset({Role.READ, Role.OPERATE, Role.ADMIN})
 """Methods of these roles ask and change; those of others move records."""
 
 
@@ -52,6 +57,7 @@ class Guard(grpc.aio.ServerInterceptor):
         calls: Calls,
         roles: frozenset[Role],
         note: Note = unheard,
+        entry: Entry = OPEN_TO_ALL,
     ) -> None:
         self._crash = crash
         self._note = note
@@ -59,6 +65,8 @@ class Guard(grpc.aio.ServerInterceptor):
         self._calls = calls
         self._roles = roles
         """What is served here at all."""
+        self._logins = entry.logins
+        self._permits = entry.permits
         self._wrapped: dict[str, MethodHandler] = {}
         """By method; bounded by the methods that are served."""
 
@@ -83,19 +91,32 @@ class Guard(grpc.aio.ServerInterceptor):
         inner = _streaming(behaviour) if handler.response_streaming else behaviour
         decode = _decoder(handler.request_deserializer)
 
-        async def checked(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
-            require(principal_of(context), method, self._roles)
+        async def allowed(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
+            login = login_of(context)
+            require(login.principal, method, self._roles)
             if not handler.request_streaming:
                 request = decode(request)
-            return await inner(request, context)
+            if self._permits is None:
+                return await inner(request, context)
+            check = self._permits.check_of(method, login)
+            if check is None:
+                return await inner(request, context)
+            if handler.request_streaming:
+                return await inner(Checked(request, check), context)
+            check(request)
+            answer = await inner(request, context)
+            return self._permits.trimmed(method, login.principal, answer)
 
-        watched = self._audit.watched(method, decode, checked)
+        watched = self._audit.watched(method, decode, allowed)
 
         async def guarded(_: object, context: Context) -> object:
             try:
-                with self._calls.open(context) as call:
-                    request = call if handler.request_streaming else await call.only()
-                    return await watched(request, context)
+                login = self._login(context)
+                note_login(login)
+                with self._calls.open(context, login) as call:
+                    async with call.while_allowed():
+                        request = call if handler.request_streaming else await call.only()
+                        return await watched(request, context)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except BaseException as error:
@@ -114,6 +135,15 @@ class Guard(grpc.aio.ServerInterceptor):
             response_serializer=_encoder(handler.response_serializer),
         )
         return wrapped
+
+    def _login(self, context: Context) -> Login:
+        try:
+            return self._logins.login(context)
+        except LoginRefused as refused:
+            address, reason = context.peer().rpartition(":")[0], refused.fields["reason"]
+            sentence = f"A call was refused: {reason}."
+            self._note(Event(LOGIN_REFUSED, address, sentence, {"reason": reason}))
+            raise
 
     def _contained(self, method: str, error: BaseException) -> DssError | None:
         """The condition of an error that ends its call alone; None: it ends the daemon."""

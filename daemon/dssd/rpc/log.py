@@ -22,6 +22,7 @@ from dssd.log.producer_room import owner_of
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
+from dssd.rpc.permits import subject_rule
 from dssd.rpc.principal import principal_of
 from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import RecordPublisher
@@ -67,8 +68,9 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self, request_iterator: AsyncIterator[log_pb2.ProduceRequest], context: Context
     ) -> AsyncIterator[log_pb2.ProduceReply]:
         """Frames in, acks and refusals out."""
-        owner = owner_of(principal_of(context).name)
-        call = ProduceCall(self._gates, self._log, self._budget, owner)
+        caller = principal_of(context)
+        owner, rule = owner_of(caller.name), subject_rule(caller)
+        call = ProduceCall(self._gates, self._log, self._budget, owner, rule)
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:

@@ -1,28 +1,22 @@
-"""Who calls: derived by the daemon from the transport, never from what the caller says.
+"""Who calls, and which role each method asks for.
 
-Only the daemon's own user (and root) can reach a unix socket in a directory of mode 0700, so its
-callers are that user. TCP is loopback only, and every user of the machine can reach it: its
-callers are one principal without a name. Both may do everything, because the socket's directory
-and the loopback rule restrict access; other transports have no principal and are denied.
+The guard notes who calls (`dssd.rpc.logins` finds it out), so that what serves the call can ask.
+
+Where a listener has no policy, the transport says it. Only the daemon's own user (and root) can
+reach a unix socket in a directory of mode 0700, so its callers are that user. TCP without a policy
+is loopback only, and every user of the machine can reach it: its callers are one principal without
+a name. Both may do everything, because the socket's directory and the loopback rule restrict
+access; other transports have no principal and are denied.
 """
 
 import getpass
-from dataclasses import dataclass
-from enum import StrEnum
+from contextvars import ContextVar
 from functools import cache
 from typing import Protocol
 
 from dss_core.errors import PermissionDenied
-
-
-class Role(StrEnum):
-    """What a method asks of its caller."""
-
-    READ = "read"
-    PRODUCE = "produce"
-    CONSUME = "consume"
-    OPERATE = "operate"
-
+from dssd.access.access import Login
+from dssd.access.permissions import ALL_ROLES, Principal, Role
 
 METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Daemon/Status": Role.READ,
@@ -64,6 +58,10 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Jobs/Renew": Role.PRODUCE,
     "/dss_api.v1.Jobs/Commit": Role.PRODUCE,
     "/dss_api.v1.Jobs/GiveUp": Role.PRODUCE,
+    "/dss_api.v1.Access/List": Role.ADMIN,
+    "/dss_api.v1.Access/Put": Role.ADMIN,
+    "/dss_api.v1.Access/Rotate": Role.ADMIN,
+    "/dss_api.v1.Access/Remove": Role.ADMIN,
     "/dss_api.v1.Log/Produce": Role.PRODUCE,
     "/dss_api.v1.Log/Publish": Role.PRODUCE,
     "/dss_api.v1.Log/Read": Role.CONSUME,
@@ -78,18 +76,6 @@ METHOD_ROLES: dict[str, Role] = {
 """Every method that is served; one that is not listed is denied to everybody."""
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """A caller."""
-
-    name: str
-    roles: frozenset[Role]
-
-    def __str__(self) -> str:
-        """The name."""
-        return self.name
-
-
 class HasPeer(Protocol):
     """The context of a call."""
 
@@ -97,12 +83,30 @@ class HasPeer(Protocol):
         """The transport and the address of the other side."""
 
 
+_login: ContextVar[Login | None] = ContextVar("login", default=None)
+
+
+def note_login(login: Login) -> None:
+    """The call in this task came in like this, and so did all that it begins."""
+    _login.set(login)
+
+
+def login_of(context: HasPeer) -> Login:
+    """How a call came in."""
+    return _login.get() or Login(by_transport(context))
+
+
 def principal_of(context: HasPeer) -> Principal:
     """The caller of a call."""
+    return login_of(context).principal
+
+
+def by_transport(context: HasPeer) -> Principal:
+    """The caller of a call to a listener without a policy."""
     return _principal_at(context.peer().partition(":")[0])
 
 
-def require(principal: Principal, method: str, served: frozenset[Role] = frozenset(Role)) -> None:
+def require(principal: Principal, method: str, served: frozenset[Role] = ALL_ROLES) -> None:
     """Check that the caller may use the method, where methods of these roles are served.
 
     Raises:
@@ -116,7 +120,7 @@ def require(principal: Principal, method: str, served: frozenset[Role] = frozens
 @cache
 def _principal_at(transport: str) -> Principal:
     if transport == "unix":
-        return Principal(f"local:{getpass.getuser()}", frozenset(Role))
+        return Principal(f"local:{getpass.getuser()}", ALL_ROLES)
     if transport in ("ipv4", "ipv6"):
-        return Principal("loopback", frozenset(Role))
+        return Principal("loopback", ALL_ROLES)
     return Principal("unknown", frozenset())

@@ -42,6 +42,7 @@ from dssd.log.producer_room import NOBODY
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Examined, Gate, Gates, Large
+from dssd.rpc.permits import SubjectRule
 from dssd.version import version
 
 PRODUCE_ITEMS_IN_FLIGHT_MAX = 256
@@ -106,10 +107,16 @@ class ProduceCall:
     """Run `read` as a task and iterate over `replies`; `stop` ends both gracefully."""
 
     def __init__(
-        self, gates: Gates, log: TakesFrames, budget: AppendBudget, owner: int = NOBODY
+        self,
+        gates: Gates,
+        log: TakesFrames,
+        budget: AppendBudget,
+        owner: int = NOBODY,
+        rule: SubjectRule | None = None,
     ) -> None:
         self._gates = gates
         self._owner = owner
+        self._rule = rule
         self._number = gates.fencing.begin()
         self._log = log
         self._budget = budget
@@ -204,6 +211,8 @@ class ProduceCall:
             try:
                 if gate is None:
                     raise missing or _no_topic()
+                if self._rule is not None:
+                    self._rule.check(gate.topic, frame)
                 admitted = gate.admit(frame, topic_epoch, self._owner, examined)
                 if isinstance(admitted, Large):
                     large = gate, admitted

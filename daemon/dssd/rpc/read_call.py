@@ -132,7 +132,7 @@ class ReadCall:
             Stopping: the daemon stops.
         """
         with ExitStack() as watches:
-            if self._follows_new_topics():
+            if self._reading.follow:
                 watches.callback(self._catalogue.watch(self._topic_changed))
             opened = await self._open(self._streams(), self._reading.start, watches)
             for reply in self._named(opened):
@@ -153,17 +153,27 @@ class ReadCall:
         return self._reading.follow and self._reading.stream is None
 
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
-        wanted = self._reading.matching
-        assert wanted is not None
-        if not removed and any(own.overlaps(wanted) for own in topic.patterns):
+        if self._is_wanted(topic, removed):
             self._born.append(topic)
             self._woken.set()
 
+    def _is_wanted(self, topic: Topic, removed: bool) -> bool:
+        stream, wanted = self._reading.stream, self._reading.matching
+        if stream is not None:
+            return topic.name == stream.topic
+        assert wanted is not None
+        return not removed and any(own.overlaps(wanted) for own in topic.patterns)
+
     def _take_born(self) -> list[StreamId]:
         topics, self._born = self._born, []
+        one = self._reading.stream
+        if one is not None and self._catalogue.id_of(one) not in self._opened:
+            raise StreamNotFound(stream=one)
         for part in [part for topic in topics for part in topic.storage_topics]:
             for stream, end in zip(part.streams(), part.ends or (), strict=False):
                 self._end_at(stream, end)
+        if one is not None:
+            return []
         # A topic may have changed more than once.
         streams = dict.fromkeys(stream for topic in topics for stream in topic.streams())
         return [stream for stream in streams if stream not in self._opened]
@@ -190,7 +200,7 @@ class ReadCall:
 
     async def _open(
         self, streams: Sequence[StreamId], start: StartPoint, watches: ExitStack
-    ) -> list[str]:
+    ) -> list[_Cursor]:
         if isinstance(start, AtOffset) and len(streams) != 1:
             rule = f"an offset is that of a single stream, and {len(streams)} are read"
             raise IllegalArgument(argument="start", rule=rule)
@@ -215,7 +225,7 @@ class ReadCall:
                 continue
             watched.append(cursor)
         self._enter(watched)
-        return [cursor.name for cursor in opened]
+        return opened
 
     def _enter(self, cursors: Sequence[_Cursor]) -> None:
         for cursor in cursors:
@@ -258,12 +268,13 @@ class ReadCall:
                     offset=offset, start=bounds.start, end=bounds.end, stream=name
                 )
 
-    def _named(self, streams: Sequence[str]) -> Iterator[log_pb2.ReadReply]:
-        """The names of streams, split over as many answers as they need; at least one answer."""
+    def _named(self, opened: Sequence[_Cursor]) -> Iterator[log_pb2.ReadReply]:
+        """What streams are read and from where, in as many answers as they need; at least one."""
         incarnation = self._catalogue.incarnation
-        for at in range(0, max(1, len(streams)), READ_NAMES_PER_REPLY_MAX):
-            names = streams[at : at + READ_NAMES_PER_REPLY_MAX]
-            yield log_pb2.ReadReply(streams=names, incarnation=incarnation)
+        for at in range(0, max(1, len(opened)), READ_NAMES_PER_REPLY_MAX):
+            some = opened[at : at + READ_NAMES_PER_REPLY_MAX]
+            names, starts = [each.name for each in some], [each.offset for each in some]
+            yield log_pb2.ReadReply(streams=names, starts=starts, incarnation=incarnation)
 
     # Whose turn it is
 
@@ -281,10 +292,16 @@ class ReadCall:
             self._leave(cursor)
         elif self._stands_behind(cursor):
             self._behind.setdefault(cursor.generation.topic_id, []).append(cursor)
-        elif cursor.end is None and cursor.offset >= self._log.bounds(cursor.stream).end:
+        elif cursor.end is None and self._is_at_the_tail(cursor):
             cursor.waiting = True
         else:
             self._ready.append(cursor)
+
+    def _is_at_the_tail(self, cursor: _Cursor) -> bool:
+        try:
+            return cursor.offset >= self._log.bounds(cursor.stream).end
+        except StreamNotFound:  # it was removed while it stood behind; its next read tells
+            return False
 
     def _stands_behind(self, cursor: _Cursor) -> bool:
         topic_id, ordinal = cursor.generation

@@ -5,7 +5,7 @@ listens there. gRPC itself would silently bind a unix socket over that of a runn
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -16,13 +16,14 @@ from grpc_health.v1.health import aio as health_aio
 from dss_core.errors import AddressInUse
 from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from dssd import limits
+from dssd.access.permissions import ALL_ROLES, Role
 from dssd.addresses import Address, TcpAddress
 from dssd.events.model import Note, unheard
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
+from dssd.rpc.entry import OPEN_TO_ALL, Entry
 from dssd.rpc.guard import Guard
 from dssd.rpc.limits import HANDSHAKE_TIMEOUT_MS
-from dssd.rpc.principal import Role
 
 CONNECTION_IDLE_MS = 60_000
 """A connection without a call is ended after so long; gRPC's clients connect again by
@@ -66,6 +67,7 @@ SERVICES = (
     "dss_api.v1.Schedules",
     "dss_api.v1.Jobs",
     "dss_api.v1.Queues",
+    "dss_api.v1.Access",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 
@@ -102,7 +104,8 @@ class RpcServer:
     that ends the daemon.
 
     Each address takes so many connections and closes what comes beyond. A method whose role is not
-    among these is refused.
+    among these is refused. All of its addresses have one way in, for gRPC asks every client of a
+    server for a certificate, or none.
     """
 
     def __init__(
@@ -113,11 +116,13 @@ class RpcServer:
         calls: Calls,
         capacity: Capacity = Capacity(),
         *,
-        roles: frozenset[Role] = frozenset(Role),
+        roles: frozenset[Role] = ALL_ROLES,
         note: Note = unheard,
+        entry: Entry = OPEN_TO_ALL,
     ) -> None:
+        self._credentials = entry.credentials
         self._server = grpc.aio.server(
-            interceptors=(Guard(crash, audit, calls, roles, note),),
+            interceptors=(Guard(crash, audit, calls, roles, note, entry),),
             options=(*OPTIONS, (CONNECTIONS_OPTION, capacity.connections_max)),
             maximum_concurrent_rpcs=capacity.calls_max,
         )
@@ -154,12 +159,15 @@ class RpcServer:
     def _bind(self, address: Address) -> Address:
         address.clear_stale()
         try:
-            port = self._server.add_insecure_port(address.target)
+            if self._credentials is None:
+                port = self._server.add_insecure_port(address.target)
+            else:
+                port = self._server.add_secure_port(address.target, self._credentials)
         except RuntimeError as error:
             raise AddressInUse(address=address, reason=_first_line(error)) from error
         if port == 0:
             raise AddressInUse(address=address, reason="it could not be bound")
-        return TcpAddress(address.host, port) if isinstance(address, TcpAddress) else address
+        return replace(address, port=port) if isinstance(address, TcpAddress) else address
 
     async def _tell_health(self, status: "health_pb2.HealthCheckResponse.ServingStatus") -> None:
         for service in ("", *SERVICES):

@@ -14,7 +14,16 @@ from dss_core.lane import LEVELS_MAX, cut_text, grant_and_level
 from dss_core.limits import SETTLE_RANGES_MAX
 from dss_core.progress import Range, Ranges
 from dssd.limits import NAK_DELAY_MS_MAX, REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
-from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles, ranges_in
+from dssd.machines.delivery.events import (
+    AskBack,
+    Deliver,
+    Nak,
+    Settle,
+    Settles,
+    TakeBack,
+    TakenBack,
+    ranges_in,
+)
 from dssd.rpc.errors import to_proto
 from dssd.rpc.start_points import start_from
 from dssd.sessions.client_items import (
@@ -111,6 +120,9 @@ def _item_from(message: sessions_pb2.SessionUp) -> Up:
             return PingSent(message.ping.token)
         case "pause_taken":
             return PauseTaken(message.pause_taken.subscription, message.pause_taken.turn)
+        case "taken_back":
+            answer = message.taken_back
+            return TakenBack(answer.grant, answer.number, answer.out)
         case "subscribe":
             return _subscribe_from(message.subscribe)
         case "unsubscribe":
@@ -135,6 +147,8 @@ def encoded(item: Down) -> sessions_pb2.SessionDown | bytes:
         return _of_records(item)
     if isinstance(item, Granted | Revoke | Revoked | Gone | Settled):
         return _about_grant(item)
+    if isinstance(item, TakeBack | AskBack):
+        return _about_keys(item)
     if isinstance(item, Subscribed | UnsubscribedItem | Status | PauseSet):
         return _about_subscription(item)
     return _about_session(item)
@@ -242,7 +256,7 @@ def _varint(value: int) -> bytes:
 
 def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_pb2.SessionDown:
     match item:
-        case Granted(grant, subscription, stream, grant_epoch, progress, storage_topic_id, queues):
+        case Granted(grant, subscription, stream, grant_epoch, progress, storage_topic_id):
             state = types_pb2.Progress(floor=progress.floor, ranges=_ranges(progress.ranges))
             return _Down(
                 granted=sessions_pb2.Granted(
@@ -252,7 +266,8 @@ def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_
                     grant_epoch=grant_epoch,
                     progress=state,
                     storage_topic_id=storage_topic_id,
-                    queues=queues,
+                    queues=item.queues,
+                    ordered=item.ordered,
                 )
             )
         case Revoke(grant, deadline_ms):
@@ -267,6 +282,15 @@ def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_
             return _Down(settled=sessions_pb2.Settled(token=token))
         case _:
             assert_never(item)
+
+
+def _about_keys(item: TakeBack | AskBack) -> sessions_pb2.SessionDown:
+    grant, level = grant_and_level(item.grant)
+    number = item.number if isinstance(item, AskBack) else 0
+    ranges = _ranges(item.ranges)
+    return _Down(
+        take_back=sessions_pb2.TakeBack(grant=grant, level=level, ranges=ranges, number=number)
+    )
 
 
 def _about_subscription(

@@ -7,12 +7,12 @@ untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dss_core.lane import QUEUES
+from dss_core.lane import ORDERED, QUEUES
 from dss_core.progress import Progress, Ranges
-from dssd.machines.delivery.events import Deliver, Settles
+from dssd.machines.delivery.events import AskBack, Deliver, Settles, TakeBack, TakenBack
 from dssd.machines.start_point import StartPoint
 
-FEATURES = frozenset({QUEUES})
+FEATURES = frozenset({QUEUES, ORDERED})
 """What a client may know beyond the first version, and this daemon does."""
 
 
@@ -76,7 +76,7 @@ class PauseTaken:
     turn: int
 
 
-Up = Subscribe | Unsubscribe | Settles | FinishRevoke | PingSent | PauseTaken
+Up = Subscribe | Unsubscribe | Settles | FinishRevoke | PingSent | PauseTaken | TakenBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,8 @@ class Granted:
     """Of the stream; unlike its name it is never given again."""
     queues: bool = False
     """Whether it is lent with a retry queue and dead letters."""
+    ordered: bool = False
+    """Whether records of a key are handed out one at a time, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,8 @@ Down = (
     | Revoke
     | Revoked
     | Gone
+    | TakeBack
+    | AskBack
     | Settled
     | Status
     | PauseSet

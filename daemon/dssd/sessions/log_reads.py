@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dss_core.decode import hashes_in
 from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -135,7 +136,15 @@ class LogReads:
         damaged = self._not_done(read.grant, chunk.damaged)
         if damaged and not await self._trouble.damaged(name, group, damaged):
             return ReadFailed(read.grant)
-        return _answer(read, chunk)
+        return self._answer(read, chunk)
+
+    def _answer(self, read: Read, chunk: Chunk) -> ChunkRead:
+        answer = _answer(read, chunk)
+        number, level = grant_and_level(read.grant)
+        grant = self._grants.get(number)
+        if level == MAIN and grant is not None and grant.lane is not None and grant.lane.is_ordered:
+            return answer._replace(keys=hashes_in(chunk.frames))
+        return answer
 
     def _known(self, read: Read) -> tuple[str, GroupRow, TopicFilter | None] | None:
         """The name of what is read, for whom, and what of it; None: the grant is over."""
@@ -163,7 +172,7 @@ class LogReads:
             return None
         self._at_once_bytes -= len(chunk.frames) + READ_AT_ONCE_COST_BYTES
         self._trouble.readable(name, group)
-        return _answer(read, chunk)
+        return self._answer(read, chunk)
 
 
 def _nothing(read: Read) -> ChunkRead:

@@ -32,6 +32,7 @@ from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
 from dssd.machines.delivery.events import (
     AnswerSettled,
+    AskBack,
     Closing,
     Deliver,
     DeliveryEffect,
@@ -55,6 +56,7 @@ from dssd.machines.delivery.events import (
     SendRevoke,
     ShowStalled,
     Suspended,
+    TakeBack,
     TellGone,
     Ticked,
     Unpaused,
@@ -345,7 +347,7 @@ class Scheduler:
 
     def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
         match effect:
-            case Deliver():
+            case Deliver() | TakeBack() | AskBack():
                 self._send(effect)
             case Read():
                 self._reads.ask(effect)
@@ -400,6 +402,8 @@ class Scheduler:
         self._last_grant += LEVELS_MAX
         number = self._last_grant
         queues = [each.stream for each in granted.queues]
+        policy = policy_of(agent.group) if queues else None
+        is_ordered = policy is not None and policy.ordered
         try:
             names = [self._catalogue.name_of(each) for each in (granted.stream, *queues)]
         except StreamNotFound:
@@ -413,7 +417,7 @@ class Scheduler:
             tuple(map(str, names)),
             unwatch,
             matching,
-            self._lane(granted, names[MAIN].ordinal),
+            self._lane(granted, names[MAIN].ordinal, is_ordered=is_ordered),
         )
         self.handler.granted(number, agent, borrower_id)
         self._send(
@@ -425,6 +429,7 @@ class Scheduler:
                 granted.progress,
                 granted.stream.storage_topic_id,
                 bool(queues),
+                is_ordered,
             )
         )
         self.feed(
@@ -435,20 +440,20 @@ class Scheduler:
                 agent.group.ack_wait_ms,
                 self._clock.wall_ms() - self._clock.now_ms(),
                 agent.group.on_damage == STALL,
-                policy_of(agent.group) if queues else None,
+                policy,
             )
         )
         if self._draining:
             self.feed(RevokeBegun(number, 0))
         return number
 
-    def _lane(self, granted: GrantedStream, ordinal: int) -> Lane | None:
+    def _lane(self, granted: GrantedStream, ordinal: int, *, is_ordered: bool) -> Lane | None:
         if not granted.queues:
             return None
         retry, dead = granted.queues
         levels = granted.stream, retry.stream, dead.stream
         epoch, generation = granted.grant_epoch, granted.cursor_generation
-        return Lane(levels, ordinal, epoch, generation, self._client_id)
+        return Lane(levels, ordinal, epoch, generation, self._client_id, is_ordered)
 
     def _matching(self, wanted: TopicFilter, stream: StreamId) -> TopicFilter | None:
         patterns = self._catalogue.topic_of(stream).patterns

@@ -27,7 +27,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
-from dss_core.lane import QUEUES
+from dss_core.lane import ORDERED, QUEUES
 from dss_core.limits import SETTLE_RANGES_MAX, SUBSCRIPTIONS_PER_SESSION_MAX
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.limits import (
@@ -45,6 +45,7 @@ from dssd.machines.delivery.events import (
     RevokeFinished,
     Settle,
     Settles,
+    TakenBack,
     pieces_of,
     ranges_in,
     work_of,
@@ -110,7 +111,7 @@ class Session:
         """Numbers that the client left."""
         self._wanted_again: set[int] = set()
         """Numbers that it subscribed to again while their borrowers were still ending."""
-        self._knows_queues = QUEUES in opened.features
+        self._features = opened.features
         self._scheduler = Scheduler(
             opened,
             services,
@@ -182,13 +183,19 @@ class Session:
             if known.group_id == group.group_id:
                 self._rows[number] = row, group
         self._scheduler.edit(group)
-        if group.max_deliver and not self._knows_queues:
-            self._end_those_of(group)
+        if (unknown := self._unknown_of(group)) is not None:
+            self._end_those_of(group, unknown)
 
-    def _end_those_of(self, group: GroupRow) -> None:
-        """The group has got queues, of which the client knows nothing."""
+    def _unknown_of(self, group: GroupRow) -> str | None:
+        """What the group takes of which the client knows nothing."""
+        wanted = [QUEUES] if group.max_deliver else []
+        wanted += [ORDERED] if group.max_deliver and group.ordered else []
+        return next((each for each in wanted if each not in self._features), None)
+
+    def _end_those_of(self, group: GroupRow, unknown: str) -> None:
+        """The group has got what the client does not know."""
         for number in self._scheduler.handler.edited(group):
-            error = ClientTooOld(group=group.name, feature=QUEUES)
+            error = ClientTooOld(group=group.name, feature=unknown)
             self.refuse(error, subscription=number, final=True)
             self._scheduler.leave(number)
 
@@ -210,6 +217,8 @@ class Session:
                 await self._settle(settles)
             case FinishRevoke(grant):
                 self._scheduler.feed(RevokeFinished(grant))
+            case TakenBack():
+                self._scheduler.feed(item)
             case PingSent(token):
                 self._send(PongSent(token))
             case PauseTaken(subscription, turn):
@@ -318,8 +327,8 @@ class Session:
             await self._forget_resting(number)
             raise
         group = joined.group
-        if group.max_deliver and not self._knows_queues:
-            raise ClientTooOld(group=group.name, feature=QUEUES)
+        if (unknown := self._unknown_of(group)) is not None:
+            raise ClientTooOld(group=group.name, feature=unknown)
         row = row_of(group)
         if not joined.declared and (known is None or known[0] != row):
             await self._commit(Put(row))

@@ -7,6 +7,7 @@ values are encoded by the module that owns the kind. Times end in ``_ms`` (wall 
 
 from dataclasses import dataclass
 
+from dssd.store.access_rows import PrincipalRow
 from dssd.store.job_rows import ChunkRow, JobNameRow, JobProgressRow, JobRow
 from dssd.store.row import Row as Row
 from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleRunRow
@@ -475,4 +476,5 @@ KINDS: tuple[type[Row], ...] = (
     ScheduleRow,
     SchedulePositionRow,
     ScheduleRunRow,
+    PrincipalRow,
 )

@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from dssd.limits import BLOCK_ROWS
+from dssd.store.access_tables import add_principals
 from dssd.store.checksums import (
     CHECKSUM,
     UNFIT,
@@ -337,6 +338,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_growth,
     add_incarnations,
     add_redrive_rates,
+    add_principals,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -43,6 +43,7 @@ from dssd.store.port import (
 from dssd.store.rows import GroupRow, StorageTopicRow, TopicNameRow, TopicRow
 from dssd.store.uninterrupted import finished
 from dssd.topics.growth import next_part, switched, taking_over
+from dssd.topics.guard import TopicGuard, Unguarded
 from dssd.topics.incarnation import incarnation_of
 from dssd.topics.internal import (
     QUEUE_LEVELS,
@@ -103,6 +104,7 @@ class Catalogue:
         self._internal = InternalTopics()
         self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
+        self._guard: TopicGuard = Unguarded()
 
     @classmethod
     async def open(
@@ -211,6 +213,14 @@ class Catalogue:
 
         return self._watchers.add(told)
 
+    def guard(self, guard: TopicGuard) -> None:
+        """Ask this from now on before a topic is made or switched."""
+        self._guard = guard
+
+    def unchanging(self) -> AbstractAsyncContextManager[None]:
+        """Within the block nothing changes topics, but for their settings."""
+        return self._changing
+
     async def create(self, new: NewTopic) -> Topic:
         """Create a topic with one storage topic; returns it, or the existing one if asked to.
 
@@ -218,6 +228,7 @@ class Catalogue:
             IllegalName, InternalTopic, IllegalFilter, IllegalArgument: it can never be a topic.
             TopicExists: the name is taken.
             TopicsOverlap: another topic owns some of its subjects.
+            DssError: what reads topics cannot be with it.
         """
         refuse_internal(new.name)
         new.check()
@@ -248,6 +259,7 @@ class Catalogue:
         Raises:
             TopicNotFound: it was removed.
             DiskFull: nothing has changed.
+            DssError: who reads it cannot follow; nothing has changed.
         """
         work = self._switch(topic_id, ordinal)
         await finished(work, name=f"switch topic {topic_id} to {ordinal}")
@@ -308,6 +320,7 @@ class Catalogue:
             await self._refuse_overlap(new.parsed_patterns())
             topic_id = await self._store.next_id()
             topic = new.built(topic_id, await self._next_part_id(), self._wall_ms())
+            self._guard.check_new(topic)
             await self._commit_new(topic)
             self._open(topic)
             return topic
@@ -341,6 +354,7 @@ class Catalogue:
     async def _switch(self, topic_id: int, ordinal: int) -> None:
         async with self._changing:
             while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
+                self._guard.check_switch(topic)
                 old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
                 async with self._log.sealing(old, new) as ends:
                     await commit_switch(self._store, topic, switched(topic, *ends))

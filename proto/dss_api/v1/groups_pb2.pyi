@@ -83,6 +83,50 @@ ON_DAMAGE_STALL: OnDamage.ValueType  # 2
 """the stream stalls before them"""
 Global___OnDamage: _TypeAlias = OnDamage  # noqa: Y015
 
+class _OnDeadLetter:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OnDeadLetterEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnDeadLetter.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ON_DEAD_LETTER_UNSPECIFIED: _OnDeadLetter.ValueType  # 0
+    ON_DEAD_LETTER_BLOCK: _OnDeadLetter.ValueType  # 1
+    """they are dead behind it, and come back with it, in order"""
+    ON_DEAD_LETTER_SKIP: _OnDeadLetter.ValueType  # 2
+    """they go on"""
+
+class OnDeadLetter(_OnDeadLetter, metaclass=_OnDeadLetterEnumTypeWrapper):
+    """What a dead letter does to later records of its key, in an ordered group."""
+
+ON_DEAD_LETTER_UNSPECIFIED: OnDeadLetter.ValueType  # 0
+ON_DEAD_LETTER_BLOCK: OnDeadLetter.ValueType  # 1
+"""they are dead behind it, and come back with it, in order"""
+ON_DEAD_LETTER_SKIP: OnDeadLetter.ValueType  # 2
+"""they go on"""
+Global___OnDeadLetter: _TypeAlias = OnDeadLetter  # noqa: Y015
+
+class _Keyless:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _KeylessEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Keyless.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    KEYLESS_UNSPECIFIED: _Keyless.ValueType  # 0
+    KEYLESS_DELIVER: _Keyless.ValueType  # 1
+    """they are delivered, in no promised order"""
+    KEYLESS_DEAD: _Keyless.ValueType  # 2
+    """they are dead letters at once"""
+
+class Keyless(_Keyless, metaclass=_KeylessEnumTypeWrapper):
+    """What becomes of records without a key, in an ordered group."""
+
+KEYLESS_UNSPECIFIED: Keyless.ValueType  # 0
+KEYLESS_DELIVER: Keyless.ValueType  # 1
+"""they are delivered, in no promised order"""
+KEYLESS_DEAD: Keyless.ValueType  # 2
+"""they are dead letters at once"""
+Global___Keyless: _TypeAlias = Keyless  # noqa: Y015
+
 @_typing.final
 class Group(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -120,6 +164,9 @@ class Group(_message.Message):
     QUEUE_BYTES_FIELD_NUMBER: _builtins.int
     RETRYING_FIELD_NUMBER: _builtins.int
     DEAD_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
+    ON_DEAD_LETTER_FIELD_NUMBER: _builtins.int
+    KEYLESS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -164,6 +211,11 @@ class Group(_message.Message):
     """records that wait in its retry queues"""
     dead: _builtins.int
     """records among its dead letters"""
+    ordered: _builtins.bool
+    """records of a key come one at a time, in order, also through retries"""
+    on_dead_letter: Global___OnDeadLetter.ValueType
+    """this and what follows: of an ordered group"""
+    keyless: Global___Keyless.ValueType
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -216,10 +268,13 @@ class Group(_message.Message):
         queue_bytes: _builtins.int = ...,
         retrying: _builtins.int = ...,
         dead: _builtins.int = ...,
+        ordered: _builtins.bool = ...,
+        on_dead_letter: Global___OnDeadLetter.ValueType = ...,
+        keyless: Global___Keyless.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "keyless", b"keyless", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
@@ -320,6 +375,9 @@ class CreateGroupRequest(_message.Message):
     BACKOFF_MS_FIELD_NUMBER: _builtins.int
     QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
     QUEUE_BYTES_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
+    ON_DEAD_LETTER_FIELD_NUMBER: _builtins.int
+    KEYLESS_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
@@ -332,6 +390,12 @@ class CreateGroupRequest(_message.Message):
     """present: the group has a retry queue and dead letters"""
     queue_records: _builtins.int
     queue_bytes: _builtins.int
+    ordered: _builtins.bool
+    """with max_deliver, on a filter that lies within one topic"""
+    on_dead_letter: Global___OnDeadLetter.ValueType
+    """block where unspecified; this and keyless: of an ordered group"""
+    keyless: Global___Keyless.ValueType
+    """deliver where unspecified"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -353,15 +417,20 @@ class CreateGroupRequest(_message.Message):
         backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
         queue_records: _builtins.int | None = ...,
         queue_bytes: _builtins.int | None = ...,
+        ordered: _builtins.bool | None = ...,
+        on_dead_letter: Global___OnDeadLetter.ValueType = ...,
+        keyless: Global___Keyless.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "keyless", b"keyless", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
     _WhichOneofReturnType__max_deliver: _TypeAlias = _typing.Literal["max_deliver"]  # noqa: Y015
     _WhichOneofArgType__max_deliver: _TypeAlias = _typing.Literal["_max_deliver", b"_max_deliver"]  # noqa: Y015
+    _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
+    _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
     _WhichOneofReturnType__queue_bytes: _TypeAlias = _typing.Literal["queue_bytes"]  # noqa: Y015
     _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
     _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
@@ -370,6 +439,8 @@ class CreateGroupRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_deliver) -> _WhichOneofReturnType__max_deliver | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ordered) -> _WhichOneofReturnType__ordered | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
     @_typing.overload

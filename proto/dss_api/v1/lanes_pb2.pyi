@@ -25,11 +25,15 @@ class _EntryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EntryKind.V
     DESCRIPTOR: _descriptor.EnumDescriptor
     ENTRY_KIND_ATTEMPT: _EntryKind.ValueType  # 0
     """it failed, and comes again; or is dead"""
+    ENTRY_KIND_FOLLOWER: _EntryKind.ValueType  # 1
+    """it did not fail: it waits behind an earlier record of its key"""
 
 class EntryKind(_EntryKind, metaclass=_EntryKindEnumTypeWrapper): ...
 
 ENTRY_KIND_ATTEMPT: EntryKind.ValueType  # 0
 """it failed, and comes again; or is dead"""
+ENTRY_KIND_FOLLOWER: EntryKind.ValueType  # 1
+"""it did not fail: it waits behind an earlier record of its key"""
 Global___EntryKind: _TypeAlias = EntryKind  # noqa: Y015
 
 @_typing.final
@@ -79,7 +83,7 @@ class LaneEntry(_message.Message):
     """when it comes again, by the daemon's wall clock"""
     first_failure_ms: _builtins.int
     cause: _builtins.str
-    """refused, rejected, ack wait, died, given up, redriven"""
+    """refused, rejected, ack wait, died, given up, redriven, follows, no key"""
     error_type: _builtins.str
     fingerprint: _builtins.int
     """the same for errors that differ in numbers only; 0: no error"""

@@ -297,6 +297,7 @@ class ReadReply(_message.Message):
     DAMAGED_FIELD_NUMBER: _builtins.int
     LOST_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    STARTS_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     frames: _builtins.bytes
     """consecutive, stamped"""
@@ -316,6 +317,10 @@ class ReadReply(_message.Message):
     def lost(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
         """offsets without a record: retention, a kill or the power took it"""
 
+    @_builtins.property
+    def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """beside names of streams: the offset that each is read from"""
+
     def __init__(
         self,
         *,
@@ -326,10 +331,11 @@ class ReadReply(_message.Message):
         damaged: _abc.Iterable[_types_pb2.Range] | None = ...,
         lost: _abc.Iterable[_types_pb2.Range] | None = ...,
         incarnation: _builtins.bytes = ...,
+        starts: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "incarnation", b"incarnation", "lost", b"lost", "mask", b"mask", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["damaged", b"damaged", "frames", b"frames", "incarnation", b"incarnation", "lost", b"lost", "mask", b"mask", "starts", b"starts", "stream", b"stream", "streams", b"streams"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

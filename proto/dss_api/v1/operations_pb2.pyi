@@ -586,6 +586,7 @@ class RedriveDeadLetters(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     LANES_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
+    UNORDERED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     error: _builtins.str
     """only of this fingerprint, or of one that begins so, or of this"""
@@ -599,6 +600,10 @@ class RedriveDeadLetters(_message.Message):
     """with a stream: only of the record there"""
     rate: _builtins.int
     """at most so many records a second, of all its streams together;"""
+    unordered: _builtins.bool
+    """the daemon's usual rate where absent
+    only these, also where they are a part of a key that waits
+    """
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]:
         """which they are, where that is resolved"""
@@ -613,10 +618,11 @@ class RedriveDeadLetters(_message.Message):
         offset: _builtins.int | None = ...,
         lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
         rate: _builtins.int | None = ...,
+        unordered: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "key", b"key", "offset", b"offset", "rate", b"rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "rate", b"rate", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "rate", b"rate", "stream", b"stream", "unordered", b"unordered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
@@ -718,6 +724,9 @@ class EditGroup(_message.Message):
     BACKOFF_MS_FIELD_NUMBER: _builtins.int
     QUEUE_RECORDS_FIELD_NUMBER: _builtins.int
     QUEUE_BYTES_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
+    ON_DEAD_LETTER_FIELD_NUMBER: _builtins.int
+    KEYLESS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     ack_wait_ms: _builtins.int
     on_damage: _groups_pb2.OnDamage.ValueType
@@ -725,6 +734,11 @@ class EditGroup(_message.Message):
     """gives a group queues, or takes them (0); what follows is of one that has some"""
     queue_records: _builtins.int
     queue_bytes: _builtins.int
+    ordered: _builtins.bool
+    """with max_deliver, of a group that has no queues yet"""
+    on_dead_letter: _groups_pb2.OnDeadLetter.ValueType
+    """of an ordered group, as what follows"""
+    keyless: _groups_pb2.Keyless.ValueType
     @_builtins.property
     def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """stays as it is where empty"""
@@ -739,15 +753,20 @@ class EditGroup(_message.Message):
         backoff_ms: _abc.Iterable[_builtins.int] | None = ...,
         queue_records: _builtins.int | None = ...,
         queue_bytes: _builtins.int | None = ...,
+        ordered: _builtins.bool | None = ...,
+        on_dead_letter: _groups_pb2.OnDeadLetter.ValueType = ...,
+        keyless: _groups_pb2.Keyless.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "group", b"group", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "group", b"group", "keyless", b"keyless", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
     _WhichOneofReturnType__max_deliver: _TypeAlias = _typing.Literal["max_deliver"]  # noqa: Y015
     _WhichOneofArgType__max_deliver: _TypeAlias = _typing.Literal["_max_deliver", b"_max_deliver"]  # noqa: Y015
+    _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
+    _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
     _WhichOneofReturnType__queue_bytes: _TypeAlias = _typing.Literal["queue_bytes"]  # noqa: Y015
     _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
     _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
@@ -756,6 +775,8 @@ class EditGroup(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_deliver) -> _WhichOneofReturnType__max_deliver | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ordered) -> _WhichOneofReturnType__ordered | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
     @_typing.overload

@@ -164,7 +164,7 @@ class QueueEntry(_message.Message):
     redrives: _builtins.int
     """how often it came back from the dead letters"""
     cause: _builtins.str
-    """refused, rejected, ack wait, died, given up, redriven"""
+    """refused, rejected, ack wait, died, given up, redriven, follows, no key"""
     error_type: _builtins.str
     error: _builtins.str
     fingerprint: _builtins.str

@@ -124,6 +124,7 @@ class SessionUp(_message.Message):
     REVOKE_FINISHED_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
     PAUSE_TAKEN_FIELD_NUMBER: _builtins.int
+    TAKEN_BACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def open(self) -> Global___Open: ...
     @_builtins.property
@@ -138,6 +139,8 @@ class SessionUp(_message.Message):
     def ping(self) -> Global___Ping: ...
     @_builtins.property
     def pause_taken(self) -> Global___PauseTaken: ...
+    @_builtins.property
+    def taken_back(self) -> Global___TakenBack: ...
     def __init__(
         self,
         *,
@@ -148,12 +151,13 @@ class SessionUp(_message.Message):
         revoke_finished: Global___RevokeFinished | None = ...,
         ping: Global___Ping | None = ...,
         pause_taken: Global___PauseTaken | None = ...,
+        taken_back: Global___TakenBack | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "taken_back", b"taken_back", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "open", b"open", "pause_taken", b"pause_taken", "ping", b"ping", "revoke_finished", b"revoke_finished", "settle", b"settle", "subscribe", b"subscribe", "taken_back", b"taken_back", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping", "pause_taken"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["open", "subscribe", "unsubscribe", "settle", "revoke_finished", "ping", "pause_taken", "taken_back"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -181,6 +185,7 @@ class SessionDown(_message.Message):
     GONE_FIELD_NUMBER: _builtins.int
     PAUSE_SET_FIELD_NUMBER: _builtins.int
     BUNDLE_FIELD_NUMBER: _builtins.int
+    TAKE_BACK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opened(self) -> Global___Opened: ...
     @_builtins.property
@@ -211,6 +216,8 @@ class SessionDown(_message.Message):
     def bundle(self) -> Global___DeliveryBundle:
         """to who takes it"""
 
+    @_builtins.property
+    def take_back(self) -> Global___TakeBack: ...
     def __init__(
         self,
         *,
@@ -228,12 +235,13 @@ class SessionDown(_message.Message):
         gone: Global___Gone | None = ...,
         pause_set: Global___PauseSet | None = ...,
         bundle: Global___DeliveryBundle | None = ...,
+        take_back: Global___TakeBack | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "take_back", b"take_back", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "unsubscribed", b"unsubscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle", "deliver", b"deliver", "error", b"error", "gone", b"gone", "granted", b"granted", "item", b"item", "opened", b"opened", "pause_set", b"pause_set", "pong", b"pong", "revoke", b"revoke", "revoked", b"revoked", "settled", b"settled", "status", b"status", "subscribed", b"subscribed", "take_back", b"take_back", "unsubscribed", b"unsubscribed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set", "bundle"]  # noqa: Y015
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["opened", "subscribed", "granted", "deliver", "revoke", "revoked", "settled", "status", "error", "pong", "unsubscribed", "gone", "pause_set", "bundle", "take_back"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
 
@@ -265,7 +273,7 @@ class Open(_message.Message):
     """deliveries may come several in one item"""
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what the client knows beyond the first version: "queues" """
+        """what the client knows beyond the first version: "queues", "ordered" """
 
     def __init__(
         self,
@@ -458,6 +466,7 @@ class Granted(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     subscription: _builtins.int
     stream: _builtins.str
@@ -469,6 +478,8 @@ class Granted(_message.Message):
     """the streams of before by name, and others by this
     a lane: the stream with a retry queue and dead letters
     """
+    ordered: _builtins.bool
+    """records of a key are handed out one at a time, in order"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     def __init__(
@@ -481,10 +492,11 @@ class Granted(_message.Message):
         progress: _types_pb2.Progress | None = ...,
         storage_topic_id: _builtins.int = ...,
         queues: _builtins.bool = ...,
+        ordered: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "progress", b"progress", "queues", b"queues", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "ordered", b"ordered", "progress", b"progress", "queues", b"queues", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -696,6 +708,73 @@ class Gone(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Gone: _TypeAlias = Gone  # noqa: Y015
+
+@_typing.final
+class TakeBack(_message.Message):
+    """In an ordered group: records of a key go to the queues of the lane, behind one that failed. Nothing
+    of them is handed out any more. Without a number it is the daemon's word on records that the client
+    refused: from here on, what comes of their keys may be handed out. With a number it asks, because
+    the ack wait of the first record ran out: as long as the program has that one, the client drops the
+    others and answers that it is out; where it was settled meanwhile, the client drops nothing.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    RANGES_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    grant: _builtins.int
+    level: _builtins.int
+    """as in Deliver"""
+    number: _builtins.int
+    """not 0: answer taken_back"""
+    @_builtins.property
+    def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
+    def __init__(
+        self,
+        *,
+        grant: _builtins.int = ...,
+        level: _builtins.int = ...,
+        ranges: _abc.Iterable[_types_pb2.Range] | None = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "level", b"level", "number", b"number", "ranges", b"ranges"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakeBack: _TypeAlias = TakeBack  # noqa: Y015
+
+@_typing.final
+class TakenBack(_message.Message):
+    """What was settled before is reported before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    OUT_FIELD_NUMBER: _builtins.int
+    grant: _builtins.int
+    number: _builtins.int
+    """of the item that it answers"""
+    out: _builtins.bool
+    """the program has the first record still; the others were dropped"""
+    def __init__(
+        self,
+        *,
+        grant: _builtins.int = ...,
+        number: _builtins.int = ...,
+        out: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "number", b"number", "out", b"out"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TakenBack: _TypeAlias = TakenBack  # noqa: Y015
 
 @_typing.final
 class Settled(_message.Message):

@@ -78,6 +78,9 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
         backoff_ms=backoff_text(policy.backoff_ms),
         queue_records=policy.queue_records,
         queue_bytes=policy.queue_bytes,
+        ordered=policy.ordered,
+        on_dead_letter="block" if policy.blocks else "skip",
+        keyless="dead" if policy.keyless_dead else "deliver",
     )
 
 

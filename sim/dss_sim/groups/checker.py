@@ -26,6 +26,7 @@ code 0 where every invariant holds, else 1, with the violation on stdout.
     S10 an attempt counts hand-outs that there were, and under one grant all of them
     A1  what a user was told is durable comes never again
     Q1 to Q7: what becomes of records that fail, in groups that have queues (`queue_rules`)
+    K1, K2: the order of keys, in groups that are ordered (`key_rules`)
     S21, S22, S23: what operators make of cursors (`cursor_rules`)
     L2  progress reaches the end of every stream, once all has healed,     (at `Ended`);
         or what its group stays before because it cannot be read
@@ -38,7 +39,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dss_core.lane import DEAD, MAIN
+from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, complement
 from dss_sim.groups.checked_stream import CheckedStream
 from dss_sim.groups.cursor_rules import note_handed_out, take_move
@@ -73,6 +74,7 @@ from dss_sim.groups.history import (
     Unreadable,
     read_history,
 )
+from dss_sim.groups.key_rules import KeyRules
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
@@ -114,6 +116,7 @@ class Checker:
         self._ends = self._log.ends
         self._damage = DamageRules()
         self._queues = QueueRules()
+        self._keys = KeyRules(self._queues, self._log)
         self._gone: set[str] = set()
         self._disturbed = False
         self._charges_nobody = False
@@ -147,8 +150,17 @@ class Checker:
             for stream, lent in group.streams.items()
             if stream not in self._gone
             and self._queues.level(name, stream) != DEAD
+            and not self._waits_for_its_stream(name, stream, group)
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ] + self._queues.owed()
+
+    def _waits_for_its_stream(self, name: str, stream: str, group: _Group) -> bool:
+        """Whether it is the retry queue of an ordered group that stays before what is damaged: what
+        nobody met in the stream may be of its keys."""
+        if self._queues.level(name, stream) != RETRY or not self._queues.is_ordered(name, stream):
+            return False
+        main = self._queues.main_of(name, stream)
+        return self._reachable(main, group, group.streams[main]) < self._ends.get(main, 0)
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
@@ -185,6 +197,7 @@ class Checker:
 
     def _queued(self, event: Queued) -> None:
         self._queues.queued(event, is_disturbed=self._disturbed)
+        self._keys.queued(event)
         self._log.appended(Appended(event.at_us, event.stream, event.offset + 1, (event.key,)))
 
     def _lane_taken(self, event: LaneTaken) -> None:
@@ -219,6 +232,7 @@ class Checker:
         self._damage.unreadable(event)
 
     def _passed(self, event: Passed) -> None:
+        self._keys.passed(event)
         self._damage.passed(event, self._groups[event.group].on_damage)
 
     def _note_hole(self, event: Damaged | Lost) -> None:
@@ -237,6 +251,7 @@ class Checker:
         known = lent.counted.get(offset, 0)
         note_handed_out(event, lent, self._ends.get(event.stream, 0))
         self._check_grant(event, lent)
+        self._check_key_order(event, group)
         self._queues.handed_out(event, EARLY_US_MAX + self._unsure_us(event))
         handed, level = lent.hands.get(offset, 0), self._queues.level(event.group, event.stream)
         if not handed and level == MAIN:
@@ -246,7 +261,8 @@ class Checker:
         # Each grant before may have ended in doubt, and this one counts what it knows.
         if not 1 <= event.attempt <= known + event.grant_epoch:
             raise Violation("S10", f"handed out {known} times before: {event}")
-        if event.attempt != known + 1 and not self._disturbed:
+        # What was to follow its key and was not moved counts as handed out, where it was passed.
+        if event.attempt != known + 1 and not (self._disturbed or group.by_key):
             raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
         if event.attempt <= known and not self._charges_nobody:
             raise Violation("S10", f"a hand-out before was not counted, even in doubt: {event}")
@@ -262,6 +278,11 @@ class Checker:
             raise Violation("I5", f"marked though nobody can have seen it: {event}")
         lent.hands[offset] = handed + 1
         lent.attempts[offset] = event.attempt
+
+    def _check_key_order(self, event: HandedOut, group: _Group) -> None:
+        if not group.destroyed:
+            main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
+            self._keys.handed_out(event, main, origin, group.streams[main], group.every)
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
         unsure_us = EARLY_US_MAX + self._unsure_us(event)
@@ -306,6 +327,7 @@ class Checker:
 
     def _acked(self, event: Acked) -> None:
         self._queues.acked(event)
+        self._keys.let_go(event)
         lent = self._groups[event.group].streams[event.stream]
         if 0 < event.grant_epoch < lent.moved_epoch:
             return
@@ -389,6 +411,7 @@ class Checker:
 
     def _nakked(self, event: Nakked) -> None:
         self._queues.nakked(event)
+        self._keys.let_go(event)
         self._refused = True
         if event.until_us:
             lent = self._groups[event.group].streams[event.stream]

@@ -15,14 +15,23 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
-from dss_core.lane import RETRY
+from dss_core.lane import RETRY, grant_and_level
 from dss_core.progress import Ranges, complement, normalised
 from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
 from dss_sim.groups.inbox import Arrived, Held, Inbox
+from dss_sim.groups.key_turns import KeyTurns
 from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
 from dssd.limits import DURABLE_REST_MS_MIN
-from dssd.machines.delivery.events import Deliver, Nak, Settle, Settles
+from dssd.machines.delivery.events import (
+    AskBack,
+    Deliver,
+    Nak,
+    Settle,
+    Settles,
+    TakeBack,
+    TakenBack,
+)
 from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
@@ -55,6 +64,8 @@ RECORDS_A_TURN = 4
 DELAYED_SHARE = 0.3
 """Of what users refuse, the share that shall rest for a while of their choice."""
 DELAY_MS = (1, 8_000)
+BATCHES_SHARE = 0.4
+"""Of users of ordered groups, those who take batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,11 @@ class Client:
         self._sessions = 0
         self._grants: dict[int, Held] = {}
         self._inbox = Inbox()
+        self._keys = KeyTurns(self._grants, self._inbox)
+        self._batches = world.chance.of(f"batches {name}")
+        self._takes_batches = self._batches.random() < BATCHES_SHARE
+        """Of ordered groups, whose records are else handed out one by one."""
+        self._batch = 0
         self._tokens: dict[int, tuple[Held, Ranges]] = {}
         self._token = 0
         self._heard_ms = 0
@@ -247,6 +263,15 @@ class Client:
         match item:
             case PauseSet(subscription, paused, turn):
                 self._set_paused(subscription, turn, paused=paused)
+            case TakeBack():
+                self._keys.taken_back(item)
+                self._turn_soon()
+            case AskBack(number, _, question):
+                is_out = self._keys.asked_back(item)
+                # What was settled before is said before.
+                self._say(list(self._grants.values()))
+                self._up(TakenBack(grant_and_level(number)[0], question, is_out))
+                self._turn_soon()
             case UnsubscribedItem():
                 pass
             case _:
@@ -267,12 +292,15 @@ class Client:
             self._up(FinishRevoke(number))
             return
         held = Held(number, subscription, group, item.stream, item.grant_epoch, floor, floor)
+        held.ordered, held.top = item.ordered, floor
         self._grants[number] = held
         if item.queues:
             retry = self._world.retry_names[group, item.stream]
-            self._grants[number + RETRY] = Held(
+            retries = Held(
                 number + RETRY, subscription, group, retry, item.grant_epoch, 0, 0, level=RETRY
             )
+            retries.ordered = item.ordered
+            self._grants[number + RETRY] = retries
 
     def _levels(self, number: int) -> list[Held]:
         """What is held of a grant, by level."""
@@ -351,7 +379,7 @@ class Client:
     # The user
 
     def _turn_soon(self) -> None:
-        if self._inbox and not self._turning:
+        if not self._turning and self._inbox.has_any(self._keys.may):
             self._turning = True
             self._world.after(TURN_US, self._turn, self.host)
 
@@ -366,20 +394,26 @@ class Client:
                 self._asked_ping = self._token
                 self._up(PingSent(self._token))
             return
+        self._keys.begin_batch()
+        self._batch += self._takes_batches
         for _ in range(RECORDS_A_TURN):
-            if self._inbox:
-                self._hand_out(*self._inbox.take())
+            arrived = self._inbox.take(self._keys.may)
+            if arrived is not None:
+                self._hand_out(*arrived)
         self._settle_soon()
         self._turn_soon()
 
     def _hand_out(self, held: Held, offset: int, attempt: int, redelivered: bool, key: Key) -> None:
         world = self._world
         now_us, epoch = world.schedule.now_us, held.grant_epoch
+        batch = self._batch if held.ordered else 0
         handed = (held.group, held.stream, offset, self.name, epoch, attempt, redelivered, key)
-        world.tell(HandedOut(now_us, *handed))
-        if held.level or offset < held.frontier:
+        world.tell(HandedOut(now_us, *handed, batch))
+        if held.ordered:
+            self._keys.handed_out(held, offset, key, in_batch=self._takes_batches)
+        if held.level or offset < held.frontier or (held.ordered and held.top > held.frontier):
             held.again.append(offset)
-        if not held.level:
+        if not held.level and not held.ordered:
             held.frontier = max(held.frontier, offset + 1)
         held.held.add(offset)
         habits, drawn = self.habits, self._chance.random()
@@ -394,7 +428,11 @@ class Client:
 
     def _ack_later(self, held: Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
-            self._ack(held, offset)
+            # Once its ack wait is over, a refusal of it is about nothing any more.
+            if offset in held.keys and self._batches.random() < self.habits.refuse:
+                self._refuse(held, offset)
+            else:
+                self._ack(held, offset)
             self._settle_soon()
 
     def _ack(self, held: Held, offset: int) -> None:
@@ -402,6 +440,9 @@ class Client:
         told = (held.group, held.stream, offset, self.name, held.grant_epoch)
         world.tell(Acked(world.schedule.now_us, *told))
         self._inbox.drop_acked(held, offset)
+        if held.ordered:
+            self._keys.settled(held, offset)
+            self._turn_soon()
         held.held.discard(offset)
         held.hung.discard(offset)
         held.acked.append(offset)
@@ -417,6 +458,9 @@ class Client:
         error, rejected = self._why(held)
         told = (held.group, held.stream, offset, self.name, until_us, error, rejected)
         world.tell(Nakked(now_us, *told))
+        if held.ordered:
+            self._keys.refused(held, offset)
+            self._turn_soon()
         held.held.discard(offset)
         held.hung.discard(offset)
         held.naks.append(Nak(offset, offset + 1, delay_ms, error, "", rejected))
@@ -430,7 +474,7 @@ class Client:
 
     # What it says to the session
 
-    def _up(self, item: FinishRevoke | PauseTaken | PingSent | Settles) -> None:
+    def _up(self, item: FinishRevoke | PauseTaken | PingSent | Settles | TakenBack) -> None:
         if self.pipe is not None:
             self.pipe.up(item)
 

@@ -120,15 +120,15 @@ class FrameQueue:
 
     def lost(self) -> None:
         """As `AnyFrameQueue` says."""
-        if self._refused_at is not None:
-            self._behind += [frame for at, frame in self.in_flight.items() if at > self._refused_at]
-            self.in_flight.clear()
-            self._number_anew()
         self._again = deque(self.in_flight.values())
 
     def unsettled(self) -> list[PendingFrame]:
         """As `AnyFrameQueue` says."""
-        return [*self.in_flight.values(), *self._behind, *self.waiting]
+        return [*self._sent(), *self.waiting]
+
+    def _sent(self) -> list[PendingFrame]:
+        sent = (*self._behind, *self.in_flight.values())
+        return sorted(sent, key=lambda frame: frame.sequence)
 
     def hold(self) -> None:
         """As `AnyFrameQueue` says."""
@@ -137,8 +137,7 @@ class FrameQueue:
 
     def come_back(self) -> None:
         """As `AnyFrameQueue` says."""
-        sent = sorted([*self._behind, *self.in_flight.values()], key=lambda frame: frame.sequence)
-        self.waiting.extendleft(reversed(sent))
+        self.waiting.extendleft(reversed(self._sent()))
         for frames in (self.in_flight, self._again, self._behind):
             frames.clear()
 

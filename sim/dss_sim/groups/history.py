@@ -154,6 +154,8 @@ class HandedOut(NamedTuple):
     attempt: int
     redelivered: bool
     key: Key = None
+    batch: int = 0
+    """Not 0: together with others of this number, which may be of the same key."""
 
 
 class Acked(NamedTuple):
@@ -244,6 +246,10 @@ class QueuesBorn(NamedTuple):
     max_deliver: int
     are_small: bool = False
     """They are full soon: what they cannot take fails on where it is."""
+    ordered: bool = False
+    """Of each key one record is handed out at a time, in order."""
+    blocks: bool = False
+    """A dead letter holds up its key."""
 
 
 class Queued(NamedTuple):

@@ -39,6 +39,14 @@ class Held:
     """Of its lane; each level has offsets of its own."""
     left: bool = False
     """Its subscription was left: what still comes is not handed out."""
+    ordered: bool = False
+    """One record of a key is handed out at a time."""
+    top: int = 0
+    """Behind the last offset that was handed out."""
+    keys: dict[int, Key] = field(default_factory=dict)
+    """Of an ordered grant: the keys of what is with the program, as long as their ack wait runs."""
+    refused: dict[int, Key] = field(default_factory=dict)
+    """Of an ordered grant: what was refused, until the session says that it goes its own way."""
 
     def has_news(self) -> bool:
         """Whether there is something to say of it."""
@@ -73,9 +81,21 @@ class Inbox:
         """One more came."""
         (self._waiting if self._waits(arrived) else self._ready).append(arrived)
 
-    def take(self) -> Arrived:
-        """The next one that is handed out."""
-        return self._ready.popleft()
+    def take(self, may: Callable[[Arrived], bool]) -> Arrived | None:
+        """The next one that may be handed out, if there is one."""
+        found = next((each for each in self._ready if may(each)), None)
+        if found is not None:
+            self._ready.remove(found)
+        return found
+
+    def has_any(self, may: Callable[[Arrived], bool]) -> bool:
+        """Whether one may be handed out."""
+        return any(may(each) for each in self._ready)
+
+    def lowest(self, held: Held) -> int | None:
+        """Of a grant, the least offset that was not handed out."""
+        waiting = (each for each in (*self._ready, *self._waiting) if each.held is held)
+        return min((each.offset for each in waiting), default=None)
 
     def neglect(self, group: str) -> None:
         """The user takes none of the group until `attend`."""

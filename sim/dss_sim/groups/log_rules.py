@@ -81,6 +81,10 @@ class LogRules:
             start <= offset < end for start, end in self.holes[stream]
         )
 
+    def offsets_of(self, stream: str, key: Key) -> list[int]:
+        """Of a stream, the offsets whose records have the key, in order."""
+        return [at for at, each in self._keys[stream].items() if each == key]
+
     def appended(self, event: Appended) -> None:
         """S7: the log keeps what it has.
 

@@ -15,7 +15,7 @@ from dss_sim.groups.hold_operator import holds
 from dss_sim.groups.late_answers import LATE_ANSWER_SHARE, with_late_answers
 from dss_sim.groups.member_plans import operations
 from dss_sim.groups.pause_operator import pauses
-from dss_sim.groups.queue_plans import with_queues
+from dss_sim.groups.queue_plans import with_order, with_queues
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
@@ -206,6 +206,11 @@ class Plan:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
+    return with_order(unordered_plan_of(seed))
+
+
+def unordered_plan_of(seed: int) -> Plan:
+    """The plan of a seed, without the order of keys."""
     plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
     plan = _with_neglect(_with_lost_sectors(plan))
     asked = [Timed(*each, 0) for each in operations(seed, LOAD_US, LOAD_US + FAULTS_US)]

@@ -88,6 +88,38 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
     )
 
 
+ORDERED_SHARE = 1 / 2
+"""Of the runs with queues, the share in which all groups that have them are ordered."""
+GROWTHS = frozenset({SWITCH, "grow_topic", "seal_topic"})
+
+
+def with_order(plan: "Plan") -> "Plan":
+    """The plan, in some runs with the order of keys, and topics that do not grow."""
+    chance = Random(f"{plan.seed}/ordered")
+    if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
+        return plan
+    blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
+    timed = tuple(each for each in plan.timed if each.kind not in GROWTHS)
+    groups = tuple(
+        group
+        if group.queues is None
+        else replace(
+            group,
+            queues=replace(
+                group.queues,
+                ordered=True,
+                blocks=blocks,
+                keyless_dead=keyless_dead,
+                # What leaves the stream of an ordered group waits for room, and dead letters take
+                # it for good.
+                queue_records=RECORDS_A_RUN,
+            ),
+        )
+        for group in plan.groups
+    )
+    return replace(plan, groups=groups, timed=timed)
+
+
 def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
     """Growths, which disturb nothing, while records fail and wait."""
     chance = Random(f"{plan.seed}/growths")

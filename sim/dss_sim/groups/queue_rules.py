@@ -32,20 +32,23 @@ from dss_sim.groups.history import (
     Redriven,
 )
 from dss_sim.groups.violation import Violation
+from dssd.machines.delivery.causes import FOLLOWS, NO_KEY
 
 GroupStream = tuple[str, str]
 REFUSALS = ("refused", "rejected")
+UNCHARGED = (FOLLOWS, NO_KEY)
 
 
 class _Lane:
     """A stream and its queues."""
 
-    __slots__ = ("are_small", "epoch", "max_deliver", "names")
+    __slots__ = ("are_small", "blocks", "epoch", "max_deliver", "names", "ordered")
 
     def __init__(self, born: QueuesBorn) -> None:
         self.names = born.stream, born.retry, born.dead
         self.max_deliver = born.max_deliver
         self.are_small = born.are_small
+        self.ordered, self.blocks = born.ordered, born.blocks
         self.epoch = 0
         """Of who took it over last."""
 
@@ -131,6 +134,36 @@ class QueueRules:
             self._levels[group, level].owed.clear()
         return names
 
+    def origin_of(self, group: str, stream: str, offset: int) -> tuple[str, int]:
+        """Which record of which stream an entry is."""
+        while self.level(group, stream):
+            entry = self._levels[group, stream].entries[offset]
+            stream, offset = entry.source, entry.source_offset
+        return stream, offset
+
+    def main_of(self, group: str, stream: str) -> str:
+        """Of which stream it is a level."""
+        return self._lanes[group, stream].names[0]
+
+    def is_ordered(self, group: str, stream: str) -> bool:
+        """Whether the stream is a level of a lane with the order of keys."""
+        lane = self._lanes.get((group, stream))
+        return lane is not None and lane.ordered
+
+    def is_settled(self, group: str, stream: str, offset: int) -> bool:
+        """Whether a record of a lane is out of the way of later ones of its key: acknowledged by a
+        user, given up by an operator, or dead where that holds up nothing."""
+        lane = self._lanes[group, stream]
+        while True:
+            level = self._levels[group, stream]
+            # Brought back, what held up nothing is not in order any more.
+            if offset in level.acked or (stream == lane.names[2] and not lane.blocks):
+                return True
+            if offset not in level.left:
+                return offset in level.discarded or level.stored.is_acked(offset)
+            entry = level.left[offset]
+            stream, offset = entry.stream, entry.offset
+
     # Events
 
     def born(self, event: QueuesBorn) -> None:
@@ -183,6 +216,8 @@ class QueueRules:
                 raise Violation("Q5", f"the error that was given is {nak}: {event}")
             if nak.rejected != (event.cause == "rejected"):
                 raise Violation("Q5", f"refused as {nak}: {event}")
+        if event.cause in UNCHARGED:
+            return
         least = 1 if event.cause == "rejected" else lane.max_deliver
         most = lane.max_deliver + (event.grant_epoch if is_disturbed else 0)
         if event.attempt < least or (event.attempt > most and not lane.are_small):

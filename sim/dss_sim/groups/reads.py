@@ -7,7 +7,9 @@ once operators can read of it for good; where that cannot be stored, the read ha
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dss_sim.groups.history import Passed
+from dss_core.routing import key_hash
+from dss_sim.groups.history import Key, Passed
+from dss_sim.groups.log import keys_in
 from dssd.leaders.declarations import STALL
 from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
 
@@ -16,6 +18,20 @@ if TYPE_CHECKING:
     from dss_sim.groups.world import World
 
 READ_US = (100, 1_000)
+
+
+def _with_hashes(found: ChunkRead | ReadFailed) -> ChunkRead | ReadFailed:
+    """What was read, with the hashes of its keys."""
+    if isinstance(found, ReadFailed) or not found.frames:
+        return found
+    keys = keys_in(found.frames)
+    span = range(found.base, found.base + found.records)
+    return found._replace(keys=[hash_of(keys[at]) for at in span])
+
+
+def hash_of(key: Key) -> int:
+    """As the daemon has it of a key's bytes."""
+    return 0 if key is None else key_hash(key.encode("latin-1")) or 1
 
 
 class SessionReads:
@@ -38,6 +54,8 @@ class SessionReads:
             found = ReadFailed(read.grant)
         else:
             found = world.log.read(read, every)
+            if grant is not None and grant.lane is not None and grant.lane.is_ordered:
+                found = _with_hashes(found)
         # The stream may grow before the session hears what was there.
         world.after(READ_US, partial(self._take, found), self._session.host)
 

@@ -27,6 +27,7 @@ from dssd.limits import REDELIVERY_MS
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.events import (
     AnswerSettled,
+    AskBack,
     ChunkRead,
     Closing,
     Deliver,
@@ -52,6 +53,8 @@ from dssd.machines.delivery.events import (
     Settles,
     ShowStalled,
     Suspended,
+    TakeBack,
+    TakenBack,
     TellGone,
     Ticked,
     Unpaused,
@@ -146,6 +149,8 @@ class SimulatedSession:
             case FinishRevoke(grant):
                 self.rules.given_back(grant)
                 self.feed(RevokeFinished(grant))
+            case TakenBack():
+                self.feed(item)
             case PingSent(token):
                 self._pipe.down(PongSent(token))
             case PauseTaken(subscription, turn):
@@ -213,10 +218,8 @@ class SimulatedSession:
 
     def _carry_out(self, effect: DeliveryEffect, now_ms: int) -> None:
         match effect:
-            case Deliver():
-                self.rules.check_delivery(effect)
-                self.lane_rules.check_delivery(effect, self.host.now_ms())
-                self._pipe.down(effect)
+            case Deliver() | TakeBack() | AskBack():
+                self._send(effect)
             case Read():
                 self._reads.begin(effect)
             case Report(reports, final):
@@ -237,6 +240,12 @@ class SimulatedSession:
                 self._jobs.ask(effect)
             case _:
                 assert_never(effect)
+
+    def _send(self, effect: Deliver | TakeBack | AskBack) -> None:
+        if isinstance(effect, Deliver):
+            self.rules.check_delivery(effect)
+            self.lane_rules.check_delivery(effect, self.host.now_ms())
+        self._pipe.down(effect)
 
     def _answer(self, effect: AnswerSettled | RefuseGrant) -> None:
         match effect:
@@ -357,7 +366,7 @@ class SimulatedSession:
             return number
         unwatch = world.log.watch(granted.stream, partial(self._grow, number))
         every = world.every[agent.group.name]
-        lane = self._lane(granted)
+        lane = self._lane(granted, is_ordered=agent.group.ordered)
         self.grants[number] = HeldGrant(
             agent, borrower_id, granted.stream, granted.grant_epoch, every, unwatch, lane
         )
@@ -366,7 +375,7 @@ class SimulatedSession:
         subscription = agent.subscription
         epoch, progress = granted.grant_epoch, granted.progress
         told = (number, subscription, name, epoch, progress, storage_topic_id, lane is not None)
-        self._pipe.down(Granted(*told))
+        self._pipe.down(Granted(*told, ordered=lane is not None and lane.is_ordered))
         wall_ahead_ms = world.schedule.now_us // 1_000 - self.host.now_ms()
         group = agent.group
         stalls = group.on_damage == STALL
@@ -379,12 +388,13 @@ class SimulatedSession:
         self.feed(Installed(number, subscription, *given))
         return number
 
-    def _lane(self, granted: GrantedStream) -> Lane | None:
+    def _lane(self, granted: GrantedStream, *, is_ordered: bool) -> Lane | None:
         if not granted.queues:
             return None
         retry, dead = granted.queues
         levels = granted.stream, retry.stream, dead.stream
-        return Lane(levels, 0, granted.grant_epoch, granted.cursor_generation, self.client_id)
+        epoch, generation = granted.grant_epoch, granted.cursor_generation
+        return Lane(levels, 0, epoch, generation, self.client_id, is_ordered)
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""

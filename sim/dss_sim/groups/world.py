@@ -57,6 +57,7 @@ from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
+from dssd.machines.queues import BLOCK
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
@@ -425,7 +426,7 @@ class World:
         self._group_names[row.group_id] = row.name
         self.every[row.name] = planned.every
         named = tuple((self.names[stream], start) for stream, start in starts.items())
-        how = (planned.every, False, planned.on_damage)
+        how = (planned.every, row.ordered, planned.on_damage)
         self.tell(Declared(self.schedule.now_us, row.name, named, *how))
         self._tell_queues(row, topic.streams())
         return row
@@ -448,7 +449,8 @@ class World:
                 self.in_lanes |= {(group.name, each) for each in (main_name, retry, dead)}
                 policy = group.max_deliver, group.queue_records < RECORDS_A_RUN
                 now_us, names = self.schedule.now_us, (main_name, retry, dead)
-                self.tell(QueuesBorn(now_us, group.name, *names, *policy))
+                order = group.ordered, group.on_dead_letter == BLOCK
+                self.tell(QueuesBorn(now_us, group.name, *names, *policy, *order))
 
     def remove_queues(self, group_id: int, streams: Sequence[StreamId]) -> None:
         """Streams of a group are gone, and their queues with them."""

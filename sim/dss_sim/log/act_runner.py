@@ -251,9 +251,10 @@ class ActRunner:
         if is_alone and not self._is_full() and not self._cycle.ledger.rotten:
             after = files_of(self._cycle.root, storage_topic_id)
             oldest_us = now_us - (act.age_ms or 0) * 1_000
+            is_sealed = storage_topic_id in self._cycle.ledger.sealing
             for text in (
                 *taken_wrongly(before, after, act, oldest_us),
-                *left_wrongly(before, after, act, oldest_us),
+                *left_wrongly(before, after, act, oldest_us, is_sealed=is_sealed),
             ):
                 self._broken("retained", text)
 
@@ -285,13 +286,16 @@ class ActRunner:
         self._cycle.tell(FrameStored(frame.number, place))
 
     def _last_before_us(self, stream: StreamId) -> int:
-        """The newest append time in older storage topics of the topic of a stream."""
+        """The newest append time in older storage topics of the topic of a stream.
+
+        One that waits for its switch begins where that will say; what is tried in it says nothing.
+        """
         ledger, topics = self._cycle.ledger, self._catalogue.topics()
         older = {
             part.storage_topic_id
             for topic in topics
             for at, own in enumerate(topic.storage_topics)
-            if own.storage_topic_id == stream.storage_topic_id
+            if own.storage_topic_id == stream.storage_topic_id and own not in topic.waiting
             for part in topic.storage_topics[:at]
         }
         if not older or ledger.rotten:

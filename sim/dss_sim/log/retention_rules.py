@@ -74,11 +74,19 @@ def taken_wrongly(
 
 
 def left_wrongly(
-    before: Sequence[FileFound], after: Sequence[FileFound], act: Retain, oldest_us: int
+    before: Sequence[FileFound],
+    after: Sequence[FileFound],
+    act: Retain,
+    oldest_us: int,
+    *,
+    is_sealed: bool = False,
 ) -> Iterator[str]:
-    """What retention kept and had to take, if no frame came meanwhile."""
+    """What retention kept and had to take, if no frame came meanwhile.
+
+    The last file of a sealed storage topic stays, for what producers had sent stands beside it.
+    """
     own = _without_copies(after)
-    if not own or not own[0].held:
+    if not own or not own[0].held or (is_sealed and len(own) == 1):
         return
     first, later = own[0], own[1:]
     # The last of several may have been begun just now: the roll that was asked for was its own.

@@ -3,6 +3,7 @@
 from dss_sim.mutants.in_borrowers import IN_BORROWERS
 from dss_sim.mutants.in_delivery import IN_DELIVERY
 from dss_sim.mutants.in_disk import IN_DISK
+from dss_sim.mutants.in_keys import IN_KEYS
 from dss_sim.mutants.in_lanes import IN_LANES
 from dss_sim.mutants.in_leaders import IN_LEADERS
 from dss_sim.mutants.in_lease import IN_LEASE
@@ -22,6 +23,7 @@ GROUPS = (
     IN_LEASE,
     IN_DELIVERY,
     IN_LANES,
+    IN_KEYS,
     IN_LOG,
     IN_DISK,
     IN_SESSIONS,

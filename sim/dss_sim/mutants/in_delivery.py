@@ -114,8 +114,8 @@ IN_DELIVERY = (
         "credit lost at a nak",
         "the credit of refused records does not come back",
         "DeliveryWindow._refuse",
-        "self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))",
-        "stream.records.refuse(good, now_ms)",
+        "self._dispatch.credit_back(stream, freed)",
+        "",
     ),
     Mutant(
         "credit lost at a revoke",
@@ -128,10 +128,10 @@ IN_DELIVERY = (
         "credit given back twice",
         "expired records are counted as out no more, and once more when they are acknowledged",
         "DeliveryWindow._act_due",
-        "self._dispatch.credit_back(stream, expired)",
+        "self._note_failed(stream, expired, now_ms)",
         """
-        self._dispatch.credit_back(stream, expired)
-        self._dispatch.credit_back(stream, expired)
+        self._note_failed(stream, expired, now_ms)
+        self._note_failed(stream, expired, now_ms)
         """,
     ),
     Mutant(

@@ -28,7 +28,7 @@ IN_LANES = (
         "acknowledged on a failed append",
         "what could not be appended is done with where it was",
         "Lane.take_moved",
-        "self._pending[:0] = failed",
+        "self._moves.put_back(failed, now_ms)",
         """
         for piece in failed:
             self._settle(piece.level, ((piece.start, piece.end),))
@@ -38,9 +38,9 @@ IN_LANES = (
         "acknowledged before it is durable",
         "a record is done with where it was as soon as its move begins",
         "Lane.next_move",
-        "self._pending, self._under_way = left, pieces",
+        "self._retry = self._retry.begin()",
         """
-        self._pending, self._under_way = left, pieces
+        self._retry = self._retry.begin()
         for piece in pieces:
             self._settle(piece.level, ((piece.start, piece.end),))
         """,
@@ -49,14 +49,14 @@ IN_LANES = (
         "late ack ignored",
         "what was acknowledged after its ack wait comes again all the same",
         "Lane.acks_of",
-        "self._late",
-        "False",
+        "self._late.take(level, acked)",
+        "[]",
     ),
     Mutant(
         "given back before it is moved",
         "what a client refused as it gave a lane back comes again, without its error",
         "DeliveryWindow._revoke_finished",
-        "lane is not None and lane.is_moving",
+        "lane is not None and lane.given_back()",
         "False",
     ),
     Mutant(
@@ -69,8 +69,8 @@ IN_LANES = (
     Mutant(
         "entry sent before its time",
         "a back-off, or the delay of a user, is forgotten once the record is in a queue",
-        "WaitingEntries.add",
-        "max(each.due_ms - self.wall_ahead_ms, 0)",
+        "WaitingEntries.wait",
+        "max(due_at_ms - self.wall_ahead_ms, 0)",
         "0",
     ),
 )

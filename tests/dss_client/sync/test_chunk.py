@@ -128,3 +128,14 @@ def test_an_interrupt_while_records_are_made_loses_none() -> None:
     chunk.note()
     assert found == [*range(COUNT)]
     assert handout.exhausted
+
+
+def test_a_thread_that_looks_again_at_what_was_called_back_hands_out_nothing_by_that() -> None:
+    handout = handout_of(20)
+    chunk = Chunk(handout, 20)
+    assert next(chunk.rows).offset == 0
+    chunk.call_back()
+    assert not chunk.lay_out()
+    chunk.note()
+    assert handout.last_offset == 0
+    assert [record.offset for record in handout.records()] == [*range(1, 20)]

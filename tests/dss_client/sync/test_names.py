@@ -13,7 +13,7 @@ INNER = {
     "Client": {"opened_session", "spawn", "stored_runs"},
     "Producer": {"call", "into"},
     "Subscription": {
-        "end_taking",
+        *("asked_back", "bring_acks", "end_taking", "ordered", "taken_back"),
         *("deliver", "ended", "fail", "granted", "handed_below", "note_current", "number"),
         *("options", "refused", "revoked", "set_paused", "stands", "stop", "sure_s"),
     },

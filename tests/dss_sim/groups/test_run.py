@@ -6,7 +6,7 @@ import pytest
 
 from dss_sim.groups.__main__ import SIMULATOR, described
 from dss_sim.groups.history import Disturbed
-from dss_sim.groups.plan import LOG_CHANGES, LOG_FAULTS, plan_of
+from dss_sim.groups.plan import LOG_CHANGES, LOG_FAULTS, plan_of, unordered_plan_of
 from dss_sim.groups.queue_plans import without_queues
 from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.shrinking import minimised, shrunk
@@ -74,6 +74,15 @@ QUEUES_ONCE_FAILED = {
 }
 """The same of groups that have queues."""
 
+ORDERED_ONCE_FAILED = {
+    195: "a chunk of which something was moved ahead of the cursor was sent whole",
+    725: "an entry that was about to go out was copied, and went out twice",
+    7609: "a dead letter that was given up before it was applied left its source where it was",
+    13082: "a lane woke without end for a move that it had dropped",
+    15360: "what the cursor had met and not passed held it up for ever",
+}
+"""The same of groups that are ordered."""
+
 
 @pytest.mark.slow("many seeds")
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
@@ -90,6 +99,11 @@ def test_seeds_that_once_failed_hold(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", list(QUEUES_ONCE_FAILED)[:: share(3, 1)])
 def test_seeds_that_once_failed_by_queues_hold(seed: int) -> None:
+    assert run(unordered_plan_of(seed)).violation is None
+
+
+@pytest.mark.parametrize("seed", list(ORDERED_ONCE_FAILED)[:: share(3, 1)])
+def test_seeds_that_once_failed_by_order_hold(seed: int) -> None:
     assert run(plan_of(seed)).violation is None
 
 

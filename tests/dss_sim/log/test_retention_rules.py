@@ -95,3 +95,10 @@ def test_files_are_read_as_they_lie(tmp_path: Path) -> None:
     first, second = files_of(tmp_path, 7)
     assert first == FileFound(SegmentId(7, 1), whole + 4, (held,))
     assert (second.bytes, second.held) == (whole + len(content) + 4, (held, held))
+
+
+def test_the_last_file_of_what_is_sealed_stays() -> None:
+    last = [file(2, OLD_US)]
+    assert list(left_wrongly(last, last, TO_AGE, YOUNG_US))
+    assert not list(left_wrongly(last, last, TO_AGE, YOUNG_US, is_sealed=True))
+    assert list(left_wrongly(FILES, FILES[1:], TO_AGE, YOUNG_US, is_sealed=True))

@@ -45,6 +45,10 @@ def test_a_context_is_added_used_and_shown(run: Run, path: Path) -> None:
         "protected": False,
         "default_output": None,
         "spark_master": None,
+        "token_file": None,
+        "tls_ca": None,
+        "tls_cert": None,
+        "tls_key": None,
     }
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(run("contexts", "show", "-o", "json").stdout)["item"] == context

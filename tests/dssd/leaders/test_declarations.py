@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.errors import IllegalArgument
-from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries
+from dss_core.errors import IllegalArgument, OrderComesWithQueues
+from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries, policy_of
 from dssd.limits import (
     BACKOFF_MS,
     BACKOFF_STEPS_MAX,
@@ -53,6 +53,12 @@ def test_the_greatest_of_everything_is_taken() -> None:
         (AskedRetries(3, queue_bytes=QUEUE_BYTES_MAX + 1), "queue_bytes 1099511627777 is not"),
         (AskedRetries(backoff_ms=(1,)), "backoff_ms without max_deliver is not allowed"),
         (AskedRetries(queue_bytes=1), "queue_bytes without max_deliver is not allowed"),
+        (AskedRetries(ordered=True), "ordered without max_deliver is not allowed"),
+        (AskedRetries(on_dead_letter="block"), "on_dead_letter without max_deliver is not"),
+        (AskedRetries(3, on_dead_letter="block"), "on_dead_letter block without ordered is not"),
+        (AskedRetries(3, keyless="dead"), "keyless dead without ordered is not allowed"),
+        (AskedRetries(3, ordered=True, on_dead_letter="wait"), "on_dead_letter wait is not"),
+        (AskedRetries(3, ordered=True, keyless="block"), "keyless block is not allowed: deliver"),
     ],
 )
 def test_what_no_group_can_have_is_refused_with_a_sentence(
@@ -71,6 +77,8 @@ def test_what_no_group_can_have_is_refused_with_a_sentence(
         (AskedRetries(4), True),
         (AskedRetries(3, (10,)), True),
         (AskedRetries(queue_records=4), True),
+        (AskedRetries(ordered=True), True),
+        (AskedRetries(ordered=False, on_dead_letter="skip"), False),
     ],
 )
 def test_a_group_is_what_is_said_of_it(asked: AskedRetries, differs: bool) -> None:
@@ -91,12 +99,45 @@ def test_a_group_that_gets_queues_gets_all_that_belongs_to_them_and_loses_it_wit
     assert replace(PLAIN, **lost) == PLAIN
 
 
+ORDERED = replace(LANED, ordered=True, on_dead_letter="block")
+
+
+def test_an_ordered_group_blocks_and_delivers_where_nothing_else_is_said() -> None:
+    made = AskedRetries(3, ordered=True).of_new_group()
+    assert (made.ordered, made.on_dead_letter, made.keyless) == (True, "block", "deliver")
+    group = replace(PLAIN, **{**made.columns(), "keyless": "dead"})
+    policy = policy_of(group)
+    assert policy is not None
+    assert (policy.ordered, policy.blocks, policy.keyless_dead) == (True, True, True)
+    skips = policy_of(replace(group, on_dead_letter="skip", keyless="deliver"))
+    assert skips is not None
+    assert (skips.ordered, skips.blocks, skips.keyless_dead) == (True, False, False)
+
+
+def test_order_comes_and_goes_with_the_queues() -> None:
+    got = edited_retries(PLAIN, {"max_deliver": 3, "ordered": True, "keyless": "dead"})
+    assert got == AskedRetries(3, ordered=True, keyless="dead").of_new_group().columns()
+    lost = edited_retries(replace(PLAIN, **got), {"max_deliver": 0})
+    assert replace(PLAIN, **lost) == PLAIN
+    assert edited_retries(PLAIN, {"ordered": False}) == {"ordered": False}
+    assert edited_retries(ORDERED, {"keyless": "dead"}) == {"keyless": "dead"}
+    for group, ordered in ((LANED, True), (ORDERED, False)):
+        with pytest.raises(OrderComesWithQueues) as refused:
+            edited_retries(group, {"ordered": ordered, "max_deliver": 7})
+        wanted = " --ordered" if ordered else ""
+        assert refused.value.hint_text.endswith(f"'billing@orders/#' --max-deliver 7{wanted}")
+
+
 @pytest.mark.parametrize(
     ("group", "said", "sentence"),
     [
         (LANED, {"max_deliver": MAX_DELIVER_MAX + 1}, "1 to 1,000"),
         (LANED, {"max_deliver": 0, "queue_bytes": 3}, "a group without queues has none of it"),
         (PLAIN, {"queue_bytes": 3}, "give both"),
+        (PLAIN, {"ordered": True}, "give both"),
+        (LANED, {"on_dead_letter": "block"}, "give --ordered as well"),
+        (LANED, {"keyless": "dead"}, "give --ordered as well"),
+        (ORDERED, {"keyless": "alive"}, "deliver or dead"),
         (replace(PLAIN, kind="exclusive"), {"max_deliver": 3}, "ends with its session"),
     ],
 )

@@ -107,6 +107,31 @@ async def test_an_offset_is_one_of_the_stream_that_is_written_to_and_what_is_sea
         await plant.group("$share/far/orders/#", AtOffset(8))
 
 
+async def test_nothing_behind_what_a_group_gets_is_passed_by_where_a_switch_comes_as_it_starts(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await plant.topic("orders", 2)
+    await plant.publish(old[0], 5)
+    topic_id = plant.catalogue.get("orders").topic_id
+    await plant.catalogue.add_storage_topic(topic_id, 1, 1)
+
+    class Turn:
+        """Others run before the third stream."""
+
+        rounds = 0
+
+        async def give_way(self) -> None:
+            self.rounds += 1
+            if self.rounds == 3:
+                await plant.publish(old[1], 2)
+                await plant.catalogue.switch(topic_id, 1)
+                await plant.publish(plant.catalogue.get("orders").producing.streams()[0], 3)
+
+    monkeypatch.setattr("dssd.leaders.group_start.LoopTurn", Turn)
+    group = await plant.group("$share/g/orders/#", Now())
+    assert await floors(plant, group) == [5, 0, 0]
+
+
 async def test_another_start_on_an_existing_group_is_an_error(plant: Plant) -> None:
     await joined(plant, "$share/g/orders/#", Earliest())
     await joined(plant, "$share/g/orders/#", Earliest())

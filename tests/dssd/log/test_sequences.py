@@ -196,6 +196,20 @@ def test_a_producer_in_doubt_may_skip_sequences_once() -> None:
     assert outcome(producers, 0, 9) is SequenceGap
 
 
+def test_where_the_frame_that_ended_the_doubt_was_not_stored_those_before_it_come_yet() -> None:
+    producers = remembering(3)
+    producers.doubt()
+    assert outcome(producers, 0, 7) is None
+    producers.stored(0, A, 7, FirstAnswer(9, 1, 100))
+    producers.taken_back(0, A, 7)
+    assert outcome(producers, 0, 8) is SequenceGap
+    assert outcome(producers, 0, 2) is SequenceTooOld, "it was there before the doubt"
+    assert outcome(producers, 0, 4) is None
+    producers.stored(0, A, 4, FirstAnswer(9, 1, 100))
+    assert outcome(producers, 0, 3) is SequenceTooOld
+    assert outcome(producers, 0, 5) is None
+
+
 def test_a_producer_in_doubt_that_continues_without_a_gap_is_no_longer_in_doubt() -> None:
     producers = remembering(3)
     producers.doubt()

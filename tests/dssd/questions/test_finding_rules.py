@@ -36,6 +36,12 @@ def daemon(**others: object) -> Facts:
     return Facts(replace(DAEMON, **others))  # type: ignore[arg-type]
 
 
+def certificate(days_left: int) -> dict[str, object]:
+    """What a daemon with TLS has beside its other facts."""
+    ends_ms = NOW_MS + days_left * 24 * 3_600_000
+    return {"certificate": "/c.pem", "certificate_ends_ms": ends_ms, "certificate_problem": ""}
+
+
 def told(kind: EventKind) -> Facts:
     event = KeptEvent(1, NOW_MS, kind.code, kind.severity, "orders/0/1", "It is so.", {}, 1, NOW_MS)
     return Facts(DAEMON, events=(event,))
@@ -63,6 +69,14 @@ def test_where_all_is_well_each_rule_says_so() -> None:
         (daemon(state="read-only"), "daemon.state", "problem"),
         (daemon(held=Held(4_000, 4_096, 0, 1, 0, 1)), "daemon.bounds", "attention"),
         (daemon(open_files_max=1_024), "daemon.open-files", "attention"),
+        (daemon(**certificate(13)), "daemon.certificate", "attention"),
+        (daemon(**certificate(1)), "daemon.certificate", "problem"),
+        (daemon(**certificate(-1)), "daemon.certificate", "problem"),
+        (
+            daemon(**certificate(80) | {"certificate_problem": "no key"}),
+            "daemon.certificate",
+            "problem",
+        ),
         (daemon(disk_free_bytes=5 << 30), "disk.free", "attention"),
         (daemon(disk_free_bytes=1 << 30), "disk.free", "problem"),
         (daemon(quarantined=(Quarantined("f", "bad"),)), "log.quarantined", "problem"),

@@ -16,6 +16,7 @@ CATCHES_UP = replace(BEHIND, acks=Rates(0.2, 0.2), arrivals=Rates(0.1, 0.1))
 IN_FLIGHT = replace(BEHIND, lag=1, oldest_unacked_us=NOW_US - 900_000, arrivals=Rates(9.1, 9.0))
 PAUSED = replace(GROUP, paused=True)
 LANED = replace(GROUP, max_deliver=3, queue_records=10)
+BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,7 @@ LANED = replace(GROUP, max_deliver=3, queue_records=10)
         ),
         (replace(DONE, dead=1), "attention", "dead", "1 record is dead."),
         (replace(BEHIND, dead=2), "attention", "dead", "2 records are dead; 7 records wait."),
+        (replace(DONE, dead=2, group=BLOCKED), "attention", "dead", "their keys wait for them"),
         (replace(DONE, dead=1, fullest=9, group=LANED), "attention", "dead", "1 record is dead."),
         (
             replace(BEHIND, retrying=4, dead=9, fullest=10, group=LANED),

@@ -145,6 +145,23 @@ async def test_a_storage_topic_that_is_younger_than_the_group_is_counted_from_it
     ]
 
 
+async def test_a_group_that_is_younger_than_a_storage_topic_adds_up_after_the_clock_was_set_back(
+    hall: Hall, questions: Questions
+) -> None:
+    plant = hall.plant
+    await plant.topic("orders", 1)
+    topic_id = plant.catalogue.get("orders").topic_id
+    await plant.catalogue.add_storage_topic(topic_id, 1, 2)
+    await plant.catalogue.switch(topic_id, 1)
+    plant.clock.ahead_ms = -3_600_000
+    for each in plant.catalogue.get("orders").producing.streams():
+        await plant.publish(each, 3, "orders/eu")
+    await plant.group(GROUP, None)
+    async with aclosing(questions.verify.ask("g")) as answers:
+        found = [each async for each in answers if isinstance(each, StreamSums)]
+    assert [(each.began, each.problem) for each in found] == [(0, ""), (3, ""), (3, "")]
+
+
 async def test_what_an_operator_skips_is_counted_as_moved(
     hall: Hall, questions: Questions, operations: Operations
 ) -> None:

@@ -7,14 +7,15 @@ from dss_core.lane import (
     DEAD,
     ERROR_HEADER,
     ERROR_TEXT_BYTES_MAX,
+    FOLLOWER,
     LANE_HEADER,
     MAIN,
     RETRY,
     LaneEntry,
 )
 from dss_core.limits import HEADER_BYTES_MAX, HEADERS_MAX, RECORD_BYTES_MAX
-from dssd.machines.delivery.events import Entry
-from dssd.machines.delivery.lane import DIED, REFUSED
+from dssd.machines.delivery.causes import DIED, FOLLOWS, REFUSED
+from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.queues import moving
 from dssd.queues.entries import error_of, lane_of
 from dssd.queues.error_fingerprint import fingerprint
@@ -276,3 +277,17 @@ async def test_what_failed_is_told_and_counted_once_its_entry_is_durable(holder:
     await holder.opened(epoch=2)
     await holder.move(piece(0, 3, to=DEAD), epoch=1)  # fenced: nothing of it is durable
     assert (counts.retried, counts.dead) == (1, 2)
+
+
+async def test_what_follows_is_a_follower_keeps_its_failures_and_is_none(holder: Holder) -> None:
+    await holder.publish(b"a", b"b")
+    await holder.opened()
+    await holder.move(piece(0, 1, attempt=2, error="boom"))
+    follows = MovePiece(RETRY, 0, 1, DEAD, 0, 0, FOLLOWS)
+    await holder.move(follows, follows._replace(level=MAIN, start=1, end=2))
+    entries = [lane_of(row[4]) for row in await holder.rows(DEAD)]
+    assert [(each.kind, each.attempt, each.cause) for each in entries] == [
+        (FOLLOWER, 0, FOLLOWS), (FOLLOWER, 2, FOLLOWS),
+    ]  # fmt: skip
+    assert [each.dead for each in holder.trouble.failures] == [0, 0]
+    assert error_of((await holder.rows(DEAD))[1][4]) == "boom"

@@ -1,6 +1,8 @@
 import pytest
 
 from dss_core.lane import DEAD, LANE_HEADER, MAIN, RETRY
+from dss_core.routing import key_hash
+from dssd.machines.delivery.causes import DIED
 from dssd.machines.delivery.events import EntriesRead, LaneOpened
 from dssd.queues import opening
 from dssd.queues.limits import ENTRIES_TOLD_MAX
@@ -84,3 +86,20 @@ async def test_what_is_no_entry_counts_as_damaged(
     assert entries_of(told, RETRY) == []
     assert holder.trouble.damage == [(RETRY, ((0, 3),))]
     assert MAIN != RETRY
+
+
+async def test_of_an_ordered_lane_each_entry_tells_its_key_and_of_another_none(
+    holder: Holder,
+) -> None:
+    await holder.publish(b"a", key=b"k")
+    await holder.publish(b"b", key=None)
+    await holder.opened()
+    holder.is_ordered = True
+    moved = await holder.move(piece(0, 1), piece(1, 2, cause=DIED))
+    told = [entry for _, entry in moved.entries]
+    assert [(each.key, each.is_suspect) for each in told] == [(key_hash(b"k"), False), (0, True)]
+    assert [each[:5] + each[6:] for each in entries_of(await holder.opened(epoch=2), RETRY)] == [
+        each[:5] + each[6:] for each in told
+    ]
+    holder.is_ordered = False
+    assert [each.key for each in entries_of(await holder.opened(epoch=3), RETRY)] == [0, 0]

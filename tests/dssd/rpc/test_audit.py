@@ -14,13 +14,14 @@ import pytest
 
 from dss_api.v1 import operations_pb2, operations_pb2_grpc, topics_pb2, topics_pb2_grpc
 from dss_core.errors import OperationNotFound, TopicInUse
+from dssd.access.permissions import Role
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.clock import Clock
 from dssd.events.limits import EVENT_FIELDS_MAX
 from dssd.rpc import audited_calls
 from dssd.rpc.audit import REFUSAL_KEPT_EVERY_MS, REFUSALS_KEPT_AT_ONCE, Audit
 from dssd.rpc.audited_calls import DESCRIBED, note_unchanged
-from dssd.rpc.principal import METHOD_ROLES, Role
+from dssd.rpc.principal import METHOD_ROLES
 from dssd.rpc.server import RpcServer
 from dssd.rpc.unix_peers import UnixPeers
 from dssd.store.memory import MemoryStore
@@ -158,8 +159,9 @@ async def remove(served: Served, name: str = "orders") -> None:
         await served.topics.Remove(topics_pb2.RemoveTopicRequest(name=name))
 
 
-def test_every_method_of_operators_and_plans_are_described_and_no_other() -> None:
-    operators = {method for method, role in METHOD_ROLES.items() if role is Role.OPERATE}
+def test_methods_of_operators_and_administrators_and_plans_are_described_and_no_others() -> None:
+    theirs = (Role.OPERATE, Role.ADMIN)
+    operators = {method for method, role in METHOD_ROLES.items() if role in theirs}
     assert set(DESCRIBED) == operators | {audited_calls.PLAN}
 
 

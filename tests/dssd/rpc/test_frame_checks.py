@@ -3,12 +3,21 @@
 import gc
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import DssError, FrameCorrupt, SubjectOutsideTopic
+from dss_core.errors import (
+    DssError,
+    FrameCorrupt,
+    ProducerForgotten,
+    StaleTopicEpoch,
+    StorageTopicSealed,
+    StreamNotFound,
+    SubjectOutsideTopic,
+)
 from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 from dssd.rpc.frame_checks import SUBJECT_MATCHES_PER_STEP, Gate, Large
@@ -62,6 +71,17 @@ def test_a_frame_with_owned_subjects_passes_each_time() -> None:
 
 def test_a_broken_frame_is_refused() -> None:
     assert isinstance(refusal(gate(), frame_about("t")[:-1]), FrameCorrupt)
+
+
+def test_nobody_tells_of_a_frame_whose_storage_topic_went_while_it_was_asked_for() -> None:
+    first, second = (StorageTopic(at, at - 1, 1, 1, ends=(0,)) for at in (1, 2))
+    moved = replace(gate().topic, storage_topics=(first, second), topic_epoch=2, produce_ordinal=1)
+    asked = Gate(moved)
+    gone, sealed = StreamNotFound(stream="1:0"), StorageTopicSealed(topic="id 1", ordinal="?")
+    told = asked.refusal(gone, 0, 1)
+    assert isinstance(told, ProducerForgotten)
+    assert told.fields == {"stream": "t/0/0"}
+    assert isinstance(asked.refusal(sealed, 0, 1), StaleTopicEpoch)
 
 
 SUBJECTS = 1_000

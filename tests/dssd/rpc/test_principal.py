@@ -5,6 +5,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from dss_api.v1 import (
+    access_pb2,
     daemon_pb2,
     events_pb2,
     groups_pb2,
@@ -18,10 +19,12 @@ from dss_api.v1 import (
     watch_pb2,
 )
 from dss_core.errors import PermissionDenied
-from dssd.rpc.principal import METHOD_ROLES, Principal, Role, principal_of, require
+from dssd.access.permissions import Principal, Role
+from dssd.rpc.principal import METHOD_ROLES, principal_of, require
 from dssd.rpc.server import SERVICES
 
 FILES = (
+    access_pb2,
     daemon_pb2,
     events_pb2,
     groups_pb2,

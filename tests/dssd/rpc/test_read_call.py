@@ -73,7 +73,10 @@ async def test_a_read_tells_its_streams_and_ends_at_the_tail(shelf: Shelf) -> No
     await shelf.store(topic, b"2", partition=1)
     replies = [reply async for reply in call(shelf, reading()).replies()]
     assert list(replies[0].streams) == ["a/0/0", "a/0/1"]
+    assert list(replies[0].starts) == [0, 0]
     assert sorted(payloads(replies)) == [b"0", b"1", b"2"]
+    (named,) = [reply async for reply in call(shelf, reading(start=Now())).replies()]
+    assert list(named.starts) == [2, 1]
 
 
 async def test_a_filter_that_meets_nothing_reads_nothing(shelf: Shelf) -> None:
@@ -303,12 +306,16 @@ async def grown(shelf: Shelf, *steps: int) -> Topic:
             await shelf.catalogue.add_storage_topic(topic.topic_id, ordinal, partitions)
             await shelf.catalogue.switch(topic.topic_id, ordinal)
         topic = shelf.catalogue.get("a")
-        shelf.producer_id = new_producer_id(
-            shelf.log.producers_begin_us(topic.producing.storage_topic_id)
-        )
+        goes_on(shelf, topic)
         for partition in range(partitions):
             await shelf.store(topic, b"%d" % ordinal, partition=partition)
     return topic
+
+
+def goes_on(shelf: Shelf, topic: Topic) -> None:
+    """The producer begins anew, as the storage topic that takes over wants it."""
+    begins_us = shelf.log.producers_begin_us(topic.producing.storage_topic_id)
+    shelf.producer_id = new_producer_id(begins_us)
 
 
 async def test_older_storage_topics_are_read_before_newer_ones(shelf: Shelf) -> None:
@@ -329,14 +336,60 @@ async def test_a_read_that_follows_goes_on_over_a_switch_once_all_before_it_is_r
         await shelf.catalogue.add_storage_topic(topic.topic_id, 2, 3)
         await shelf.catalogue.switch(topic.topic_id, 2)
         topic = shelf.catalogue.get("a")
-        shelf.producer_id = new_producer_id(
-            shelf.log.producers_begin_us(topic.producing.storage_topic_id)
-        )
+        goes_on(shelf, topic)
         await shelf.store(topic, b"new")
         assert await next_payloads(replies, 2) == [b"late", b"new"]
         # What was read before is not read anew, and nothing of it is waited for.
         await shelf.store(topic, b"newer", partition=1)
         assert await next_payloads(replies, 1) == [b"newer"]
+
+
+async def test_a_read_that_follows_goes_on_past_a_storage_topic_that_was_taken_back(
+    shelf: Shelf,
+) -> None:
+    topic = await grown(shelf)
+    asked = call(shelf, reading(follow=True))
+    async with aclosing(asked.replies()) as replies:
+        await anext(replies)
+        assert await next_payloads(replies, 2) == [b"0"] * 2
+        await shelf.catalogue.add_storage_topic(topic.topic_id, 1, 4)
+        await shelf.store(topic, b"before")
+        assert await next_payloads(replies, 1) == [b"before"]
+        await shelf.catalogue.drop_storage_topics(topic.topic_id, [1])
+        for ordinal, partitions in ((1, 3), (2, 4)):
+            await shelf.catalogue.add_storage_topic(topic.topic_id, ordinal, partitions)
+            await shelf.catalogue.switch(topic.topic_id, ordinal)
+            topic = shelf.catalogue.get("a")
+            goes_on(shelf, topic)
+            await shelf.store(topic, b"%d" % ordinal, partition=1)
+            assert await next_payloads(replies, 1) == [b"%d" % ordinal]
+
+
+async def test_a_read_that_follows_one_stream_ends_where_that_is_sealed(shelf: Shelf) -> None:
+    topic = await grown(shelf)
+    asked = call(shelf, reading(stream=StreamName("a", 0, 1), follow=True))
+    async with aclosing(asked.replies()) as replies:
+        await anext(replies)
+        assert await next_payloads(replies, 1) == [b"0"]
+        await shelf.store(topic, b"last", partition=1)
+        await shelf.catalogue.add_storage_topic(topic.topic_id, 1, 4)
+        await shelf.catalogue.switch(topic.topic_id, 1)
+        assert payloads([reply async for reply in replies]) == [b"last"]
+
+
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_read_that_follows_one_stream_fails_where_its_topic_is_removed(
+    shelf: Shelf, anew: bool
+) -> None:
+    await shelf.topic("a", 2)
+    asked = call(shelf, reading(stream=StreamName("a", 0, 1), follow=True))
+    async with aclosing(asked.replies()) as replies:
+        await anext(replies)
+        await shelf.catalogue.remove("a")
+        if anew:
+            await shelf.topic("a", 2)
+        with pytest.raises(StreamNotFound):
+            await anext(replies)
 
 
 async def test_what_stands_behind_a_stream_that_cannot_be_read_does_not_keep_the_read_open(

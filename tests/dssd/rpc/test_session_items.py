@@ -5,7 +5,14 @@ import pytest
 from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.lane import grant_and_level
 from dss_core.progress import Progress
-from dssd.machines.delivery.events import Deliver, Nak, Settles
+from dssd.machines.delivery.events import (
+    AskBack,
+    Deliver,
+    Nak,
+    Settles,
+    TakeBack,
+    TakenBack,
+)
 from dssd.rpc.session_items import ITEM_JOINED_BYTES_MIN, encoded, items_from
 from dssd.sessions.client_items import Bundle, Gone, Granted
 
@@ -86,7 +93,22 @@ def test_what_is_gone_of_a_retry_queue_names_its_level() -> None:
 
 
 def test_a_lane_is_granted_as_one() -> None:
-    for queues in (False, True):
-        said = encoded(Granted(8, 1, "orders/0/0", 2, Progress(0), 3, queues))
+    for queues, ordered in ((False, False), (True, False), (True, True)):
+        said = encoded(Granted(8, 1, "orders/0/0", 2, Progress(0), 3, queues, ordered))
         assert isinstance(said, sessions_pb2.SessionDown)
-        assert said.granted.queues is queues
+        assert (said.granted.queues, said.granted.ordered) == (queues, ordered)
+
+
+def test_what_is_taken_back_names_its_level_and_what_is_asked_for_a_number() -> None:
+    told = encoded(TakeBack(9, ((1, 2), (4, 5))))
+    asked = encoded(AskBack(8, ((1, 2),), 3))
+    assert isinstance(told, sessions_pb2.SessionDown)
+    assert isinstance(asked, sessions_pb2.SessionDown)
+    ranges = [types_pb2.Range(start=1, end=2), types_pb2.Range(start=4, end=5)]
+    assert told.take_back == sessions_pb2.TakeBack(grant=8, level=1, ranges=ranges)
+    assert asked.take_back == sessions_pb2.TakeBack(grant=8, ranges=ranges[:1], number=3)
+
+
+def test_an_answer_to_a_question_says_whether_the_record_is_out() -> None:
+    answer = sessions_pb2.TakenBack(grant=8, number=3, out=True)
+    assert [*items_from(sessions_pb2.SessionUp(taken_back=answer))] == [TakenBack(8, 3, True)]

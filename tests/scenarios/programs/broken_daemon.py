@@ -67,6 +67,7 @@ SEAMS = (
     "rpc.slow_consumers.SlowConsumerWatch.look",
     "rpc.connection_bounds.Connections._look",
     "rpc.arrivals.ArrivalWatch.look",
+    "rpc.login_watch.LoginWatch.look",
     "metrics.collection.put_disk",
     "schedules.tasks.lag_check._LagCheck.work",
     "rpc.topics.TopicsServicer.List",

@@ -7,11 +7,12 @@ what a sparse queue has copied is at most a part of what it lets go. This module
 moves.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import islice, pairwise
 
-from dss_core.progress import Progress, Range
+from dss_core.lane import RETRY
+from dss_core.progress import Progress, Range, Ranges, normalised
 from dssd.limits import (
     GAP_RECORDS_MAX,
     MOVE_RECORDS_MAX,
@@ -20,6 +21,7 @@ from dssd.limits import (
     SPARSE_RECORDS_MIN,
 )
 from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.events import MovePiece
 
 
 def to_copy(progress: Progress, entries: WaitingEntries, end: int) -> Iterable[Range]:
@@ -57,3 +59,16 @@ def _is_idle(gap: Range, entries: WaitingEntries) -> bool:
 
 def _size(gap: Range) -> int:
     return gap[1] - gap[0]
+
+
+def still_to_go(
+    piece: MovePiece, entries: WaitingEntries, done: Sequence[Ranges]
+) -> Iterator[MovePiece]:
+    """What of a piece is not done.
+
+    Of a copy, what waits for its time still: what came meanwhile may have failed anew.
+    """
+    if not piece.is_copied:
+        return piece.left(done)
+    busy = normalised((at, at + 1) for at in entries.attempts)
+    return piece.left(((), normalised((*busy, *done[RETRY]))))

@@ -82,6 +82,8 @@ class Dispatch:
     def _next_delivery(
         self, stream: DeliveredStream, chunk: ChunkRead, room: CreditLeft
     ) -> Deliver | None:
+        if stream.keyed is not None:
+            stream.keyed.meet(chunk)
         fresh = stream.fresh
         if stream.spans is None:
             whole = chunk.records <= room.records and len(chunk.frames) <= room.bytes

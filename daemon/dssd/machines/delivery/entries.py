@@ -35,19 +35,23 @@ class WaitingEntries:
 
     def add(self, entries: Sequence[Entry]) -> None:
         """More, each due at its time."""
-        self._count(entries)
+        self.count(entries)
         for each in entries:
-            due_ms = max(each.due_ms - self.wall_ahead_ms, 0)
-            attempt = min(each.attempt, _ATTEMPT_MAX)
-            packed = (due_ms << _OFFSET_BITS | each.offset) << _ATTEMPT_BITS | attempt
-            heappush(self._waiting, packed)
+            self.wait(each.offset, each.due_ms, each.attempt)
+
+    def wait(self, offset: int, due_at_ms: int, attempt: int) -> None:
+        """One that is counted is due at its time, by the wall clock."""
+        due_ms = max(due_at_ms - self.wall_ahead_ms, 0)
+        packed = (due_ms << _OFFSET_BITS | offset) << _ATTEMPT_BITS | min(attempt, _ATTEMPT_MAX)
+        heappush(self._waiting, packed)
 
     def ask(self, entries: Sequence[Entry]) -> None:
         """More, which others bring at their time."""
-        self._count(entries)
+        self.count(entries)
         self.attempts.update((each.offset, each.attempt) for each in entries)
 
-    def _count(self, entries: Sequence[Entry]) -> None:
+    def count(self, entries: Sequence[Entry]) -> None:
+        """More, of which it is said later when they are due."""
         self.records += len(entries)
         self.bytes += sum([each.size for each in entries])
 

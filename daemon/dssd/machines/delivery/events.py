@@ -32,6 +32,10 @@ class Entry(NamedTuple):
     """Of the record, in bytes, roughly."""
     origin: int | None = None
     """Its offset in the stream of the lane; None: it came from another one."""
+    key: int = 0
+    """Of an ordered lane: the hash of its key; 0: it has none."""
+    is_suspect: bool = False
+    """Of an ordered lane: so many clients vanished with it that it comes alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,8 @@ class ChunkRead(NamedTuple):
     lost: Ranges = ()
     damaged: Ranges = ()
     at_end: bool = False
+    keys: Sequence[int] = ()
+    """Of an ordered lane: the hash of the key of each record from `base` on; 0: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +308,18 @@ class Ticked:
     """The time that `DeliveryWindow.wake_at_ms` names came, or later."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """Answers an `AskBack`."""
+
+    grant: int
+    """Of the lane."""
+    number: int
+    """Of the question. From a client, so untrusted."""
+    out: bool
+    """The program has the first record still; what follows it was dropped by the client."""
+
+
 DeliveryInput = (
     Installed
     | Grown
@@ -325,12 +343,14 @@ DeliveryInput = (
     | EntriesRead
     | LaneOpened
     | Moved
+    | TakenBack
 )
 
 
 class OpenLane(NamedTuple):
     """Be the only one who appends to the queues, then read them: the retry queue from its floor,
-    the dead letters from where they were applied. Answer with `EntriesRead`, at last `LaneOpened`.
+    the dead letters from where they were applied, or where those hold up their keys, from their
+    floor too. Answer with `EntriesRead`, at last `LaneOpened`.
     """
 
     grant: int
@@ -379,6 +399,29 @@ class TellGone:
 
     grant: int
     ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Tell the client that these are not its any more: they go to the queues of the lane.
+
+    They are records that it refused, and those of the same keys that it was sent behind them.
+    """
+
+    grant: int
+    """With the level."""
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class AskBack:
+    """Ask the client for what follows a record whose ack wait ran out; answer with `TakenBack`."""
+
+    grant: int
+    """With the level."""
+    ranges: Ranges
+    """The record, and what it was sent of the same key behind it."""
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,4 +497,6 @@ DeliveryEffect = (
     | ShowStalled
     | OpenLane
     | Move
+    | TakeBack
+    | AskBack
 )

@@ -19,7 +19,7 @@ module knows nothing of records, and of the credit only who may send.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dssd.machines.delivery.credit import Account
@@ -58,6 +58,11 @@ class Share:
     suspects: SuspectTurn = field(default_factory=SuspectTurn)
     """Of its lanes."""
     grants: set[int] = field(default_factory=set)
+
+    def suspects_go_on(self) -> Iterable[int]:
+        """The grants whose suspects may come, once one of any of them was settled."""
+        freed, self.suspects.freed = self.suspects.freed, False
+        return self.grants if freed else ()
 
     @property
     def silent(self) -> bool:

@@ -52,6 +52,12 @@ class _Line:
         yield from ((start, end) for _, start, end in self._passed)
         yield from ((start, end) for start, end, _ in self._ahead)
 
+    def take_all(self) -> list[Waiting]:
+        """Nothing waits any more."""
+        waiting = [*self._passed, *((due_ms, start, end) for start, end, due_ms in self._ahead)]
+        self._passed, self._ahead = [], []
+        return waiting
+
     def due_at_ms(self, offset: int) -> int | None:
         """When an offset is due; None: it does not wait."""
         ahead = ((due_ms, start, end) for start, end, due_ms in self._ahead)
@@ -71,7 +77,7 @@ class _Line:
         return None
 
     def put_back(self, left: Waiting) -> None:
-        """What is left of a range that was taken waits on."""
+        """What is left of a range that was taken waits on, or what the cursor has passed too."""
         heappush(self._passed, left)
 
     def drop(self, start: int, end: int) -> None:
@@ -143,6 +149,14 @@ class HeldBack:
     def ranges(self) -> Ranges:
         """The offsets that wait."""
         return normalised((*self._rests.ranges(), *self._suspects.ranges()))
+
+    def take_all(self) -> tuple[list[Waiting], list[Waiting]]:
+        """What rests, and the suspects: others bring them."""
+        return self._rests.take_all(), self._suspects.take_all()
+
+    def put(self, waiting: Waiting, *, is_suspect: bool) -> None:
+        """This waits from now on, and the cursor has passed it."""
+        (self._suspects if is_suspect else self._rests).put_back(waiting)
 
     @property
     def alone(self) -> int | None:

@@ -18,18 +18,17 @@ the queues as they are at the same moment. What cannot be moved stays where it i
 again. This module does not know credit, turns or the log.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Ranges, clipped, covers, normalised, total, without
 from dssd.limits import (
     ISOLATE_AFTER_DOUBTS,
-    LATE_ACKS_MAX,
     MOVE_RECORDS_MAX,
-    REFUSED_MOVE_MS,
 )
-from dssd.machines.delivery.copying import to_copy
+from dssd.machines.delivery.causes import ACK_WAIT, DIED, FOLLOWS, REFUSED, REJECTED
+from dssd.machines.delivery.copying import still_to_go, to_copy
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import (
     EntriesRead,
@@ -41,21 +40,15 @@ from dssd.machines.delivery.events import (
     Nak,
     OpenLane,
 )
+from dssd.machines.delivery.keyed_lane import KeyedLane
+from dssd.machines.delivery.late_acks import LateAcks
+from dssd.machines.delivery.pending_moves import PendingMoves
 from dssd.machines.delivery.redrive_pace import RedrivePace
 from dssd.machines.delivery.retry import Resting
-from dssd.machines.delivery.stream import NEVER_HELD, DeliveredStream
+from dssd.machines.delivery.retry_stream import retry_stream
+from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.fate import Fate
-from dssd.machines.messages import GrantedStream
 from dssd.machines.queues import Queues, QueueState, RetryPolicy
-
-REFUSED, REJECTED, ACK_WAIT, DIED, REDRIVEN = (
-    "refused",
-    "rejected",
-    "ack wait",
-    "died",
-    "redriven",
-)
-"""Why a record is moved."""
 
 
 class Lane:
@@ -71,23 +64,17 @@ class Lane:
         self._wall_ahead_ms = installed.wall_ahead_ms
         self._retry, self._dead = retry, dead
         """As they were lent; the dead letters as they are."""
-        self.retry = self._retry_stream(installed, resting, now_ms)
+        self.retry = retry_stream(installed, main.credit_records, resting, now_ms)
         self.entries = WaitingEntries(installed.wall_ahead_ms)
         self.retry.entries = self.entries
         self.is_open = False
         self._killed_before = bool(retry.fate.failures)
-        self._pending: list[MovePiece] = []
-        self._under_way: tuple[MovePiece, ...] = ()
-        self._leaving = 0
-        """Records of main that wait to be moved, or are on their way."""
+        self._moves = PendingMoves(main.records)
         self._failed_size = 1
         """Of a record of main that failed last, in bytes."""
         self._dead_bytes = 0
         """Of the entries of the dead letters that are not done."""
-        self.again_ms: int | None = None
-        """Nothing is moved before."""
-        self._late: dict[tuple[int, int], int] = {}
-        """The entries of what was not acknowledged in time, by its level and offset; the newest."""
+        self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
@@ -96,25 +83,10 @@ class Lane:
             part.records.failed = []
             part.records.suspects_rest_ms = self._suspects_rest_ms
             part.is_shut = True
-
-    def _retry_stream(self, installed: Installed, resting: Resting, now_ms: int) -> DeliveredStream:
-        """All of it comes again: nothing is read by a cursor, and no frontier tells anything."""
-        queue = self._retry
-        granted = GrantedStream(
-            queue.stream,
-            installed.granted.grant_epoch,
-            queue.progress,
-            frontier=NEVER_HELD,
-            attempts=queue.attempts,
-            suspect_end=0,
-            fate=queue.fate,
-        )
-        given = replace(installed, grant=installed.grant + RETRY, granted=granted, policy=None)
-        stream = DeliveredStream(given, self.main.credit_records, resting, now_ms)
-        stream.level = RETRY
-        stream.cursor = stream.records.sent = stream.records.frontier = NEVER_HELD
-        stream.at_tail = True
-        return stream
+        self.keyed: KeyedLane | None = None
+        """Of an ordered group."""
+        if self.policy.ordered:
+            self.keyed = KeyedLane(self.parts, self.policy, self._moves.add, self._is_redriving)
 
     def _suspects_rest_ms(self, doubts: int) -> int:
         """As for failures, from the first time on that it comes alone."""
@@ -126,13 +98,21 @@ class Lane:
         return self.main, self.retry
 
     @property
+    def again_ms(self) -> int | None:
+        """When it is tried again to move what could not be."""
+        return self._moves.again_ms
+
+    @property
     def is_moving(self) -> bool:
         """Whether something waits to be moved, or is on its way."""
-        return bool(self._pending or self._under_way)
+        return bool(self._moves or self.main.records.following)
 
     def moves(self, level: int, offset: int) -> bool:
         """Whether a record waits to be moved, or is on its way."""
-        return any(piece.start <= offset < piece.end for piece in self._moving(level))
+        held_back = () if level or self.keyed is None else self.main.records.held_back
+        return covers(held_back, offset) or any(
+            piece.start <= offset < piece.end for piece in self._moves.of_level(level)
+        )
 
     def queues(self) -> Queues:
         """As the group protocol carries them."""
@@ -148,7 +128,9 @@ class Lane:
     # Opening
 
     def opening(self) -> OpenLane:
-        """What begins it."""
+        """What begins it. Of dead letters that hold up their keys all are read, also what was
+        given up before it was applied."""
+        applied_end, floor = self._dead.applied_end, self._dead.progress.floor
         return OpenLane(
             self.main.grant,
             self.main.stream,
@@ -156,22 +138,32 @@ class Lane:
             self._retry.stream,
             self._retry.progress.floor,
             self._dead.stream,
-            self._dead.applied_end,
+            min(floor, applied_end) if self._dead_letters_block else applied_end,
         )
+
+    @property
+    def _dead_letters_block(self) -> bool:
+        return self.keyed is not None and self.keyed.blocks
 
     def take_entries(self, given: EntriesRead) -> None:
         """Entries that the queues held when the lane was lent."""
         known = self._queue(given.level).applied_end
         self._apply(given.level, [each for each in given.entries if each.offset >= known])
+        before = [each for each in given.entries if each.offset < known]
         if given.level == RETRY:
-            self._enter([each for each in given.entries if each.offset < known])
-            self._close_origins(given.entries)
+            self._enter(before)
+        elif self.keyed is not None:
+            done = self._dead.progress.is_acked
+            self.keyed.enter_dead([each for each in before if not done(each.offset)])
+        if given.level == RETRY or self._dead_letters_block:
+            self._close_origins(given.level, given.entries)
         self._note_applied(given.level, given.end)
 
-    def _close_origins(self, entries: Sequence[Entry]) -> None:
-        """What an operator reopened in the stream, and waits in the retry queue, comes from there
+    def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
+        """What an operator reopened in the stream, and waits in the queue, comes from there
         alone."""
-        main, retry = self.main.records, self.retry.records.progress
+        main = self.main.records
+        queue = self.retry.records.progress if level == RETRY else self._dead.progress
         origins = [each.origin for each in entries if each.origin is not None]
         if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
             return
@@ -179,7 +171,7 @@ class Lane:
             (each.origin, each.origin + 1)
             for each in entries
             if each.origin is not None
-            and not retry.is_acked(each.offset)
+            and not queue.is_acked(each.offset)
             and not main.progress.is_acked(each.origin)
         )
         if reopened := normalised(waiting):
@@ -193,9 +185,12 @@ class Lane:
         for part in self.parts:
             part.is_shut = False
             part.begins()
-        self._bury_killers()
         if self._to_redrive():
             self._pace.begin(now_ms)
+        if self.keyed is None:
+            self._bury_killers()
+        else:
+            self.keyed.opened()
 
     def close(self) -> None:
         """It was given back: what it knows of a million entries goes now, not once somebody looks
@@ -216,7 +211,7 @@ class Lane:
         records = self.parts[level].records
         records.held_back = normalised((*records.held_back, (start, end)))
         records.waiting.drop(start, end)
-        self._add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
+        self._moves.add(MovePiece(level, start, end, DEAD, failures, 0, DIED))
 
     # What fails
 
@@ -240,7 +235,9 @@ class Lane:
         start, end, failures = each
         delay_ms = None if nak is None else nak.delay_ms
         rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
-        if level == MAIN and end - start > (room := self._room()):
+        # Of an ordered group it waits for its move, for its key must not go on.
+        rests = level == MAIN and self.keyed is None
+        if rests and end - start > (room := self._room(self._moves.leaving)):
             self.main.records.marking.note_failed(start + room, end)
             self.main.records.rest(start + room, end, now_ms + rest_ms)
             end = start + room
@@ -252,28 +249,14 @@ class Lane:
         is_dead = rejected or failures >= self.policy.max_deliver
         due_ms = 0 if is_dead else now_ms + self._wall_ahead_ms + rest_ms
         to = DEAD if is_dead else RETRY
-        self._add(MovePiece(level, start, end, to, failures, due_ms, cause, error, kind))
+        self._moves.add(MovePiece(level, start, end, to, failures, due_ms, cause, error, kind))
 
-    def _add(self, piece: MovePiece) -> None:
-        self._pending.append(piece)
-        self._note_leaving(piece)
-
-    def _note_leaving(self, piece: MovePiece) -> None:
-        """What waits to be moved from main counts like what rests there."""
-        if piece.level == MAIN:
-            self.main.records.moving += 1
-            self._leaving += piece.end - piece.start
-
-    def _count_moving(self) -> None:
-        pieces = (*self._pending, *self._under_way)
-        sizes = [piece.end - piece.start for piece in pieces if piece.level == MAIN]
-        self.main.records.moving, self._leaving = len(sizes), sum(sizes)
-
-    def _room(self) -> int:
-        """How many more records may leave main: at 0 the queues hold as much as they may."""
-        records = self.entries.records + self._dead_records() + self._leaving
+    def _room(self, leaving: int) -> int:
+        """How many more records may leave main: at 0 the queues, and those that leave, are as much
+        as they may be."""
+        records = self.entries.records + self._dead_records() + leaving
         size = self._failed_size
-        bytes_ = self.entries.bytes + self._dead_bytes + self._leaving * size
+        bytes_ = self.entries.bytes + self._dead_bytes + leaving * size
         # Whole records: the last one may be larger than what is left.
         fitting = -(-(self.policy.queue_bytes - bytes_) // size)
         return max(min(self.policy.queue_records - records, fitting), 0)
@@ -286,47 +269,27 @@ class Lane:
 
     def next_move(self, now_ms: int) -> Move | None:
         """What is moved now, if anything: as much as fits into one move."""
-        if not self.is_open or self._under_way or not self._pending:
+        moves = self._moves
+        if not (self.is_open and self.is_moving) or moves.under_way or not moves.is_time(now_ms):
             return None
-        if self.again_ms is not None and now_ms < self.again_ms:
-            return None
-        self.again_ms = None
-        pieces, left = self._first_pending()
-        self._pending, self._under_way = left, pieces
-        self._count_moving()
-        self._retry = self._retry.begin() if pieces else self._retry
-        return Move(self.main.grant, pieces) if pieces else None
-
-    def _first_pending(self) -> tuple[tuple[MovePiece, ...], list[MovePiece]]:
-        pieces: list[MovePiece] = []
-        left: list[MovePiece] = []
-        room = MOVE_RECORDS_MAX
+        if self.keyed is not None:
+            for piece in self.keyed.next_followers(MOVE_RECORDS_MAX - moves.records):
+                moves.add(piece)
+        room = self._room(0)
         done = [self._done(level) for level in (MAIN, RETRY, DEAD)]
-        for at, piece in enumerate(self._pending):
-            if not room:
-                return tuple(pieces), left + self._pending[at:]
-            for each in self._still_idle(piece) if piece.is_copied else piece.left(done):
-                cut = min(each.end, each.start + room)
-                if each.start < cut:
-                    pieces.append(each._replace(end=cut))
-                    room -= cut - each.start
-                if cut < each.end:
-                    left.append(each._replace(start=cut))
-        return tuple(pieces), left
+        pieces = moves.begin(
+            lambda piece: still_to_go(piece, self.entries, done),
+            lambda piece, gone: self._may_go(piece, room - gone),
+            now_ms,
+        )
+        if not pieces:
+            return None
+        self._retry = self._retry.begin()
+        return Move(self.main.grant, pieces)
 
-    def _still_idle(self, piece: MovePiece) -> Iterator[MovePiece]:
-        """What of it waits for its time still: what came meanwhile may have failed anew."""
-        busy = normalised((at, at + 1) for at in self.entries.attempts)
-        return piece.left(((), normalised((*busy, *self._done(RETRY)))))
-
-    def _drop(self, done: Ranges) -> None:
-        """Of what waits to be moved from the stream, these are done: nothing is read behind them
-        for longer than they wait."""
-        of_level = (done, (), ())
-        self._pending = [left for each in self._pending for left in each.left(of_level)]
-        if not self._pending:
-            self.again_ms = None
-        self._count_moving()
+    def _may_go(self, piece: MovePiece, room: int) -> int:
+        keyed = None if piece.level else self.keyed
+        return MOVE_RECORDS_MAX if keyed is None else keyed.may_go(piece.start, room)
 
     def _done(self, level: int) -> Ranges:
         if level == DEAD:
@@ -337,12 +300,12 @@ class Lane:
     def take_moved(self, given: Moved, now_ms: int) -> None:
         """A move was answered: what arrived leaves where it was; what did not stays."""
         expired = [self._expired(level) for level in (MAIN, RETRY)]
-        self._under_way = ()
+        self._moves.answered()
         self._retry = self._retry.end()
         for level in (RETRY, DEAD):
             arrived = [entry for to, entry in given.entries if to == level]
             if any(expired) and level == RETRY:
-                self._note_late(arrived, expired)
+                self._late.note(arrived, expired)
             self._apply(level, arrived)
             if arrived:
                 self._note_applied(level, arrived[-1].offset + 1)
@@ -350,10 +313,9 @@ class Lane:
             self._lose(level, start, end)
         done = [self._done(level) for level in (MAIN, RETRY, DEAD) if given.failed]
         if failed := [left for each in given.failed for left in each.left(done)]:
-            self._pending[:0] = failed
-            self.again_ms = now_ms + REFUSED_MOVE_MS
-        self._drop(self._done(MAIN))
-        self.copy_forward()
+            self._moves.put_back(failed, now_ms)
+        self._moves.drop(self._done(MAIN))
+        self.copy_forward(now_ms)
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
         """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
@@ -362,7 +324,11 @@ class Lane:
             gone = {each.offset for each in entries} - {each.offset for each in live}
             self._finish(level, normalised((at, at + 1) for at in gone))
         if level == RETRY:
-            self._enter(live)
+            self._bury_killers_of(live)
+        if self.keyed is not None:
+            self.keyed.arrived(level, live, self.retry.records.held_back)
+        elif level == RETRY:
+            self._wait(live)
         self._dead_bytes += sum(each.size for each in live) if level == DEAD else 0
         for source in {each.source_level for each in live}:
             offsets = (each.source_offset for each in live if each.source_level == source)
@@ -411,33 +377,44 @@ class Lane:
         records = self.retry.records
         if entries and records.progress.acked_in(entries[0].offset, entries[-1].offset + 1):
             entries = [each for each in entries if not records.progress.is_acked(each.offset)]
-        if self._killed_before:
-            for each in entries:
-                self._bury_killer(each)
+        self._bury_killers_of(entries)
+        if self.keyed is not None:
+            self.keyed.enter(entries, records.held_back)
+        else:
+            self._wait(entries)
+
+    def _wait(self, entries: list[Entry]) -> None:
+        records = self.retry.records
         if records.held_back:
             held = [each for each in entries if covers(records.held_back, each.offset)]
             self.entries.ask(held)
             entries = [each for each in entries if not covers(records.held_back, each.offset)]
         self.entries.add(entries)
 
-    def _bury_killer(self, entry: Entry) -> None:
-        """If consumers died of it for the last time under older grants, it is dead.
+    def _bury_killers_of(self, entries: list[Entry]) -> None:
+        """Those of which consumers died for the last time under older grants are dead.
 
         Other failures are counted by entries alone.
         """
-        offset = entry.offset
-        ((_, _, deaths),) = self.retry.records.marking.failed(offset, offset + 1)
-        if deaths and deaths + entry.attempt >= self.policy.max_deliver:
-            self._bury(RETRY, offset, offset + 1, deaths + entry.attempt)
+        marking = self.retry.records.marking
+        for offset, attempt in [each[0:3:2] for each in entries] if self._killed_before else ():
+            ((_, _, deaths),) = marking.failed(offset, offset + 1)
+            if deaths and deaths + attempt >= self.policy.max_deliver:
+                self._bury(RETRY, offset, offset + 1, deaths + attempt)
 
     def _lose(self, level: int, start: int, end: int) -> None:
         if level == DEAD:
             self._settle(DEAD, ((start, end),))
             return
-        part = self.parts[level]
-        part.lose(((start, end),))
+        self.parts[level].lose(((start, end),))
+        self.lost(level, ((start, end),))
+
+    def lost(self, level: int, ranges: Ranges) -> None:
+        """The log has them no more."""
         if level == RETRY:
-            self.entries.forget(((start, end),))
+            self.entries.forget(ranges)
+        if self.keyed is not None:
+            self.keyed.settled(level, ranges)
 
     def _queue(self, level: int) -> QueueState:
         return self._retry if level == RETRY else self._dead
@@ -455,60 +432,61 @@ class Lane:
     def acks_of(self, level: int, acked: Ranges) -> Ranges:
         """What of these counts: of a queue only what is out, was until its ack wait ran out in a
         pause, or is on its way to a queue."""
-        if self._late:
-            self._settle_late(level, acked)
+        self._settle_late(self._late.take(level, acked))
         if level == MAIN:
-            if self._pending:
-                self._drop(acked)
-            return acked
-        handed = [(piece.start, piece.end) for piece in self._moving(level)]
+            return self._acks_of_main(acked)
+        handed = [(piece.start, piece.end) for piece in self._moves.of_level(level)]
         handed += self.retry.records.spared
         out = self.retry.records.out
         counted = [each for span in acked for each in out.within(*span)]
         counted += [each for span in acked for part in handed for each in clipped((part,), *span)]
         ranges = normalised(counted)
         self.entries.forget(without(ranges, self._done(RETRY)))
+        if self.keyed is not None:
+            self.keyed.settled(RETRY, ranges)
         return ranges
 
-    def _moving(self, level: int) -> Iterable[MovePiece]:
-        return (each for each in (*self._under_way, *self._pending) if each.level == level)
+    def _acks_of_main(self, acked: Ranges) -> Ranges:
+        waited = acked
+        if self.keyed is not None:
+            acked = self.keyed.acked(acked)
+            waited = self.keyed.settled(MAIN, acked)
+        if self._moves.wait and waited:
+            self._moves.drop(waited)
+        return acked
 
     def _expired(self, level: int) -> Ranges:
         """What is moved from the level because its ack wait ran out."""
-        pieces = (each for each in self._moving(level) if each.cause == ACK_WAIT)
+        pieces = (each for each in self._moves.of_level(level) if each.cause == ACK_WAIT)
         return normalised((piece.start, piece.end) for piece in pieces)
 
-    def _note_late(self, arrived: list[Entry], expired: Sequence[Ranges]) -> None:
-        for entry in arrived:
-            level, offset = entry.source_level, entry.source_offset
-            if level != DEAD and covers(expired[level], offset):
-                self._late[level, offset] = entry.offset
-        while len(self._late) > LATE_ACKS_MAX:
-            del self._late[next(iter(self._late))]
-
-    def _settle_late(self, level: int, acked: Ranges) -> None:
+    def _settle_late(self, entries: Sequence[int]) -> None:
         """Acknowledged after the ack wait: the entry is done, unless it is with a client."""
-        for start, end in acked:
-            late = [each for each in self._late if each[0] == level and start <= each[1] < end]
-            for source in late:
-                offset = self._late.pop(source)
-                records = self.retry.records
-                if records.progress.is_acked(offset) or records.out.within(offset, offset + 1):
-                    continue
-                records.consumed.ack(((offset, offset + 1),))
-                self.entries.forget(((offset, offset + 1),))
+        for offset in entries:
+            records, span = self.retry.records, ((offset, offset + 1),)
+            if records.progress.is_acked(offset) or records.out.within(offset, offset + 1):
+                continue
+            records.consumed.ack(span)
+            self.entries.forget(span)
+            if self.keyed is not None:
+                self.keyed.settled(RETRY, span)
 
     # Upkeep
 
-    def copy_forward(self) -> bool:
+    def copy_forward(self, now_ms: int) -> bool:
         """What waits for long goes to the end of the queue, where its place costs too much; tells
         whether there is such now."""
-        if any(piece.is_copied for piece in self._moving(RETRY)):
+        if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return False
-        ranges = list(to_copy(self.retry.records.progress, self.entries, self._retry.applied_end))
-        for start, end in ranges:
-            self._add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
-        return bool(ranges)
+        ranges = to_copy(self.retry.records.progress, self.entries, self._retry.applied_end)
+        may_leave = None if self.keyed is None else self.keyed.may_leave
+        going = [each for each in ranges if may_leave is None or may_leave(*each, now_ms)]
+        for start, end in going:
+            self._moves.add(MovePiece(RETRY, start, end, RETRY, 0, 0, "", is_copied=True))
+        return bool(going)
+
+    def _is_redriving(self) -> bool:
+        return bool(self._dead.redrive.ranges and self._to_redrive())
 
     def _to_redrive(self) -> Ranges:
         ranges = without(self._dead.redrive.ranges, self._done(DEAD))
@@ -516,25 +494,33 @@ class Lane:
 
     def next_ms(self) -> int | None:
         """When it has something to do by itself."""
-        times = [at_ms for at_ms in (self.again_ms, self._pace.at_ms) if at_ms is not None]
-        return min(times, default=None)
+        keyed_ms = None if self.keyed is None else self.keyed.next_ms()
+        times = self.again_ms, self._pace.at_ms, keyed_ms
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
+
+    def go_on(self) -> bool:
+        """The cursor may have moved on; whether something is to be moved."""
+        if self.keyed is not None:
+            self.keyed.go_on()
+        return self.keyed is not None and self.is_moving
+
+    def given_back(self) -> bool:
+        """The client did; whether some of what it refused is to be moved first. What follows that
+        is not."""
+        if self.keyed is not None:
+            self.keyed.drop_followers()
+            self._moves.drop_cause(FOLLOWS)
+        return self.is_moving
 
     def wake(self, now_ms: int) -> None:
         """Its time has come: bring back the next dead letters that shall come back."""
+        self.go_on()
         if self._pace.at_ms is None or now_ms < self._pace.at_ms:
             return
-        if any(self._moving(DEAD)):
+        if any(self._moves.of_level(DEAD)):
             self._pace.later(now_ms)
         elif left := self._to_redrive():
-            self._bring_back(left, self._pace.take(now_ms), now_ms)
+            for piece in self._pace.pieces(left, self._dead.redrive.operation, now_ms):
+                self._moves.add(piece._replace(due_ms=now_ms + self._wall_ahead_ms))
         else:
             self._pace.end()
-
-    def _bring_back(self, left: Ranges, room: int, now_ms: int) -> None:
-        due_ms = now_ms + self._wall_ahead_ms
-        number = self._dead.redrive.operation
-        for start, end in left:
-            cut = min(end, start + room)
-            if start < cut:
-                self._add(MovePiece(DEAD, start, cut, RETRY, 0, due_ms, REDRIVEN, operation=number))
-                room -= cut - start

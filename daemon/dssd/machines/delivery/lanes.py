@@ -4,17 +4,24 @@ Invariant: a lane with something to move is asked for it in each step until it h
 This module does not know what a lane moves, or why.
 """
 
+from collections.abc import Sequence
+
 from dss_core.lane import RETRY
-from dss_core.progress import Ranges
+from dss_core.progress import Ranges, normalised
 from dssd.machines.delivery.events import (
+    DeliveryEffect,
     EntriesRead,
     Installed,
     LaneOpened,
     Move,
     Moved,
+    Nak,
+    TakeBack,
+    TakenBack,
 )
 from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.lane import Lane
+from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import DeliveredStream
 
@@ -72,17 +79,81 @@ class Lanes:
             self._busy[given.grant] = lane
         return lane
 
-    def take_failed(self, stream: DeliveredStream, now_ms: int) -> None:
+    def refuse(
+        self,
+        stream: DeliveredStream,
+        naks: Sequence[Nak],
+        effects: list[DeliveryEffect],
+        now_ms: int,
+    ) -> list[SentRange]:
+        """The client refused these; returns those whose credit comes back."""
+        freed = stream.records.refuse(naks, now_ms)
+        lane = self.of(stream)
+        if lane is not None and lane.keyed is not None and naks:
+            failed = () if stream.level else stream.records.failed or ()
+            followers, more = lane.keyed.refused(failed)
+            freed += more
+            named = normalised((*((nak.start, nak.end) for nak in naks), *followers))
+            effects.append(TakeBack(stream.grant, named))
+        self._take_failed(stream, now_ms)
+        return freed
+
+    def expire(
+        self,
+        stream: DeliveredStream,
+        effects: list[DeliveryEffect],
+        now_ms: int,
+        *,
+        blamed: bool,
+    ) -> list[SentRange]:
+        """Ack waits may have run out; returns those whose credit comes back."""
+        lane = self.of(stream)
+        if lane is None or lane.keyed is None:
+            freed = stream.records.expire(now_ms, blamed=blamed)
+        else:
+            freed, asks = lane.keyed.expire(stream.level, now_ms, blamed=blamed)
+            effects += asks
+        self._take_failed(stream, now_ms)
+        return freed
+
+    def taken_back(
+        self, given: TakenBack, effects: list[DeliveryEffect], now_ms: int
+    ) -> tuple[DeliveredStream, list[SentRange]] | None:
+        """The client answered; of which stream some failed, and whose credit comes back."""
+        lane = self._lanes.get(given.grant)
+        if lane is None or lane.keyed is None:
+            return None
+        taken = lane.keyed.taken_back(given, now_ms)
+        if taken is None:
+            return None
+        stream, untold, freed = taken
+        if untold:
+            effects.append(TakeBack(stream.grant, untold))
+        self._take_failed(stream, now_ms)
+        self._busy[given.grant] = lane
+        return stream, freed
+
+    def go_on(self, stream: DeliveredStream) -> int | None:
+        """The stream may be further; when something of its lane is due."""
+        lane = self._lanes.get(stream.lent)
+        if lane is None or lane.keyed is None:
+            return None
+        if lane.go_on():
+            self._busy[stream.lent] = lane
+        times = (lane.next_ms(), lane.retry.next_ms())
+        return min((at_ms for at_ms in times if at_ms is not None), default=None)
+
+    def _take_failed(self, stream: DeliveredStream, now_ms: int) -> None:
         """Records of a stream may have failed."""
         lane = self.of(stream)
         if lane is not None and stream.records.failed:
             lane.take_failed(now_ms)
             self._busy[stream.lent] = lane
 
-    def acks_of(self, stream: DeliveredStream, acked: Ranges) -> Ranges:
+    def acks_of(self, stream: DeliveredStream, acked: Ranges, now_ms: int) -> Ranges:
         """What of the acks of a stream with a lane counts; what waits between may go elsewhere."""
         lane = self._lanes[stream.lent]
-        if stream.level == RETRY and lane.copy_forward():
+        if stream.level == RETRY and lane.copy_forward(now_ms):
             self._busy[stream.lent] = lane
         return lane.acks_of(stream.level, acked)
 

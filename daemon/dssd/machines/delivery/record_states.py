@@ -59,6 +59,8 @@ class RecordStates:
         """Of a lane, which takes them: records that failed. None: they rest here."""
         self.moving = 0
         """Of a lane: how many ranges wait for a move."""
+        self.following = 0
+        """Of an ordered lane: how many records wait to be moved behind their keys."""
         self.spared: Ranges = ()
         """Of a lane: their ack wait ran out in a pause, and they were not sent since."""
         self.suspects_rest_ms: Callable[[int], int] = backoff_ms
@@ -222,6 +224,10 @@ class RecordStates:
             rests = ((sent.start, sent.end) for sent in freed)
             self.spared = normalised((*self.spared, *rests))
         return freed
+
+    def fail(self, start: int, end: int, now_ms: int) -> list[SentRange]:
+        """Their ack wait ran out, and nobody answers for them; returns whose credit comes back."""
+        return self._rest_handed_out(start, end, now_ms, None)
 
     def _rest_handed_out(
         self,

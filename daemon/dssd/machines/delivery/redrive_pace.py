@@ -7,8 +7,13 @@ exceeded but by what one pause of twice the usual may catch up; a lane that is l
 the same rate. This module must not know which they are.
 """
 
-from dss_core.progress import total
+from collections.abc import Iterator
+
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Ranges, total
 from dssd.limits import MOVE_RECORDS_MAX, REDRIVE_MS_MAX, REDRIVE_MS_MIN, REDRIVE_RECORDS
+from dssd.machines.delivery.causes import REDRIVEN
+from dssd.machines.delivery.events import MovePiece
 from dssd.machines.queues import Redrive
 
 
@@ -41,6 +46,15 @@ class RedrivePace:
     def later(self, now_ms: int) -> None:
         """Those before are still on their way."""
         self.at_ms = now_ms + self._gap_ms
+
+    def pieces(self, left: Ranges, operation: int, now_ms: int) -> Iterator[MovePiece]:
+        """Those of what is left that come back now."""
+        room = self.take(now_ms)
+        for start, end in left:
+            cut = min(end, start + room)
+            if start < cut:
+                yield MovePiece(DEAD, start, cut, RETRY, 0, 0, REDRIVEN, operation=operation)
+                room -= cut - start
 
     def take(self, now_ms: int) -> int:
         """How many come back now."""

@@ -58,6 +58,13 @@ costs as much as a quarter of a megabyte in it (measured)."""
 NEVER_HELD = 1 << 62
 
 
+class Keyed(Protocol):
+    """The ordered part of a lane, as its stream knows it."""
+
+    def meet(self, chunk: ChunkRead) -> None:
+        """What is left of the chunk is about to be sent."""
+
+
 class LaneOfParts(Protocol):
     """What a stream knows of its lane."""
 
@@ -112,6 +119,8 @@ class DeliveredStream:
         """Since what is being read, or was and waits to be sent, was asked for."""
         self.queue: deque[Self] | None = None
         """Where it waits to read or to send."""
+        self.keyed: Keyed | None = None
+        """Of the stream of an ordered group."""
         self.revoke_until_ms: int | None = None
         self.stall = Stall.NONE
         self.stall_at_damage = installed.stall_at_damage
@@ -283,7 +292,7 @@ class DeliveredStream:
         """Whether too much lies unacknowledged between acknowledged records."""
         records = self.records
         ranges, out = len(records.progress.ranges), records.out.records
-        resting = len(records.resting) + records.moving
+        resting = len(records.resting) + records.moving + records.following
         if ranges >= self._ranges_max or resting >= RESTING_RANGES_MAX:
             return True
         # Lent near the cap, it may add a few only, or each holder would add half its credit: and
@@ -302,14 +311,23 @@ class DeliveredStream:
 
     @property
     def fresh(self) -> bool:
-        """Whether all that is left of the chunk is new: none is masked, acked or suspect."""
+        """Whether all that is left of the chunk is new: none is masked, acked, suspect or to be
+        passed by."""
         chunk = self.chunk
-        return (
+        is_new = (
             chunk is not None
             and not chunk.mask
             and not self.resending
             and self.chunk_at >= self.records.marking.fresh_from
         )
+        return is_new and (self.keyed is None or not self._is_passed_by())
+
+    def _is_passed_by(self) -> bool:
+        """Whether something of the chunk waits behind its key, or was moved before the cursor came
+        to it."""
+        assert self.chunk is not None
+        span, records = (self.chunk_at, self.chunk_end), self.records
+        return bool(clipped(records.held_back, *span) or records.closed(self.chunk, *span))
 
     def send_whole(self) -> Deliver:
         """Send a fresh chunk as it is."""

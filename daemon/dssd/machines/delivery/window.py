@@ -5,9 +5,6 @@ comes back at ack or nak, so a slow consumer costs at most the credit. Streams t
 to send take turns, one delivery each; `Credit` keeps a part of the credit for each subscription,
 and one for records that come again.
 
-As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
-than a small one, and a client that acks only when it has gathered as much as its credit gets it.
-
 Invariants: what is out of a subscription's new records exceeds what `Credit` allows by less than
 one frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_MAX` by less than a
 frame. A record is out at most once at a time, and what was sent stays out until the client settles
@@ -54,6 +51,7 @@ from dssd.machines.delivery.events import (
     Settles,
     ShowStalled,
     Suspended,
+    TakenBack,
     TellGone,
     Ticked,
     Unpaused,
@@ -69,6 +67,7 @@ from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.standing import Standing, standing_of
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.sync_acks import DurableAcks
+from dssd.machines.delivery.vanishing import left_in_doubt
 from dssd.machines.messages import Stall
 
 
@@ -111,6 +110,7 @@ class DeliveryWindow:
         _HANDLERS[type(given)](self, given, now_ms)
         effects += self._lanes.moves(now_ms)
         self._dispatch.send(effects)
+        effects += self._lanes.moves(now_ms)
         self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
@@ -132,8 +132,7 @@ class DeliveryWindow:
             return None
         share = self._share(stream)
         again = bool(stream.records.resting.due_in(offset, offset + 1))
-        room = self.credit.left(share.account, again=again)
-        return standing_of(stream, offset, share, room)
+        return standing_of(stream, offset, share, self.credit.left(share.account, again=again))
 
     def taken(self) -> dict[int, int]:
         """How many records each subscription has out."""
@@ -168,8 +167,7 @@ class DeliveryWindow:
             self._offer(part)
 
     def _lane_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> None:
-        lane = self._lanes.take_read(given, now_ms)
-        self._go_on_with(lane, now_ms, moved=True)
+        self._go_on_with(self._lanes.take_read(given, now_ms), now_ms, moved=True)
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
@@ -211,8 +209,8 @@ class DeliveryWindow:
         else:
             stream.forget_chunk()
             self._offer(stream)
-        if stream.gone and stream.entries is not None:
-            stream.entries.forget(stream.gone)
+        if stream.gone and (lane := self._lanes.of(stream)) is not None:
+            lane.lost(stream.level, stream.gone)
         self._tell_gone(stream)
         if not stream.finished:
             self._due_by(stream.next_ms())
@@ -248,7 +246,7 @@ class DeliveryWindow:
             return
         asked = stream.records.ending
         lane = self._lanes.of(stream)
-        if lane is not None and lane.is_moving:
+        if lane is not None and lane.given_back():
             # What the client refused goes to its queue first, with its error.
             lane.ends_once_moved = True
             self._end(stream, now_ms + LAST_MOVE_MS)
@@ -280,7 +278,7 @@ class DeliveryWindow:
 
     def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
         """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
-        if answered or self._spares or self._share(stream).paused:
+        if answered or self._spares or self._is_paused(stream):
             return stream.records.out.take_all()
         if self._draining:
             return stream.records.end_vanished(self._now_ms, alone=False)
@@ -306,25 +304,16 @@ class DeliveryWindow:
         return [stream for stream in self._streams.values() if not stream.level]
 
     def _closing(self, given: Closing, now_ms: int) -> None:
-        self._leave_in_doubt(list(self._streams.values()))
+        """Who is ended, or is paused, is not charged for it."""
+        streams = () if self._spares else tuple(self._streams.values())
+        for stream, left in left_in_doubt(streams, self._is_paused, now_ms):
+            self._dispatch.credit_back(stream, left)
         lent = self._lent()
         reports = tuple((each.grant, each.report(sent=each.records.sent)) for each in lent)
         if reports:
             self._last_effects.append(Report(reports))
         for stream in lent:
             self._forget(stream)
-
-    def _leave_in_doubt(self, streams: list[DeliveredStream]) -> None:
-        """The client is gone without a word; who is ended, or is paused, is not charged for it."""
-        if self._spares:
-            return
-        alone = sum(stream.records.out.records for stream in streams) == 1
-        suspects = [stream for stream in streams if stream.records.suspect_out]
-        for stream in streams:
-            if not self._share(stream).paused:
-                blamed = suspects == [stream]
-                left = stream.records.end_vanished(self._now_ms, alone=alone, blamed=blamed)
-                self._dispatch.credit_back(stream, left)
 
     def _silenced(self, given: Suspended | Resumed | Paused | Unpaused, now_ms: int) -> None:
         share = self._turns.share(given.subscription)
@@ -349,6 +338,9 @@ class DeliveryWindow:
 
     def _share(self, stream: DeliveredStream) -> Share:
         return self._turns.share(stream.subscription)
+
+    def _is_paused(self, stream: DeliveredStream) -> bool:
+        return self._share(stream).paused
 
     # Inputs about records
 
@@ -394,7 +386,7 @@ class DeliveryWindow:
         """What of these counts where it was acknowledged; what is late, in the retry queue."""
         retry = lane.retry
         before = retry.records.progress
-        counted = self._lanes.acks_of(stream, acked)
+        counted = self._lanes.acks_of(stream, acked, now_ms)
         if retry.records.progress is not before:
             self._note_moved(retry, before, now_ms)
             if token:
@@ -402,9 +394,19 @@ class DeliveryWindow:
         return counted
 
     def _refuse(self, stream: DeliveredStream, given: Settle, now_ms: int) -> None:
-        good = (nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),)))
-        self._dispatch.credit_back(stream, stream.records.refuse(good, now_ms))
-        self._lanes.take_failed(stream, now_ms)
+        good = [nak for nak in given.naks if self._checked(stream, ((nak.start, nak.end),))]
+        freed = self._lanes.refuse(stream, good, self._effects, now_ms)
+        self._dispatch.credit_back(stream, freed)
+
+    def _taken_back(self, given: TakenBack, now_ms: int) -> None:
+        taken = self._lanes.taken_back(given, self._effects, now_ms)
+        if taken is not None:
+            self._note_failed(*taken, now_ms)
+            self._offer(taken[0])
+
+    def _note_failed(self, stream: DeliveredStream, freed: list[SentRange], now_ms: int) -> None:
+        self._dispatch.credit_back(stream, freed)
+        self._note_moved(stream, stream.records.progress, now_ms, moved=True)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
         good, bad = checked(ranges, stream.records.first, stream.records.sent)
@@ -441,11 +443,10 @@ class DeliveryWindow:
                 self._finish(stream, stream.records.sent)
             return
         # In a pause nobody is to blame: the user may wait for what the pause is about.
-        expired = stream.records.expire(now_ms, blamed=not self._share(stream).paused)
+        is_paused = self._is_paused(stream)
+        expired = self._lanes.expire(stream, self._effects, now_ms, blamed=not is_paused)
         if expired:
-            self._dispatch.credit_back(stream, expired)
-            self._lanes.take_failed(stream, now_ms)
-            self._note_moved(stream, stream.records.progress, now_ms, moved=True)
+            self._note_failed(stream, expired, now_ms)
         stream.wake(now_ms)
         self._offer(stream)
 
@@ -463,6 +464,7 @@ class DeliveryWindow:
         """It had its turn to send."""
         self._note_moved(stream, before, self._now_ms)
         self._due_by(stream.next_ms())
+        self._due_by(self._lanes.go_on(stream))
 
     def _report(self) -> None:
         lent = [self._streams[grant] for grant in self._reports.take()]
@@ -477,16 +479,11 @@ class DeliveryWindow:
 
     def _offer(self, stream: DeliveredStream) -> None:
         if stream.lane is not None:
-            self._go_on_with_suspects(self._share(stream))
+            self._due_by(self._lanes.go_on(stream))
+        for grant in self._share(stream).suspects_go_on():
+            self._due_by(self._streams[grant].next_ms())
         self._show_stalled(stream)
         self._turns.offer(stream)
-
-    def _go_on_with_suspects(self, share: Share) -> None:
-        """One of them is settled: the next one may come, of whichever stream."""
-        if share.suspects.freed:
-            share.suspects.freed = False
-            for grant in share.grants:
-                self._due_by(self._streams[grant].next_ms())
 
     def _forget(self, stream: DeliveredStream) -> None:
         share = self._share(stream)
@@ -501,7 +498,8 @@ class DeliveryWindow:
             del self._streams[part.grant]
         self._lanes.forget(stream.grant)
         self._reports.discard(stream.grant)
-        self._go_on_with_suspects(share)
+        for grant in share.suspects_go_on():
+            self._due_by(self._streams[grant].next_ms())
 
     def _show_stalled(self, stream: DeliveredStream) -> None:
         if stream.records.ending:
@@ -537,4 +535,5 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     EntriesRead: DeliveryWindow._lane_read,
     LaneOpened: DeliveryWindow._lane_read,
     Moved: DeliveryWindow._moved,
+    TakenBack: DeliveryWindow._taken_back,
 }

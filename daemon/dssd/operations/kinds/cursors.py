@@ -37,6 +37,7 @@ from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Progress, Ranges, clipped, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, selects_whole
+from dssd.leaders.ordering import check_reopened_in_order
 from dssd.leaders.progress_columns import packed_ranges, unpacked_ranges
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
@@ -107,7 +108,7 @@ class CursorMoves:
 
         Raises:
             GroupNotFound, GroupAmbiguous, StreamNotRead, OffsetOutOfRange, OffsetsDoNotFit,
-            IllegalArgument: it cannot be done.
+            OrderSpansStorageTopics, IllegalArgument: it cannot be done.
         """
         group = self._groups.find(change.group)
         survey = await self._registry.survey(group)
@@ -329,6 +330,7 @@ class CursorMoves:
             await turn.give_way()
             streams.append(self._stream_plan(each, wanted))
         touched = [each for each in moving if each.changes]
+        self._check_order(group, touched)
         members = sorted({each.stream.view.client_id for each in touched} - {""})
         return Plan(
             change=change,
@@ -344,6 +346,19 @@ class CursorMoves:
             reopened=tuple(reopened for each in touched if (reopened := self._reopened(each))[2]),
             found=moving,
         )
+
+    def _check_order(self, group: GroupRow, moving: Sequence[_Moving]) -> None:
+        """Refuse to let an ordered group read two storage topics beside each other."""
+        if not group.ordered:
+            return
+        reopened: dict[str, list[StreamId]] = {}
+        for each in moving:
+            stream = each.stream.view.stream
+            bounds = self._log.bounds(stream)
+            if max(each.after.floor, bounds.start) < bounds.end:
+                reopened.setdefault(each.stream.name.topic, []).append(stream)
+        for name, streams in reopened.items():
+            check_reopened_in_order(group, self._catalogue.get(name), streams)
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
         view = moving.stream.view

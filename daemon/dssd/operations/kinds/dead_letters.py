@@ -4,11 +4,13 @@ A plan names the entries, by their offsets among the dead letters of each stream
 none of them. Applying it commits them as rows, like moves of cursors; the leader tells each lane as
 soon as nobody holds it. What comes back is brought by whoever holds the lane then, and that is done
 when all is back. All lanes take the same time for it, so together they have the rate that was asked
-for. Invariant: a lane of which nothing is chosen is not touched. Neither can be taken back.
+for. In an ordered group whose dead letters block, a redrive takes whole keys: what is named brings
+along what waits for it (`whole_keys`). Invariant: a lane of which nothing is chosen is not touched.
+Neither can be taken back.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -16,7 +18,13 @@ from shlex import quote
 from dss_core.answers import StreamPlan
 from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
 from dss_core.counted import counted
-from dss_core.errors import IllegalArgument, OperationInProgress, StreamNotRead
+from dss_core.errors import (
+    IllegalArgument,
+    KeysBeyondLook,
+    OperationInProgress,
+    PartOfKey,
+    StreamNotRead,
+)
 from dss_core.ids import StreamName
 from dss_core.lane import DEAD
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
@@ -29,8 +37,10 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.machines.queues import BLOCK
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
+from dssd.operations.kinds.whole_keys import WholeKeys, runs_of, whole_keys
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.queues.looking import Choice, EntryLook, Lane
 from dssd.store.port import Put
@@ -65,6 +75,10 @@ class _Chosen:
 
     stream: StreamSurvey
     ranges: Ranges
+    keys: int = 0
+    """So many whole keys, where they were told apart."""
+    along: int = 0
+    """Of these, so many come along with their keys."""
 
     @property
     def count(self) -> int:
@@ -86,6 +100,7 @@ class DeadLetters(Final):
             GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead: it cannot
                 be done.
             OperationInProgress: some of them come back already.
+            PartOfKey, KeysBeyondLook: they are a part of a key, or that cannot be told.
             LogUnreadable, FrameCorrupt: a queue cannot be read.
         """
         group = self._groups.find(change.group)
@@ -94,12 +109,15 @@ class DeadLetters(Final):
         survey = await self._registry.survey(group)
         streams = {str(each.name): each for each in survey.streams if each.view.queues}
         look = EntryLook(self._log, _Budget())
+        is_cut = False
         if change.lanes:
             chosen = _still_dead(look, group, streams, change.lanes)
+        elif _takes_whole_keys(group, change):
+            chosen, is_cut = await _chosen_keys(look, group, streams, change)
         else:
             chosen = await _chosen(look, streams, change)
         _check_none_comes_back(group, chosen)
-        is_cut, has_members = _is_cut(look, chosen), bool(survey.members)
+        is_cut, has_members = is_cut or _is_cut(look, chosen), bool(survey.members)
         return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
@@ -180,10 +198,8 @@ async def _chosen(
     look: EntryLook, streams: dict[str, StreamSurvey], change: Change
 ) -> list[_Chosen]:
     """What the change says, the oldest of each stream, as far as the bounds go."""
-    stream = StreamName.parse(change.stream) if change.stream else None
-    if change.offset is not None and stream is None:
-        raise IllegalArgument(argument="offset", rule="it needs a stream")
-    choice = Choice(change.error, change.key, stream, change.offset)
+    choice = _choice(change)
+    stream = choice.stream
     chosen: list[_Chosen] = []
     room = CHOICE_RANGES_MAX
     for each in streams.values():
@@ -192,6 +208,60 @@ async def _chosen(
             room -= len(ranges)
             chosen += [_Chosen(each, ranges)] if ranges else []
     return chosen
+
+
+def _choice(change: Change) -> Choice:
+    stream = StreamName.parse(change.stream) if change.stream else None
+    if change.offset is not None and stream is None:
+        raise IllegalArgument(argument="offset", rule="it needs a stream")
+    return Choice(change.error, change.key, stream, change.offset)
+
+
+def _takes_whole_keys(group: GroupRow, change: Change) -> bool:
+    """Whether what it names may be a part of a key that must not come alone."""
+    blocks = group.ordered and group.on_dead_letter == BLOCK
+    is_redrive = isinstance(change, RedriveDeadLetters) and not change.unordered
+    return blocks and is_redrive and _names_some(change)
+
+
+def _names_some(change: Change) -> bool:
+    """Whether it may leave some of a stream; all of a stream is whole keys."""
+    return bool(change.error) or change.key is not None or change.offset is not None
+
+
+async def _chosen_keys(
+    look: EntryLook, group: GroupRow, streams: dict[str, StreamSurvey], change: Change
+) -> tuple[list[_Chosen], bool]:
+    """The same by whole keys, and whether there is more."""
+    choice = _choice(change)
+    chosen: list[_Chosen] = []
+    is_cut, room = False, CHOICE_RANGES_MAX
+    for each in streams.values():
+        if choice.stream not in (None, each.name):
+            continue
+        lane = Lane(each.name.topic, DEAD, each.view.queues[DEAD - 1])
+        found = await whole_keys(look, lane, choice, room)
+        if found.is_beyond and not chosen:
+            raise KeysBeyondLook(group=quote(subject_of(group)), stream=each.name)
+        if choice.offset is not None and found.along:
+            raise _part_of_key(group, choice, found)
+        if found.ranges:
+            chosen.append(_Chosen(each, found.ranges, found.keys, found.along))
+        room -= len(found.ranges)
+        is_cut = is_cut or found.is_cut or found.is_beyond
+        if is_cut:
+            break
+    return chosen, is_cut
+
+
+def _part_of_key(group: GroupRow, choice: Choice, found: WholeKeys) -> PartOfKey:
+    return PartOfKey(
+        group=quote(subject_of(group)),
+        stream=choice.stream,
+        offset=choice.offset,
+        key=quote(found.first_key.decode(errors="backslashreplace")),
+        count=f"{total(found.ranges):,}",
+    )
 
 
 async def _ranges(look: EntryLook, stream: StreamSurvey, choice: Choice) -> Ranges:
@@ -203,13 +273,9 @@ async def _ranges(look: EntryLook, stream: StreamSurvey, choice: Choice) -> Rang
     async with aclosing(look.entries(lane, key=choice.key)) as pieces:
         async for _, found in pieces:
             offsets += [each.queue_offset for each in found if choice.takes(each)]
-            if len(offsets) >= CHOICE_RANGES_MAX and len(_runs(offsets)) >= CHOICE_RANGES_MAX:
+            if len(offsets) >= CHOICE_RANGES_MAX and len(runs_of(offsets)) >= CHOICE_RANGES_MAX:
                 break
-    return _runs(offsets)
-
-
-def _runs(offsets: Sequence[int]) -> Ranges:
-    return normalised((offset, offset + 1) for offset in offsets)
+    return runs_of(offsets)
 
 
 def _still_dead(
@@ -244,7 +310,10 @@ def _planned(
         for each in chosen
     )
     members = sorted({each.stream.view.client_id for each in chosen} - {""})
-    effects = _effects(change, chosen, members, has_members=has_members, is_cut=is_cut)
+    effects = [
+        *_effects(change, chosen, members, has_members=has_members, is_cut=is_cut),
+        *_effects_on_order(change, group, chosen),
+    ]
     verb = kind.partition(".")[2]
     told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
     return Plan(
@@ -307,6 +376,39 @@ def _what_becomes(change: Change, chosen: Sequence[_Chosen]) -> str:
     told = f"{come} again at the first attempt, due at once, at most {change.rate:,} a second"
     over_ms = _over_ms(change, chosen)
     return f"{told}: in {text_of_span(over_ms)} or more." if over_ms >= 1_000 else f"{told}."
+
+
+def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[_Chosen]) -> Iterator[str]:
+    """Of an ordered group: what is kept of its order."""
+    if not group.ordered:
+        return
+    if group.on_dead_letter != BLOCK:
+        if isinstance(change, RedriveDeadLetters):
+            yield "They come out of order: later records of their keys went on without them."
+        return
+    if isinstance(change, DiscardDeadLetters):
+        if _names_some(change):
+            yield "What else is dead of their keys stays so, and holds these keys up."
+    elif change.unordered:
+        yield (
+            "Of each key what is named comes, up to the first dead letter of it that is not named: "
+            "that holds up its key as before, and what is behind it goes back to it."
+        )
+    else:
+        yield from _whole_keys_told(chosen)
+        yield "Each key comes back whole, in order, and before what comes to it from now on."
+
+
+def _whole_keys_told(chosen: Sequence[_Chosen]) -> Iterator[str]:
+    """How many keys they are of, where that was looked for."""
+    keys = sum(each.keys for each in chosen)
+    along = sum(each.along for each in chosen)
+    if along:
+        come = "comes" if along == 1 else "come"
+        whose = "its key" if along == 1 else "their keys"
+        yield f"{along:,} of them did not match, and {come} along with {whose}."
+    if keys:
+        yield f"They are all that is dead of {counted(keys, 'key')}."
 
 
 def _move(chosen: _Chosen, number: int, over_ms: int) -> CursorMove:

@@ -2,7 +2,8 @@
 
 The commit of the operation holds the group's row; sessions hear of it at once and deliver what
 their members hold by the new settings. A group gets queues, or loses them, in a commit of its own
-instead: once all streams were taken back, and only where nothing is left in the queues that go.
+instead: once all streams were taken back, and only where nothing is left in the queues that go. So
+it is where a dead letter of an ordered group is to hold up its key, or to do so no more.
 Until that commit nothing is changed, and a daemon that starts again begins anew; behind it, leaders
 do the rest by the row.
 """
@@ -15,12 +16,19 @@ from functools import partial
 from dss_core.changes import Change, EditGroup, Undo
 from dss_core.errors import DssError, QueuesNotEmpty
 from dss_core.times import text_of_span
-from dssd.leaders.declarations import STALL, AskedRetries, check_settings, edited_retries
+from dssd.leaders.declarations import (
+    STALL,
+    AskedRetries,
+    check_settings,
+    edited_retries,
+)
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey
 from dssd.leaders.lanes import has_queues
+from dssd.leaders.ordering import check_read_in_order, topic_in_order
 from dssd.leaders.queue_changes import QueueChanges
 from dssd.leaders.registry import Registry
+from dssd.machines.queues import BLOCK, DEAD_LETTERS
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.edited_fields import (
     Fields,
@@ -37,7 +45,10 @@ from dssd.store.port import Precondition, Store
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Catalogue
 
-_RETRIES = ("max_deliver", "backoff_ms", "queue_records", "queue_bytes")
+_RETRIES = (
+    "max_deliver", "backoff_ms", "queue_records", "queue_bytes",
+    "ordered", "on_dead_letter", "keyless",
+)  # fmt: skip
 
 
 class GroupEdits(Unstoppable):
@@ -49,13 +60,15 @@ class GroupEdits(Unstoppable):
         self._store = store
         self._groups = groups
         self._registry = registry
+        self._catalogue = catalogue
         self._queues = QueueChanges(store, groups, catalogue)
 
     async def plan(self, change: EditGroup) -> Plan:
         """What the edit would do.
 
         Raises:
-            GroupNotFound, GroupAmbiguous, IllegalArgument, QueuesNotEmpty: it cannot be done.
+            GroupNotFound, GroupAmbiguous, IllegalArgument, QueuesNotEmpty, OrderComesWithQueues,
+                OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be done.
         """
         group = self._groups.find(change.group)
         return await self._planned(change, group, _of_group(change))
@@ -82,7 +95,7 @@ class GroupEdits(Unstoppable):
     async def resumed(self, row: OperationRow) -> Begun:
         """What is left of one that gives queues or takes them; others are done when committed."""
         group, changed = self._groups.get(row.group_id), json.loads(row.after)
-        if not _changes_queues(group, replace(group, **changed)):
+        if not _takes_streams(group, replace(group, **changed)):
             return Begun()
         return Begun(work=partial(self._change_queues, group, changed, json.loads(row.before)))
 
@@ -91,8 +104,7 @@ class GroupEdits(Unstoppable):
         edited = replace(group, **changed)
         check_settings(edited.ack_wait_ms, edited.on_damage)
         survey = await self._registry.survey(group)
-        if has_queues(group) and not has_queues(edited):
-            _check_empty(group, survey)
+        self._check(group, edited, survey)
         members = sorted({stream.view.client_id for stream in survey.streams} - {""})
         return Plan(
             change=change,
@@ -111,34 +123,48 @@ class GroupEdits(Unstoppable):
         group = plan.group
         changed = changed_fields(group, edited_retries(group, wanted))
         before, edited = present_fields(group, changed), replace(group, **changed)
-        if not _changes_queues(group, edited):
+        if not _takes_streams(group, edited):
             return Begun(group=edited, before=before, after=changed)
         work = partial(self._change_queues, group, changed, before)
         return Begun(group=group, work=work, before=before, after=changed)
 
     async def _change_queues(self, group: GroupRow, changed: Fields, before: Fields) -> Worked:
         """Commit the edit while nobody holds a stream."""
-        losing = has_queues(group)
+        edited = replace(group, **changed)
 
         async def change(still_held: Precondition) -> None:
-            if losing:
-                _check_empty(group, await self._registry.survey(group))
-            await self._queues.change(group.group_id, changed, still_held)
+            async with self._catalogue.unchanging():
+                self._check(group, edited, await self._registry.survey(group))
+                await self._queues.change(group.group_id, changed, still_held)
 
         try:
-            if not losing:
+            if not has_queues(group):
                 await self._queues.make(group)
             await self._registry.while_held(group.group_id, change)
         except DssError as failed:
             # It changed nothing, so there is nothing to take back.
             return Worked(before, failed.message)
-        if losing:
+        if not has_queues(edited):
             await self._queues.remove(group.group_id)
         return Worked(changed)
+
+    def _check(self, group: GroupRow, edited: GroupRow, survey: GroupSurvey) -> None:
+        """Refuse what the group's queues, or its topic, stand against."""
+        if has_queues(group) and not has_queues(edited):
+            _check_empty(group, survey)
+        if edited.ordered and not group.ordered:
+            topic = topic_in_order(edited, self._catalogue)
+            unread = [each.view.stream for each in survey.streams if each.lag]
+            check_read_in_order(edited, topic, unread)
 
 
 def _changes_queues(group: GroupRow, edited: GroupRow) -> bool:
     return has_queues(group) != has_queues(edited)
+
+
+def _takes_streams(group: GroupRow, edited: GroupRow) -> bool:
+    """Whether who holds a lane would have to open it anew."""
+    return _changes_queues(group, edited) or edited.on_dead_letter != group.on_dead_letter
 
 
 def _check_empty(group: GroupRow, survey: GroupSurvey) -> None:
@@ -151,7 +177,13 @@ def _check_empty(group: GroupRow, survey: GroupSurvey) -> None:
 
 def _of_group(change: EditGroup) -> Fields:
     retries = AskedRetries(
-        change.max_deliver, change.backoff_ms, change.queue_records, change.queue_bytes
+        change.max_deliver,
+        change.backoff_ms,
+        change.queue_records,
+        change.queue_bytes,
+        change.ordered,
+        change.on_dead_letter,
+        change.keyless,
     )
     fields = {"ack_wait_ms": change.ack_wait_ms, "on_damage": change.on_damage}
     return asked({**fields, **dict.fromkeys(_RETRIES), **retries.columns()})
@@ -173,29 +205,55 @@ def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str
             else "Streams that stall at damage go on behind it, told before by records.passed."
         )
     if _changes_queues(group, edited):
-        return [*told, *_effects_of_queues(edited, members)]
-    return [*told, *_effects_on_retries(group, edited)]
+        return [*told, *_stands_still(members), *_effects_of_queues(edited)]
+    if _takes_streams(group, edited):
+        told += _stands_still(members)
+    return [*told, *_effects_on_retries(group, edited), *_effects_on_order(group, edited)]
 
 
-def _effects_of_queues(edited: GroupRow, members: Sequence[str]) -> Iterator[str]:
+def _stands_still(members: Sequence[str]) -> Iterator[str]:
     if members:
         gives = "gives its streams back and gets them", "give their streams back and get them"
         yield (
             f"{they(members, *gives)} again, without being disconnected. Nothing is handed out "
             "from when they are asked until the slowest of them has."
         )
+
+
+def _effects_of_queues(edited: GroupRow) -> Iterator[str]:
     if has_queues(edited):
         yield (
             "What rests after a failure comes again at once, and its attempts begin anew: after "
             f"{edited.max_deliver:,} failures a record is a dead letter."
         )
-        yield (
-            "What fails from then on comes behind records of its key that came after it. Clients "
-            "that do not know queues are refused."
-        )
+        yield _ORDERED if edited.ordered else _NOT_ORDERED
     else:
         yield "What fails rests in its stream and comes again for ever."
         yield "Its queues are removed. Where a record fails before that, nothing is changed."
+
+
+_NOT_ORDERED = (
+    "What fails from then on comes behind records of its key that came after it. Clients that do "
+    "not know queues are refused."
+)
+_ORDERED = (
+    "What fails from then on holds up its key until it is done; for what was handed out before, "
+    "order is as it was. Clients that do not know ordered groups are refused."
+)
+
+
+def _effects_on_order(group: GroupRow, edited: GroupRow) -> Iterator[str]:
+    if edited.on_dead_letter != group.on_dead_letter:
+        if edited.on_dead_letter == BLOCK:
+            yield "A dead letter holds up its key, also one that is dead by now."
+        else:
+            yield (
+                "A key goes on behind its dead letters. What is dead behind one of them stays so "
+                "until it is redriven, and then comes out of order."
+            )
+    if edited.keyless != group.keyless:
+        become = "are dead letters at once" if edited.keyless == DEAD_LETTERS else "are delivered"
+        yield f"Records without a key {become}, from what is read next on."
 
 
 def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:

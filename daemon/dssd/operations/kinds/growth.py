@@ -27,6 +27,7 @@ from dssd.clock import Clock
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.lanes import has_queues
+from dssd.leaders.ordering import OrderedReaders
 from dssd.leaders.topic_readers import readers_of
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
@@ -70,7 +71,7 @@ class TopicGrowth(Unstoppable):
 
         Raises:
             TopicNotFound, IllegalArgument, GrowthOfNoUse, TopicFullyGrown, StorageTopicWaits,
-                NothingToSwitchTo, TopicWrittenByJobs: it cannot be done.
+                NothingToSwitchTo, TopicWrittenByJobs, TopicReadInOrder: it cannot be done.
         """
         topic = self._catalogue.get(change.topic)
         match change:
@@ -89,6 +90,8 @@ class TopicGrowth(Unstoppable):
                 summary = f"grow {topic.name} to {_named(topic, added)}"
         if growth.switches and (writing := self._jobs.writing(topic.topic_id)):
             raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
+        if growth.switches:
+            OrderedReaders(self._groups.groups).check_switch(topic)
         effects = await self._effects(topic, added, growth)
         why_not = "what was produced since lies where it was switched to"
         return Plan(
@@ -164,6 +167,7 @@ class TopicGrowth(Unstoppable):
         Raises:
             GrowthOverdue: the disk stayed full.
             TopicNotFound: the topic was removed.
+            TopicReadInOrder: an ordered group was made meanwhile.
         """
 
         def overdue(waited_s: int) -> GrowthOverdue:
@@ -216,6 +220,12 @@ class TopicGrowth(Unstoppable):
             return ["No group reads it."]
         more = counted(added.partitions, "stream") if growth.partitions else "no stream"
         told = [f"Each group that reads it has {more} more: {_listed(groups)}."]
+        ordered = [subject_of(group) for group in groups if group.ordered]
+        if ordered:
+            told.append(
+                "It cannot be switched to as long as ordered groups read the topic, as "
+                f"{ordered[0]} does."
+            )
         if growth.switches:
             told.append(
                 "They read old and new streams side by side, so for them the order of a key is "

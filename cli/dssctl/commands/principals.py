@@ -1,0 +1,106 @@
+"""``dssctl principals``: who may call from elsewhere, and what."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dssctl.arguments import IfExists
+from dssctl.changing import Writing
+from dssctl.confirm import confirm, confirm_name_if_protected
+from dssctl.connection import ask
+from dssctl.listing import list_items, listing
+from dssctl.nouns.principals import PRINCIPAL_KIND, principal_item
+from dssctl.output import Item, show_one
+from dssctl.permission_options import (
+    Expires,
+    GroupPatterns,
+    Permissions,
+    Roles,
+    TopicFilters,
+    end_ms,
+    permissions_of,
+)
+from dssctl.removal import REMOVAL_KIND, show_removal
+from dssctl.selection import ListRules, Named, Wanted
+from dssctl.tree import noun, settings_of, showing
+
+if TYPE_CHECKING:
+    from dss_client import Client
+
+app = noun("principals")
+
+Name = Annotated[
+    str, typer.Argument(metavar="KIND:NAME", help="token:NAME or cert:NAME; see principals ls.")
+]
+
+RULES = ListRules(named=Named("[NAME]"))
+
+
+@app.command("ls", cls=listing(PRINCIPAL_KIND, RULES))
+def list_principals(context: typer.Context) -> None:
+    """List who has a token or a certificate, and what they may."""
+
+    async def principals(client: "Client", _wanted: Wanted) -> list[Item]:
+        return [principal_item(each) for each in await client.access.list()]
+
+    list_items(context, principals)
+
+
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def add(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As the certificate says it: its CN, or its URI.")
+    ],
+    role: Roles = None,
+    topic: TopicFilters = None,
+    group: GroupPatterns = None,
+    permission: Permissions = None,
+    expires: Expires = None,
+) -> None:
+    """Let in who has a certificate of that name; who has none gets a token: dssctl tokens add."""
+    settings = settings_of(context)
+    permissions = permissions_of(role, topic, group, permission)
+    ends_at_ms = end_ms(expires)
+    own = name.removeprefix("cert:")
+    confirm_name_if_protected(settings, f"Adding the certificate {own}", own)
+    added = ask(
+        settings,
+        lambda client: client.access.add_certificate(own, permissions, expires_at_ms=ends_at_ms),
+    )
+    show_one(settings, PRINCIPAL_KIND, principal_item(added))
+
+
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def edit(
+    context: typer.Context,
+    name: Name,
+    role: Roles = None,
+    topic: TopicFilters = None,
+    group: GroupPatterns = None,
+    permission: Permissions = None,
+    expires: Expires = None,
+) -> None:
+    """Say anew all that somebody may, and until when; calls that run are begun anew."""
+    settings = settings_of(context)
+    permissions = permissions_of(role, topic, group, permission)
+    ends_at_ms = end_ms(expires)
+    confirm_name_if_protected(settings, f"Editing {name}", name)
+    edited = ask(
+        settings, lambda client: client.access.edit(name, permissions, expires_at_ms=ends_at_ms)
+    )
+    show_one(settings, PRINCIPAL_KIND, principal_item(edited))
+
+
+@app.command("rm", cls=showing(REMOVAL_KIND, command=Writing))
+def remove(
+    context: typer.Context,
+    name: Name,
+    if_exists: IfExists = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> None:
+    """Let nobody in as this one any more; their calls end within a second."""
+    settings = settings_of(context)
+    confirm(settings, f"Removing {name}", name, confirmed=yes)
+    removed = ask(settings, lambda client: client.access.remove(name, if_exists=if_exists))
+    show_removal(settings, name, removed=removed)

@@ -1,0 +1,42 @@
+"""Paragraphs on DSS2141 and DSS215x: what would break the order of keys that a group keeps."""
+
+ORDERING = {
+    "DSS2141": """A daemon passes over what it does not know of a call. One of a version before
+        ordered groups would make a group whose failed records come behind later ones of their key.
+        So the client asks first what the daemon knows, and calls nothing if that is missing: no
+        group was made, and none was changed.""",
+    "DSS2150": """The order of a key is that of the log, and a topic keeps the records of a key in
+        one stream; two topics have no order between them. So the filter of an ordered group lies
+        within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a
+        topic owns orders/#, but not +/eu, and not orders/# where no topic owns all of it. Nothing
+        was made or changed. Make the topic first, or a group for each topic.""",
+    "DSS2151": """When a topic grows, its keys go on in other streams. An ordered group has to be
+        done with the old ones before it reads the new ones, and that is not built yet: so it reads
+        the storage topic that is written to, and none that is sealed. Nothing was made or changed.
+        The hint has the start, or the target, from which on only that one is read.""",
+    "DSS2152": """A switch seals the streams of the topic and lets other ones take what is produced;
+        a key may then come from both at a time. Groups that keep the order of keys cannot follow
+        that yet. Nothing was changed: records go where they went. A storage topic may be added, and
+        waits. Topics are best made with as many partitions as they will need; else give up the
+        order of these groups, or remove them, and grow the topic then.""",
+    "DSS2153": """The topic that an ordered group read was removed, and this new one would own some
+        of its subjects, and not all of them. The group would read several topics then, which have
+        no order between them. Nothing was made. Widen the pattern of the topic, choose other
+        subjects, or remove the group.""",
+    "DSS2154": """Whether a group keeps the order of keys is settled when it gets its queues. What
+        waits in queues without order was passed by later records of its key long ago, and what
+        waits in ordered ones may hold them up, so neither becomes the other. Nothing was changed.
+        Let members finish what waits, redrive or discard the dead letters; then take the queues and
+        give new ones, both while members stay connected.""",
+    "DSS2155": """In an ordered group whose dead letters block, all records of a key behind a dead
+        one are dead as well, and wait for it. One alone would leave the others dead behind it, or
+        wait for those before it. So a redrive takes whole keys: name the key, or an error, and all
+        that is dead of the keys comes along. --unordered takes what is named and nothing else: of a
+        key its first records come so, to try one; what has dead letters of its key before it goes
+        back to them. To go on without a record, discard it, and redrive its key. Nothing was
+        changed.""",
+    "DSS2156": """To bring whole keys back, all dead letters of a stream have to be looked through
+        for them, and a plan reads a bounded part. Nothing was changed. All of a stream is whole by
+        itself, whatever its size: name it with --origin. Or let --unordered take what is found of
+        it, and the same command the rest afterwards.""",
+}

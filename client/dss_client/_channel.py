@@ -1,0 +1,139 @@
+"""The gRPC channel to an endpoint, with what shows who calls.
+
+gRPC's own call credentials cost a thread a call, so a token is put into the metadata of each call
+here; and a channel of gRPC keeps the certificates that it was made with, so there is another one
+once their files changed. Invariant: a token is read when a call begins, and kept by nothing but
+that call; files that cannot be used leave the channel as it is.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+
+from dss_client._credentials import Credentials, TokenFile, read_file
+from dss_client._endpoint import Endpoint
+from dss_core.errors import IllegalConfig
+
+KEEPALIVE: tuple[tuple[str, int], ...] = (
+    ("grpc.keepalive_time_ms", 4_000),
+    ("grpc.keepalive_timeout_ms", 4_000),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+"""Over a network: a host that vanished ends its calls within 8 s. A daemon allows a ping in 1 s."""
+
+CHANNELS_MAX = 2
+"""That are open because files changed: calls of the one before go on until files change again."""
+
+Options = tuple[tuple[str, int | str], ...]
+Make = Callable[[], grpc.aio.Channel]
+
+
+def channel_to(endpoint: Endpoint, credentials: Credentials, options: Options) -> grpc.aio.Channel:
+    """The channel; nothing is dialled before its first call.
+
+    Raises:
+        IllegalConfig: a file cannot be read, or is not what it is to be.
+    """
+    if not endpoint.target.startswith("unix:"):
+        options = (*options, *KEEPALIVE)
+    if not any(credentials) and not endpoint.tls:
+        return grpc.aio.insecure_channel(endpoint.target, options=options)
+
+    def make() -> grpc.aio.Channel:
+        if not endpoint.tls:
+            return grpc.aio.insecure_channel(endpoint.target, options=options)
+        secured = _channel_credentials(credentials)
+        return grpc.aio.secure_channel(endpoint.target, secured, options=options)
+
+    return cast("grpc.aio.Channel", _ShowingChannel(make, credentials))
+
+
+def _channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
+    ca, cert, key, _ = credentials
+    roots = None if ca is None else read_file(ca, "authority")
+    if roots is not None and b"-----BEGIN " not in roots:
+        raise IllegalConfig(source=ca, reason="it is not in PEM")
+    if cert is None or key is None:
+        return grpc.ssl_channel_credentials(roots)
+    private, chain = read_file(key, "key"), read_file(cert, "certificate")
+    try:
+        # A key with a password would be asked for at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as wrong:
+        reason = f"it is no certificate in PEM that {key} belongs to"
+        raise IllegalConfig(source=cert, reason=reason) from wrong
+    return grpc.ssl_channel_credentials(roots, private, chain)
+
+
+class _ShowingChannel:
+    """A channel whose calls carry a token, and whose certificates are those of now."""
+
+    def __init__(self, make: Make, credentials: Credentials) -> None:
+        self._make = make
+        self._paths = [path for path in credentials[:3] if path is not None]
+        self._stamps = [_stamp(path) for path in self._paths]
+        self._channels = [make()]
+        """The newest last."""
+        self._closing: set[asyncio.Task[None]] = set()
+        file = credentials.token_file
+        self._token = None if file is None else TokenFile(file)
+        if self._token is not None:
+            self._token.token()  # what is wrong with it is told before anything is dialled
+
+    async def close(self, grace: float | None = None) -> None:
+        """As of the channel."""
+        for channel in self._channels:
+            await channel.close(grace)
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        """`unary_unary` and its like, which make what calls a method."""
+
+        def made(*arguments: object, **options: object) -> Callable[..., Any]:
+            of: grpc.aio.Channel | None = None
+            call: Callable[..., Any]
+
+            def begin(*sent: object, **how: object) -> object:
+                nonlocal of, call
+                channel = self._now()
+                if channel is not of:
+                    of, call = channel, getattr(channel, kind)(*arguments, **options)
+                return call(*sent, metadata=self._metadata(), **how)
+
+            return begin
+
+        return made
+
+    def _metadata(self) -> tuple[tuple[str, str], ...] | None:
+        if self._token is None:
+            return None
+        return (("authorization", f"Bearer {self._token.token()}"),)
+
+    def _now(self) -> grpc.aio.Channel:
+        """The channel for a call that begins."""
+        stamps = [_stamp(path) for path in self._paths]
+        if stamps != self._stamps:
+            with suppress(IllegalConfig):  # somebody writes them: the next call looks again
+                self._channels.append(self._make())
+                self._stamps = stamps
+                self._close_oldest()
+        return self._channels[-1]
+
+    def _close_oldest(self) -> None:
+        if len(self._channels) > CHANNELS_MAX:
+            closing = asyncio.ensure_future(self._channels.pop(0).close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,154 @@
+"""With what a client shows who it is, and knows whom it talks to: files, by their paths.
+
+Invariant: the text of a token stays in its file and in the calls that carry it, and it leaves this
+process only over TLS, a unix socket or loopback; that is checked before anything is dialled.
+"""
+
+import ipaddress
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dss_client._endpoint import Endpoint
+from dss_core.errors import IllegalArgument, IllegalConfig
+
+VARIABLES: Mapping[str, str] = MappingProxyType(
+    {
+        "ca": "DSSCTL_TLS_CA",
+        "cert": "DSSCTL_TLS_CERT",
+        "key": "DSSCTL_TLS_KEY",
+        "token_file": "DSSCTL_TOKEN_FILE",
+    }
+)
+"""What counts where an argument is not given; so programs that a program starts have it too."""
+
+FILE_BYTES_MAX = 1 << 20
+TOKEN_BYTES_MAX = 512
+"""A token has 47 bytes; what is longer is another file."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Credentials(NamedTuple):
+    """The files of one client; all that are not there are None."""
+
+    ca: Path | None = None
+    """Whom it trusts to say who a daemon is; None: the authorities that gRPC has."""
+    cert: Path | None = None
+    key: Path | None = None
+    token_file: Path | None = None
+
+
+def credentials_of(
+    endpoint: Endpoint,
+    *,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+) -> Credentials:
+    """Those that count for an endpoint: arguments, else the environment as far as it fits.
+
+    Raises:
+        IllegalArgument: they do not fit to the endpoint, or not to each other.
+    """
+    given = {"ca": ca, "cert": cert, "key": key, "token_file": token_file}
+    said = {name: _path(value) for name, value in given.items()}
+    _require_tls(endpoint, said)
+    for name, variable in VARIABLES.items():
+        is_remote = not endpoint.target.startswith("unix:") and may_carry_a_token(endpoint)
+        fits = is_remote if name == "token_file" else endpoint.tls
+        if said[name] is None and fits:
+            said[name] = _path(os.environ.get(variable))
+    if (said["cert"] is None) != (said["key"] is None):
+        raise IllegalArgument(argument="cert", rule="a certificate and its key go together")
+    if said["token_file"] is not None and not may_carry_a_token(endpoint):
+        rule = f"a token goes over TLS, a unix socket or loopback only: dss://{endpoint.target}"
+        raise IllegalArgument(argument=f"endpoint {endpoint.text}", rule=rule)
+    return Credentials(**said)
+
+
+def may_carry_a_token(endpoint: Endpoint) -> bool:
+    """Whether nobody else reads what goes over the way to it."""
+    return endpoint.tls or endpoint.target.startswith("unix:") or _is_loopback(endpoint.target)
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        IllegalConfig: it cannot be read, or is too large for what it is to be.
+    """
+    try:
+        with path.open("rb") as file:
+            found = file.read(FILE_BYTES_MAX + 1)
+    except OSError as failed:
+        raise IllegalConfig(source=f"{what} {path}", reason=failed.strerror) from failed
+    if not found or len(found) > FILE_BYTES_MAX:
+        raise IllegalConfig(source=f"{what} {path}", reason="it is empty, or no such file")
+    return found
+
+
+NOTHING_TO_SHOW = Credentials()
+
+
+class TokenFile:
+    """A token, read anew when its file changes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, int, int] | None = None
+        self._token = ""
+
+    def token(self) -> str:
+        """The token as it is now.
+
+        Raises:
+            IllegalConfig: it cannot be read, others may read it, or it is none.
+        """
+        try:
+            found = self._path.stat()
+        except OSError as failed:
+            raise self._wrong(failed.strerror) from failed
+        stamp = found.st_ino, found.st_mtime_ns, found.st_size
+        if stamp != self._stamp:
+            if found.st_mode & _OTHERS:
+                raise self._wrong(f"others may read it: chmod 600 {self._path}")
+            self._token = self._read()
+            self._stamp = stamp
+        return self._token
+
+    def _read(self) -> str:
+        text = read_file(self._path, "token file").strip()
+        if not text or len(text) > TOKEN_BYTES_MAX or not text.isascii() or b"\n" in text:
+            raise self._wrong("it holds one token, in one line, and nothing else")
+        return text.decode()
+
+    def _wrong(self, reason: str | None) -> IllegalConfig:
+        return IllegalConfig(source=f"token file {self._path}", reason=reason)
+
+
+def _path(text: str | os.PathLike[str] | None) -> Path | None:
+    return Path(text).expanduser().absolute() if text else None
+
+
+def _require_tls(endpoint: Endpoint, said: Mapping[str, Path | None]) -> None:
+    if endpoint.tls:
+        return
+    for name in ("ca", "cert", "key"):
+        if said[name] is not None:
+            rule = "it is for an endpoint with TLS: dss://HOST:PORT"
+            raise IllegalArgument(argument=name, rule=rule)
+
+
+def _is_loopback(target: str) -> bool:
+    host = target.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,499 @@
+"""The records of an ordered subscription on their way to the program, one of a key at a time.
+
+`_key_order` has the rule; here it meets grants, pieces and acks. A record that is acknowledged
+before the next is asked for, by far the usual case, makes no key busy: what was handed out last is
+*in hand*, and is looked at when the next is taken. As long as keys are busy, each ack is told at
+once: the acks are *watched*.
+Invariants: a record that is handed out by itself was set aside in its piece first. Of a record that
+was refused, and of what a batch had of its key behind it, no ack is reported until the daemon's
+word: they come again.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from dss_client._acks import offset_ranges
+from dss_client._key_order import HANDLED, OUT, REFUSED, KeyOrder
+from dss_client.limits import FLUSH_RECORDS
+from dss_client.record import DeliveredBatch, DeliveredRecord, made_of, row_of
+from dss_core.lane import MAIN
+from dss_core.progress import Ranges, clipped, normalised, without
+
+if TYPE_CHECKING:
+    from dss_client._grant import HeldGrant
+    from dss_client._handout import Handout
+    from dss_core.decode import Row
+
+
+class Aside(NamedTuple):
+    """A record that is handed out by itself, and not with its piece."""
+
+    handout: "Handout"
+    row: "Row"
+
+    @property
+    def grant(self) -> "HeldGrant":
+        """Its grant."""
+        return self.handout.grant
+
+    @property
+    def at(self) -> int:
+        """The offset by which its grant knows it."""
+        return self.row[0]
+
+    def record(self) -> DeliveredRecord:
+        """As the user gets it."""
+        return made_of(self.handout.kind, self.handout, self.row)
+
+
+def order_of(grant: "HeldGrant") -> "Ordered | None":
+    """What sees to the order of its keys, if they have one."""
+    return cast("Ordered | None", grant.order)
+
+
+class Ordered:
+    """Owned by the subscription. ``arrived`` is called when something may be handed out again."""
+
+    def __init__(self, arrived: Callable[[], None]) -> None:
+        self.interrupted = False
+        """Whoever hands out one by one has to look again at what comes next."""
+        self.paused = False
+        self._rule: KeyOrder[Aside] = KeyOrder()
+        self._hand: DeliveredRecord | DeliveredBatch | None = None
+        self._void: dict[HeldGrant, set[int]] = {}
+        """Offsets whose acks are not reported."""
+        self._watched: set[HeldGrant] = set()
+        self._dispatched: dict[HeldGrant, set[int]] = {}
+        """What a run has taken, and no handler has got."""
+        self._begun: set[tuple[HeldGrant, int]] = set()
+        """What handlers have."""
+        self._moved: dict[HeldGrant, set[int]] = {}
+        """What handlers have, and the daemon has moved: their refusals have no word."""
+        self._arrived = arrived
+
+    def set_paused(self, paused: bool) -> None:
+        """Give out nothing of what is held back, or go on."""
+        self.note_hand()
+        self.paused = paused
+
+    @property
+    def held(self) -> int:
+        """How many records are held back, bounded by the credit given to the daemon."""
+        return self._rule.held
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether whole pieces may be handed out."""
+        return self._rule.is_quiet
+
+    def carrier(self) -> "Handout | None":
+        """A piece of which a record that was held back may go now."""
+        aside = None if self.paused else self._rule.first_ready()
+        return None if aside is None else aside.handout
+
+    # Handing out.
+
+    def one_by_one(
+        self, handout: "Handout", *, is_current: bool, resume_at: float
+    ) -> Iterator[DeliveredRecord]:
+        """What was held back, then what the piece has: each is handed out when it is taken."""
+        self.note_hand()
+        self.interrupted = False
+        if is_current:
+            handout.rows()  # only then it is known whether it has any
+        yield from self._held_back(resume_at)
+        if not is_current or handout.stopped or monotonic() >= resume_at:
+            return
+        if self._rule.is_quiet:
+            yield from self._quietly(handout, resume_at)
+        else:
+            yield from self._watched_ones(handout, resume_at)
+
+    def _quietly(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
+        """As long as no key is busy: each is acknowledged before the next is asked for."""
+        # Bound to names and kept short: this loop runs once a record. It is that of `Subscription`.
+        clock, kind, acks = monotonic, handout.kind, handout.acks
+        rows = islice(handout.rows(), FLUSH_RECORDS)
+        for offset, subject, key, payload, headers, timestamp_us in rows:
+            record = kind()
+            record._source = handout
+            record._at = offset
+            record.subject = subject
+            record.key = key
+            record.payload = payload
+            record.headers = headers
+            record.timestamp_us = timestamp_us
+            if clock() >= resume_at:
+                handout.put_back((offset, subject, key, payload, headers, timestamp_us))
+                return
+            handout.last_offset = offset
+            self._hand = record
+            yield record
+            if acks.run_end != offset + 1 or self._hand is not record:
+                self.note_hand()
+                self.interrupted = True
+                return
+
+    def _watched_ones(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
+        """As long as keys are busy."""
+        rule, grant = self._rule, handout.grant
+        for row in islice(handout.rows(), FLUSH_RECORDS):
+            key = row[2]
+            if key is not None and not rule.may_go(key):
+                handout.begin_parts()
+                handout.set_aside(row[0])
+                rule.hold(key, grant, row[0], Aside(handout, row))
+                continue
+            record = made_of(handout.kind, handout, row)
+            if monotonic() >= resume_at:
+                handout.put_back(row)
+                return
+            handout.last_offset = row[0]
+            if key is not None:
+                self._is_busy(OUT, grant, row[0], key)
+            yield record
+            if self.interrupted or handout.stopped or rule.is_quiet:
+                self.interrupted = True
+                return
+
+    def _held_back(self, resume_at: float) -> Iterator[DeliveredRecord]:
+        while (aside := self._next(OUT)) is not None:
+            record = aside.record()
+            if monotonic() >= resume_at:
+                self.put_back(aside)
+                return
+            aside.grant.hand_out(aside.at)
+            yield record
+
+    def pick(
+        self,
+        n: int,
+        why: int,
+        at_hand: "Callable[[], Handout | None]",
+        finish: "Callable[[Handout], None]",
+    ) -> list[Aside]:
+        """Up to so many records, each of another key, which are busy by that for this reason.
+
+        They are not handed out by that. ``at_hand`` gives the piece to take from; ``finish`` is
+        called with those that have no more.
+        """
+        self.note_hand()
+        picked: list[Aside] = []
+        while len(picked) < n and (aside := self._next(why)) is not None:
+            picked.append(aside)
+        while len(picked) < n and (handout := at_hand()) is not None:
+            self._pick_of(handout, n, why, picked)
+            if len(picked) < n or handout.exhausted:
+                finish(handout)
+        return picked
+
+    def _pick_of(self, handout: "Handout", n: int, why: int, picked: list[Aside]) -> None:
+        rule, grant = self._rule, handout.grant
+        rows = handout.rows()
+        handout.begin_parts()
+        aside = handout.set_aside
+        if why == OUT:
+            self._watch(grant)
+        for row in rows:
+            at, _, key, *_ = row
+            aside(at)
+            if key is None:
+                picked.append(Aside(handout, row))
+            elif rule.may_go(key):
+                rule.occupy(why, key, grant, at)
+                picked.append(Aside(handout, row))
+            else:
+                rule.hold(key, grant, at, Aside(handout, row))
+                continue
+            if len(picked) == n:
+                return
+
+    def _next(self, why: int) -> Aside | None:
+        """The next of what was held back; its key is busy by that."""
+        rule = self._rule
+        while not self.paused and (found := rule.next()) is not None:
+            key, aside = found
+            if not aside.grant.acked_meanwhile(aside.at):
+                if key is not None:
+                    self._is_busy(why, aside.grant, aside.at, key)
+                return aside
+        return None
+
+    def put_back(self, aside: Aside) -> None:
+        """It was picked and is not handed out."""
+        if not aside.grant.stopped:
+            self._rule.hold_first(aside.row[2], aside.grant, aside.at, aside)
+        self._rule.release(OUT, aside.grant, aside.at)
+
+    def _is_busy(self, why: int, grant: "HeldGrant", at: int, key: bytes) -> None:
+        self._rule.occupy(why, key, grant, at)
+        if why == OUT and grant not in self._watched:
+            self._watch(grant)
+
+    def _watch(self, grant: "HeldGrant") -> None:
+        if grant not in self._watched:
+            self._watched.add(grant)
+            grant.acks.watch(partial(self._acked_one, grant))
+
+    def note_hand(self) -> None:
+        """See what became of what was handed out last: its keys are busy where it is unsettled."""
+        hand, self._hand = self._hand, None
+        if hand is None:
+            return
+        if isinstance(hand, DeliveredBatch):
+            self._note_batch(hand)
+        elif hand.key is not None and not hand.acked:
+            self._is_busy(OUT, hand._source.grant, hand._at, hand.key)
+
+    def _note_batch(self, batch: DeliveredBatch) -> None:
+        grant, decoded = batch._source.grant, batch._decoded
+        if grant.has_acked_all(batch._source.ranges):
+            return
+        for at, key in zip(decoded.offsets, decoded.keys, strict=True):
+            if key is not None and not grant.has_acked(at):
+                self._is_busy(OUT, grant, at, key)
+
+    # Batches.
+
+    def in_hand(self, last: DeliveredRecord | DeliveredBatch) -> None:
+        """It is what was handed out last."""
+        self._hand = last
+
+    def batch(self, handout: "Handout | None") -> DeliveredBatch | None:
+        """What may go, of one piece: of what was held back, else of this one.
+
+        Of a key all that is there may go, in order. It is handed out by that.
+        """
+        asides = self._ready_of_a_piece()
+        if not asides and handout is not None:
+            asides = self._sifted(handout)
+        if not asides:
+            return None
+        grant = asides[0].grant
+        offsets = [aside.at for aside in asides]
+        batch = asides[0].handout.apart(offsets)
+        grant.handed_out(offset_ranges(offsets))
+        self._hand = batch
+        return batch
+
+    def _ready_of_a_piece(self) -> list[Aside]:
+        rule, found = self._rule, list[Aside]()
+
+        def fits(aside: Aside) -> bool:
+            return not found or aside.handout is found[0].handout
+
+        while not self.paused and (each := rule.next(fits)) is not None:
+            aside = each[1]
+            if not aside.grant.acked_meanwhile(aside.at):
+                found.append(aside)
+        return found
+
+    def _sifted(self, handout: "Handout") -> list[Aside]:
+        """The rest of a piece, but for what has to wait."""
+        found: list[Aside] = []
+        rows = handout.rows()
+        handout.begin_parts()
+        for row in rows:
+            handout.set_aside(row[0])
+            aside, key = Aside(handout, row), row[2]
+            if key is None or self._rule.may_go(key):
+                found.append(aside)
+            else:
+                self._rule.hold(key, handout.grant, row[0], aside)
+        return found
+
+    # Runs.
+
+    def dispatch(self, aside: Aside) -> DeliveredRecord:
+        """A run takes what was picked: its key is busy until it was told what became of it."""
+        self._dispatched.setdefault(aside.grant, set()).add(aside.at)
+        return aside.record()
+
+    def begins(self, record: DeliveredRecord) -> bool:
+        """A handler is to get it; not if the daemon took it back meanwhile."""
+        grant, at = record._source.grant, record._at
+        dispatched = self._dispatched.get(grant, set())
+        if at not in dispatched:
+            return False
+        dispatched.discard(at)
+        self._begun.add((grant, at))
+        return True
+
+    def returned(self, record: DeliveredRecord) -> None:
+        """The run is done with it, but for what no handler has got: that may be `left` yet."""
+        grant, at, key = record._source.grant, record._at, record.key
+        if at in self._dispatched.get(grant, ()):
+            return
+        if (grant, at) in self._begun and key is not None and not self._is_settled(grant, at):
+            # Its handler was cancelled: whoever takes records next has it refused.
+            self._is_busy(OUT, grant, at, key)
+        self._let_go(grant, at)
+
+    def _is_settled(self, grant: "HeldGrant", at: int) -> bool:
+        """Whether nothing waits for what a handler had."""
+        moved = at in self._moved.get(grant, ())
+        return moved or grant.over or grant.has_acked(at) or grant.has_refused(at)
+
+    def _let_go(self, grant: "HeldGrant", at: int) -> None:
+        self._begun.discard((grant, at))
+        self._moved.get(grant, set()).discard(at)
+        self._rule.release(HANDLED, grant, at)
+        self._look()
+
+    def left(self, record: DeliveredRecord) -> None:
+        """A run ended that had taken it; no handler got it."""
+        grant, at = record._source.grant, record._at
+        dispatched = self._dispatched.get(grant, set())
+        if at in dispatched:
+            dispatched.discard(at)
+            aside = Aside(cast("Handout", record._source), row_of(record))
+            self._rule.hold_first(record.key, grant, at, aside)
+        self._let_go(grant, at)
+
+    # What becomes of what was handed out.
+
+    def _is_void(self, grant: "HeldGrant", at: int) -> bool:
+        return at in self._void.get(grant, ())
+
+    def _acked_one(self, grant: "HeldGrant", at: int) -> bool:
+        """One is acknowledged; whether that counts."""
+        if self._void and self._is_void(grant, at):
+            return False
+        self._rule.release(OUT, grant, at)
+        self._look()
+        return True
+
+    def acked(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are acknowledged; returns those that count."""
+        hand = self._hand
+        if (
+            isinstance(hand, DeliveredBatch)
+            and hand._source.grant is grant
+            and hand._source.ranges == ranges
+        ):
+            self._hand = None
+        self.note_hand()
+        if void := self._void.get(grant):
+            ranges = without(normalised(ranges), offset_ranges([*void]))
+        self._rule.release_among(OUT, grant, normalised(ranges))
+        self._look()
+        return ranges
+
+    def refused(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
+        """Ranges are refused; returns those that are to be charged.
+
+        What was handed out of the same keys behind it is refused with it, and comes again.
+        """
+        self.note_hand()
+        if grant.level != MAIN or grant.over:
+            # Nothing of a key comes from a retry queue behind what is unsettled.
+            self._rule.release_among(OUT, grant, normalised(ranges))
+            self._look()
+            return ranges
+        charged, first = self._first_of_keys(grant, ranges)
+        for key, at in first.items():
+            self._rule.occupy(REFUSED, key, grant, at)
+        out = self._rule.offsets(OUT, grant)
+        behind = [at for at, key in out.items() if at > first.get(key, _BEYOND)]
+        for at in (*behind, *first.values()):
+            self._rule.release(OUT, grant, at)
+        if behind:
+            grant.refuse_with(behind)
+        if first:
+            self._void.setdefault(grant, set()).update(behind, first.values())
+        self._watch(grant)
+        self._look()
+        return offset_ranges(charged) if charged else ()
+
+    def _first_of_keys(
+        self, grant: "HeldGrant", ranges: Ranges
+    ) -> tuple[list[int], dict[bytes, int]]:
+        """Which of these are charged; and of each key the first, which waits for a word."""
+        out = self._rule.offsets(OUT, grant)
+        handled = self._rule.offsets(HANDLED, grant)
+        moved, void = self._moved.get(grant, ()), self._void.get(grant, ())
+        charged: list[int] = []
+        first: dict[bytes, int] = {}
+        for at in (at for part in normalised(ranges) for at in range(*part) if at not in void):
+            key = out.get(at, handled.get(at))
+            if key is None or at in moved or key not in first:
+                charged.append(at)
+            if key is not None and at not in moved:
+                first.setdefault(key, at)
+        return charged, first
+
+    def _look(self) -> None:
+        """Something was settled."""
+        rule = self._rule
+        if rule.ready or rule.loose:
+            self.interrupted = True
+            self._arrived()
+        if not rule.busy and self._watched and not any(self._void.values()):
+            for grant in self._watched:
+                grant.acks.watch(None)
+            self._watched.clear()
+
+    # What the daemon says.
+
+    def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
+        """The daemon moved these: it has said where what was refused went."""
+        self.note_hand()
+        self._rule.release_among(REFUSED, grant, ranges)
+        if void := self._void.get(grant):
+            void.difference_update([at for at in void if clipped(ranges, at, at + 1)])
+        self._moves(grant, ranges)
+
+    def asked_back(self, grant: "HeldGrant", ranges: Ranges) -> bool:
+        """The daemon moves these if the program has the first one still; whether it has.
+
+        What was handed out of them it has had for as long as it may.
+        """
+        self.note_hand()
+        first = ranges[0][0]
+        if not grant.holds(first):
+            return False
+        self._moves(grant, ranges)
+        return True
+
+    def _moves(self, grant: "HeldGrant", ranges: Ranges) -> None:
+        self._rule.drop(grant, ranges)
+        dispatched = self._dispatched.get(grant, set())
+        for at in [at for at in dispatched if clipped(ranges, at, at + 1)]:
+            dispatched.discard(at)
+        handled = self._rule.offsets(HANDLED, grant)
+        if moved := [at for at in handled if clipped(ranges, at, at + 1)]:
+            self._moved.setdefault(grant, set()).update(moved)
+        self._rule.release_among(OUT, grant, ranges)
+        self.interrupted = True
+        self._look()
+
+    def stopped(self, grant: "HeldGrant") -> None:
+        """Nothing of the grant is handed out any more."""
+        self.note_hand()
+        self._rule.drop_all(grant)
+        self._rule.release_all(REFUSED, grant)
+        self._dispatched.pop(grant, None)
+        self._look()
+
+    def over(self, grant: "HeldGrant") -> bool:
+        """Nothing of it is settled any more; whether the program still has records of it."""
+        self._void.pop(grant, None)
+        self._moved.pop(grant, None)
+        self._rule.release_all(REFUSED, grant)
+        self._look()
+        return bool(self._rule.offsets(OUT, grant))
+
+    def give_up(self, grant: "HeldGrant") -> None:
+        """The program has had the records of a grant that is over for as long as it may."""
+        self._rule.release_all(OUT, grant)
+        self._look()
+
+    def end(self) -> None:
+        """Nothing is handed out any more."""
+        self._rule.clear_held()
+
+
+_BEYOND = 1 << 64

@@ -1,0 +1,142 @@
+"""What would break the order of keys in a group that promises it (of DSS2xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class OrderNeedsOneTopic(DssError):
+    """The filter of an ordered group does not lie within one topic.
+
+    Fields: group, filter, why, command.
+    """
+
+    code = "DSS2150"
+    sentence = "{group} cannot be ordered: an ordered group reads one topic, and {filter} {why}."
+    hint = "{command}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OrderSpansStorageTopics(DssError):
+    """A sealed storage topic has records for an ordered group.
+
+    Fields: group, topic, ordinal, command.
+    """
+
+    code = "DSS2151"
+    sentence = (
+        "{group} cannot keep the order of keys over storage topics: {topic}/{ordinal} is sealed, "
+        "and holds records for it beside those that are written now."
+    )
+    hint = "{command}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicReadInOrder(DssError):
+    """A topic cannot be switched under ordered groups yet. Fields: topic, groups, group."""
+
+    code = "DSS2152"
+    sentence = (
+        "The topic {topic} cannot be switched: its keys would go on elsewhere, and ordered groups "
+        "read it: {groups}."
+    )
+    hint = (
+        "Nothing was changed. Their order would have to go first: dssctl groups edit {group} "
+        "--max-deliver 0, once their queues are empty."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicDividesOrder(DssError):
+    """A new topic would own a part of what an ordered group reads. Fields: topic, group, filter."""
+
+    code = "DSS2153"
+    sentence = (
+        "The topic {topic} would own a part of {filter}, which {group} reads in order: that has to "
+        "lie within one topic."
+    )
+    hint = (
+        "Give the topic a pattern that holds all of {filter}, or none of it; or remove the group "
+        "first: dssctl groups rm {group}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class OrderComesWithQueues(DssError):
+    """An edit of a group that keeps its queues. Fields: group, is_so, wanted, max_deliver."""
+
+    code = "DSS2154"
+    sentence = (
+        "The group {group} is {is_so}, and what waits in its queues was put there without regard "
+        "to another order."
+    )
+    hint = (
+        "Once its queues are empty, take them, and give it new ones: dssctl groups edit {group} "
+        "--max-deliver 0; then dssctl groups edit {group} --max-deliver {max_deliver}{wanted}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class PartOfKey(DssError):
+    """A dead letter was to come back without the others of its key.
+
+    Fields: group, stream, offset, key, count.
+    """
+
+    code = "DSS2155"
+    sentence = (
+        "The record at {offset} of {stream} is one of {count} dead letters with the key {key}, "
+        "which come back together, in order."
+    )
+    hint = (
+        "All of the key: dssctl dlq redrive {group} --key {key}. Only this one, which comes if "
+        "nothing of its key stays dead before it: dssctl dlq redrive {group} {stream}@{offset} "
+        "--unordered. To go on without it: dssctl dlq discard {group} {stream}@{offset}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class KeysBeyondLook(DssError):
+    """Whole keys cannot be told: a plan looks at so much. Fields: group, stream."""
+
+    code = "DSS2156"
+    sentence = (
+        "{stream} has more dead letters than a plan looks through, so whole keys among them cannot "
+        "be told from parts."
+    )
+    hint = (
+        "All of the stream comes back in order: dssctl dlq redrive {group} --origin {stream}; or "
+        "as many as are found, without regard to the rest of their keys: add --unordered"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class DaemonKnowsNoOrder(DssError):
+    """An older daemon would take an ordered group for one without order. Fields: version."""
+
+    code = "DSS2141"
+    sentence = (
+        "The daemon, of version {version}, knows no ordered groups; nothing was made or changed."
+    )
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays. Or leave out what is of ordered groups."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT

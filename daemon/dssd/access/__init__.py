@@ -1,0 +1,1 @@
+"""Who may do what: the principals that the daemon knows, and their permissions."""

@@ -1,0 +1,252 @@
+"""Who may call from elsewhere: the principals with a token or a certificate.
+
+Invariant: memory holds what is committed, and nothing of a token but its SHA-256. A login that
+was given holds until its principal is removed, has other permissions, expires, or has another
+token; whoever keeps a login asks `still_holds`.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from dataclasses import dataclass, replace
+
+from dss_core.errors import (
+    IllegalArgument,
+    PrincipalExists,
+    PrincipalNotFound,
+    TooManyPrincipals,
+)
+from dss_core.filters import check_name
+from dssd.access.permissions import PERMISSIONS_MAX, Permission, Principal, read_stored, stored
+from dssd.clock import Clock
+from dssd.store.access_rows import PrincipalRow
+from dssd.store.paging import scan_all
+from dssd.store.port import Absent, Delete, Put, Store, Versioned, VersionIs
+
+PRINCIPALS_MAX = 10_000
+"""Some hundred bytes each in memory; each start reads all."""
+
+SECRET_BYTES = hashlib.sha256().digest_size
+
+CERTIFICATE_NAME_BYTES_MAX = 255
+
+BOTH_FOR_MS_MAX = 30 * 86_400_000
+"""How long an older token may be taken beside its successor."""
+
+TOKEN_KIND, CERTIFICATE_KIND = "token:", "cert:"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who calls, and until when that is so."""
+
+    principal: Principal
+    key: str | bytes = ""
+    """What it came in with: the SHA-256 of a token, the name of a certificate; empty: neither."""
+    ends_at_ms: int | None = None
+    """By the wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPrincipal:
+    """What an administrator says of a principal."""
+
+    name: str
+    permissions: tuple[Permission, ...]
+    secret: bytes
+    """SHA-256 of the token; empty for a certificate."""
+    expires_at_ms: int | None
+    by: str
+    """Who adds it."""
+    replaces: bool = False
+    """One of that name may be there; it keeps its token where none is given."""
+
+
+class Access:
+    """All principals of a daemon. Built by `open`."""
+
+    def __init__(self, store: Store, clock: Clock, found: list[Versioned[PrincipalRow]]) -> None:
+        self._store = store
+        self._clock = clock
+        self._rows = {each.row.name: each for each in found}
+        self._logins: dict[str | bytes, Login] = {}
+        self._turn = asyncio.Lock()
+        for each in found:
+            self._enter(each.row)
+
+    @classmethod
+    async def open(cls, store: Store, clock: Clock) -> "Access":
+        """Read who is known."""
+        return cls(store, clock, await scan_all(store, PrincipalRow))
+
+    def rows(self) -> list[PrincipalRow]:
+        """All of them, by name."""
+        return [self._rows[name].row for name in sorted(self._rows)]
+
+    def by_token(self, token: bytes) -> Login | None:
+        """The login of who has the token; None where it is nobody's, or no longer."""
+        secret = hashlib.sha256(token).digest()
+        login = self._logins.get(secret)
+        # The look-up is by a hash that nobody can steer; what it found is compared once more.
+        if login is None or not hmac.compare_digest(_bytes(login.key), secret):
+            return None
+        return login if self.still_holds(login) else None
+
+    def by_certificate(self, name: str, not_after_ms: int) -> Login | None:
+        """The login of who has a certificate of that name; None where it is not known."""
+        login = self._logins.get(CERTIFICATE_KIND + name)
+        if login is None:
+            return None
+        ends = [each for each in (login.ends_at_ms, not_after_ms) if each is not None]
+        own = replace(login, ends_at_ms=min(ends))
+        return own if self.still_holds(own) else None
+
+    def still_holds(self, login: Login) -> bool:
+        """Whether who logged in so would be let in so again."""
+        if not login.key:
+            return True
+        now_ms = self._clock.wall_ms()
+        current = self._logins.get(login.key)
+        return (
+            current is not None
+            and current.principal == login.principal
+            and all(
+                each.ends_at_ms is None or now_ms < each.ends_at_ms for each in (current, login)
+            )
+        )
+
+    async def put(self, asked: NewPrincipal) -> PrincipalRow:
+        """Add a principal, or give one that is there other permissions.
+
+        Raises:
+            IllegalArgument, IllegalName: it is not as it has to be; nothing was changed.
+            PrincipalExists: there is one of that name.
+            PrincipalNotFound: there is none to be replaced, and no token was given.
+            TooManyPrincipals: there are as many as may be.
+        """
+        _check(asked)
+        if asked.expires_at_ms is not None and asked.expires_at_ms <= self._clock.wall_ms():
+            raise IllegalArgument(argument="expires_at_ms", rule="it is after now")
+        async with self._turn:
+            known = self._rows.get(asked.name)
+            if known is not None and not asked.replaces:
+                raise PrincipalExists(name=asked.name)
+            if known is None and len(self._rows) >= PRINCIPALS_MAX:
+                raise TooManyPrincipals(limit=PRINCIPALS_MAX)
+            if known is None and asked.name.startswith(TOKEN_KIND) and not asked.secret:
+                raise PrincipalNotFound(name=asked.name)
+            return await self._keep(self._row(asked, known), known)
+
+    async def rotate(self, name: str, secret: bytes, both_for_ms: int) -> PrincipalRow:
+        """Give a principal another token; the one before is taken for so long.
+
+        Raises:
+            IllegalArgument: a value is out of its bounds; nothing was changed.
+            PrincipalNotFound: there is none of that name with a token.
+        """
+        _check_secret(secret)
+        if not 0 <= both_for_ms <= BOTH_FOR_MS_MAX:
+            rule = f"0 to {BOTH_FOR_MS_MAX} milliseconds"
+            raise IllegalArgument(argument="both_for_ms", rule=rule)
+        async with self._turn:
+            known = self._rows.get(name)
+            if known is None or not known.row.secret:
+                raise PrincipalNotFound(name=name)
+            row = replace(
+                known.row,
+                secret=secret,
+                older_secret=known.row.secret if both_for_ms else b"",
+                older_until_ms=self._clock.wall_ms() + both_for_ms if both_for_ms else 0,
+            )
+            return await self._keep(row, known)
+
+    async def remove(self, name: str) -> None:
+        """Let nobody in as this principal any more.
+
+        Raises:
+            PrincipalNotFound: there is none of that name.
+        """
+        async with self._turn:
+            known = self._rows.get(name)
+            if known is None:
+                raise PrincipalNotFound(name=name)
+            held = VersionIs(PrincipalRow, (name,), known.version)
+            await self._store.commit([Delete(PrincipalRow, (name,))], [held])
+            del self._rows[name]
+            self._leave(known.row)
+
+    def _row(self, asked: NewPrincipal, known: Versioned[PrincipalRow] | None) -> PrincipalRow:
+        permissions = stored(asked.permissions)
+        if known is not None and not asked.secret:
+            ends = asked.expires_at_ms
+            return replace(known.row, permissions=permissions, expires_at_ms=ends)
+        return PrincipalRow(
+            name=asked.name,
+            permissions=permissions,
+            secret=asked.secret,
+            older_secret=b"",
+            older_until_ms=0,
+            expires_at_ms=asked.expires_at_ms,
+            created_at_ms=self._clock.wall_ms(),
+            created_by=asked.by,
+        )
+
+    async def _keep(self, row: PrincipalRow, known: Versioned[PrincipalRow] | None) -> PrincipalRow:
+        (version,) = await self._store.commit([Put(row)], [_as_known(row.name, known)])
+        if known is not None:
+            self._leave(known.row)
+        self._rows[row.name] = Versioned(row, version)
+        self._enter(row)
+        return row
+
+    def _enter(self, row: PrincipalRow) -> None:
+        principal = Principal.of(row.name, read_stored(row.permissions))
+        ends = row.expires_at_ms
+        if not row.secret:
+            self._logins[row.name] = Login(principal, row.name, ends)
+            return
+        self._logins[row.secret] = Login(principal, row.secret, ends)
+        if row.older_secret:
+            older = row.older_until_ms if ends is None else min(ends, row.older_until_ms)
+            self._logins[row.older_secret] = Login(principal, row.older_secret, older)
+
+    def _leave(self, row: PrincipalRow) -> None:
+        for key in (row.name, row.secret, row.older_secret):
+            self._logins.pop(key, None)
+
+
+def _as_known(name: str, known: Versioned[PrincipalRow] | None) -> Absent | VersionIs:
+    if known is None:
+        return Absent(PrincipalRow, (name,))
+    return VersionIs(PrincipalRow, (name,), known.version)
+
+
+def _bytes(key: str | bytes) -> bytes:
+    return key if isinstance(key, bytes) else b""
+
+
+def _check(asked: NewPrincipal) -> None:
+    kind = next(
+        (each for each in (TOKEN_KIND, CERTIFICATE_KIND) if asked.name.startswith(each)), ""
+    )
+    own = asked.name.removeprefix(kind)
+    if kind == TOKEN_KIND:
+        check_name(own)
+        if asked.secret or not asked.replaces:
+            _check_secret(asked.secret)
+    elif kind != CERTIFICATE_KIND or not own or not own.isprintable():
+        rule = "write token:NAME, or cert:NAME with the name that its certificate has"
+        raise IllegalArgument(argument=f"name {asked.name!r}", rule=rule)
+    elif asked.secret:
+        raise IllegalArgument(argument="token_sha256", rule="a certificate has no token")
+    if len(own.encode()) > CERTIFICATE_NAME_BYTES_MAX:
+        rule = f"at most {CERTIFICATE_NAME_BYTES_MAX} bytes"
+        raise IllegalArgument(argument="name", rule=rule)
+    if not 1 <= len(asked.permissions) <= PERMISSIONS_MAX:
+        raise IllegalArgument(argument="permissions", rule=f"1 to {PERMISSIONS_MAX}")
+
+
+def _check_secret(secret: bytes) -> None:
+    if len(secret) != SECRET_BYTES:
+        rule = f"the SHA-256 of a token, {SECRET_BYTES} bytes"
+        raise IllegalArgument(argument="token_sha256", rule=rule)

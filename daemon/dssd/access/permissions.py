@@ -1,0 +1,180 @@
+"""What callers may do: roles, permissions, and whether these cover what is asked.
+
+Invariant: everything is denied that no permission allows, and one permission must cover a demand
+alone. This module does not know what calls there are, nor how a caller is known.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from dss_core.errors import IllegalArgument, IllegalFilter, PermissionDenied
+from dss_core.filters import TopicFilter
+from dss_core.limits import NAME_BYTES_MAX
+
+PERMISSIONS_MAX = 16
+"""Of one principal. Each may name several topics and groups."""
+
+NAMES_OF_PERMISSION_MAX = 64
+"""Topic filters, or group patterns, of one permission: each demand is compared with all."""
+
+_GROUP_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*")
+
+
+class Role(StrEnum):
+    """What a method asks of its caller."""
+
+    READ = "read"
+    """To see what there is, no records. Every other role has it for its own topics and groups."""
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    OPERATE = "operate"
+    ADMIN = "admin"
+    """To say who may call. It has all other roles, everywhere."""
+
+
+ALL_ROLES = frozenset(Role)
+EVERY_SUBJECT = TopicFilter.parse("#")
+EVERY_GROUP = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a call asks for."""
+
+    role: Role
+    filters: tuple[TopicFilter, ...] = ()
+    """Subjects that it reaches."""
+    group: str | None = None
+    in_part: bool = False
+    """A part of the subjects is enough: each record is looked at by itself, or none is."""
+
+    @property
+    def wanted(self) -> str:
+        """The permission that would allow it, as a command line has it."""
+        topics = [f"--topic '{each.text}'" for each in self.filters]
+        groups = [] if self.group is None else [f"--group '{self.group}'"]
+        return " ".join([f"--role {self.role}", *topics, *groups])
+
+
+def everywhere(role: Role) -> Demand:
+    """What concerns all topics and groups together."""
+    return Demand(role, (EVERY_SUBJECT,), EVERY_GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """A role, for some subjects and groups."""
+
+    role: Role
+    topics: tuple[TopicFilter, ...]
+    groups: tuple[str, ...]
+    """Names in which ``*`` stands for any characters."""
+
+    def allows(self, demand: Demand) -> bool:
+        """Whether it covers the demand alone."""
+        if demand.role not in (self.role, Role.READ):
+            return False
+        if demand.group is not None and not self.has_group(demand.group):
+            return False
+        if demand.in_part:
+            return any(own.overlaps(each) for each in demand.filters for own in self.topics)
+        return all(any(own.covers(each) for own in self.topics) for each in demand.filters)
+
+    def has_group(self, name: str) -> bool:
+        """Whether the group is one of its own."""
+        return any(fnmatchcase(name, pattern) for pattern in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A caller."""
+
+    name: str
+    roles: frozenset[Role]
+    permissions: tuple[Permission, ...] | None = None
+    """None: its roles hold for all topics and groups."""
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+    @classmethod
+    def of(cls, name: str, permissions: Sequence[Permission]) -> "Principal":
+        """The one that has these permissions."""
+        roles = {each.role for each in permissions}
+        if Role.ADMIN in roles:
+            return cls(name, ALL_ROLES)
+        return cls(name, frozenset(roles | {Role.READ}) if roles else frozenset(), (*permissions,))
+
+    def may(self, demand: Demand) -> bool:
+        """Whether it has a permission that covers the demand."""
+        if self.permissions is None:
+            return demand.role in self.roles
+        return any(each.allows(demand) for each in self.permissions)
+
+    def require(self, demand: Demand) -> None:
+        """Check the demand.
+
+        Raises:
+            PermissionDenied: no permission covers it.
+        """
+        if not self.may(demand):
+            raise PermissionDenied(principal=self, action=_said(demand), role=f"({demand.wanted})")
+
+
+def _said(demand: Demand) -> str:
+    subjects = ", ".join(each.text for each in demand.filters)
+    group = "" if demand.group is None else f"in the group {demand.group}"
+    return " ".join(each for each in (demand.role.value, subjects, group) if each)
+
+
+def permission_of(role: str, topics: Iterable[str], groups: Iterable[str]) -> Permission:
+    """A permission of its texts.
+
+    Raises:
+        IllegalArgument: there is no such role, or the rest does not fit to it.
+        IllegalFilter: a topic filter breaks its rules.
+    """
+    if role not in set(Role):
+        raise IllegalArgument(argument=f"role {role}", rule=f"it is one of {', '.join(Role)}")
+    read = tuple(TopicFilter.parse(each) for each in dict.fromkeys(topics))
+    named = tuple(dict.fromkeys(groups))
+    for pattern in named:
+        if not pattern or len(pattern) > NAME_BYTES_MAX or not set(pattern) <= _GROUP_CHARACTERS:
+            rule = "it is a name of a group, in which * stands for any characters"
+            raise IllegalArgument(argument=f"group {pattern!r}", rule=rule)
+    if max(len(read), len(named)) > NAMES_OF_PERMISSION_MAX:
+        rule = f"at most {NAMES_OF_PERMISSION_MAX} topics and as many groups"
+        raise IllegalArgument(argument="permission", rule=rule)
+    if role == Role.ADMIN and (read or named):
+        rule = "an admin may do everything: leave topics and groups out"
+        raise IllegalArgument(argument="role admin", rule=rule)
+    if role != Role.ADMIN and not (read or named):
+        rule = f"say for which topics or groups; for all of them: {role} '#' '*'"
+        raise IllegalArgument(argument=f"role {role}", rule=rule)
+    if role == Role.PRODUCE and not read:
+        raise IllegalArgument(argument="role produce", rule="say for which topics: '#' for all")
+    return Permission(Role(role), read, named)
+
+
+def stored(permissions: Sequence[Permission]) -> str:
+    """Permissions as a row keeps them."""
+    return json.dumps(
+        [
+            {"role": each.role, "topics": [own.text for own in each.topics], "groups": each.groups}
+            for each in permissions
+        ]
+    )
+
+
+def read_stored(text: str) -> tuple[Permission, ...]:
+    """The permissions of a row."""
+    try:
+        return tuple(
+            permission_of(each["role"], each["topics"], each["groups"]) for each in json.loads(text)
+        )
+    except (IllegalArgument, IllegalFilter) as newer:
+        raise AssertionError("a row of permissions that no daemon writes") from newer

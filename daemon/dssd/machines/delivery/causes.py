@@ -1,0 +1,15 @@
+"""Why a record is moved to a queue, as its entry says it."""
+
+REFUSED, REJECTED, ACK_WAIT, DIED, REDRIVEN = (
+    "refused",
+    "rejected",
+    "ack wait",
+    "died",
+    "redriven",
+)
+
+FOLLOWS = "follows"
+"""Nothing is wrong with it: it waits behind an earlier record of its key."""
+
+NO_KEY = "no key"
+"""It has none, in a group that takes no such records."""

@@ -1,0 +1,523 @@
+"""The order of keys inside a lane of an ordered group: what may not be sent, and what goes instead.
+
+::
+
+                  met by the cursor, or taken back from the client
+    main ── of a held key: a follower ──► waits to be moved ──► where its key waits
+                                                                  │
+    retry queue:   only the head of a key ──► gate ──► its time ──► out
+                   the next one, once that is settled
+
+`dssd.machines.lanes` has the theory; here it meets what is read, sent, refused and moved. What the
+client refused is its own business no more: its key is held at once, and what was sent behind it is
+taken back. Whose ack wait ran out is asked for first, for its acknowledgement may be on its way.
+What rests in the stream, or is a suspect, would be passed by later records of its key: it goes to
+the retry queue once the cursor meets it.
+
+The *gate*: a head goes out only once the cursor has passed its origin. A record before it that
+nobody acknowledged may come again, and is met there first.
+
+Invariants: what was sent of a held key, and is not taken back, waits in the index as a record of
+main; what the cursor passes by is in `held_back`, until it is moved; a follower is never charged,
+and no acknowledgement settles it. This module does not know credit, turns or the log.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from typing import NamedTuple
+
+from dss_core.lane import DEAD, MAIN, RETRY
+from dss_core.progress import Range, Ranges, complement, covers, normalised, total, without
+from dssd.limits import KEYS_LOOKED_AT_MAX, LAST_MOVE_MS
+from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REFUSED
+from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.events import AskBack, ChunkRead, Entry, MovePiece, TakenBack
+from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.record_states import Failed
+from dssd.machines.delivery.stream import DeliveredStream
+from dssd.machines.lanes.key_index import KeyIndex, Waiting
+from dssd.machines.lanes.sent_keys import SentKeys
+from dssd.machines.queues import RetryPolicy
+
+
+class _OwnTime(NamedTuple):
+    """Records of main that come in their own time: they rest, or are suspects."""
+
+    start: int
+    end: int
+    due_ms: int
+    is_suspect: bool
+
+
+class _Asked(NamedTuple):
+    """A record whose ack wait ran out, and what was sent of its key behind it."""
+
+    level: int
+    key: int
+    first: int
+    ranges: Ranges
+
+
+class KeyedLane:
+    """The ordered part of one lane, which owns it.
+
+    ``add`` lets a piece be moved; ``is_redriving`` tells whether dead letters are to come back.
+    """
+
+    def __init__(
+        self,
+        parts: tuple[DeliveredStream, DeliveredStream],
+        policy: RetryPolicy,
+        add: Callable[[MovePiece], None],
+        is_redriving: Callable[[], bool],
+    ) -> None:
+        main, retry = parts
+        assert retry.entries is not None
+        self._parts = parts
+        self._main, self._retry = main, retry
+        self._entries: WaitingEntries = retry.entries
+        self.blocks = policy.blocks
+        self._keyless_dead = policy.keyless_dead
+        self._max_deliver = policy.max_deliver
+        self._add = add
+        self._is_redriving = is_redriving
+        self.index = KeyIndex()
+        self.followers: deque[int] = deque()
+        """Records of main that wait to be moved behind their keys."""
+        self._met: deque[int] = deque()
+        self._met_pieces: list[MovePiece] = []
+        """Followers, and others that are moved, which the cursor has not passed yet. They wait for
+        that: acked ranges above the cursor, and what waits there, would hold it up for ever."""
+        self._sent = SentKeys(main.records.out.within)
+        self._is_open = False
+        self._active: set[int] = set()
+        """Entries of the retry queue that are on their way: at the gate, to the client, with it,
+        or to a queue."""
+        self._at_gate: list[Waiting] = []
+        self._unsettled: deque[int] = deque()
+        """Keys at which nobody has looked since something of them changed."""
+        self._strained: set[int] = set()
+        """Their heads are dead, and a redrive may bring these."""
+        self._asked: dict[int, _Asked] = {}
+        self._asked_keys: set[int] = set()
+        self._last_number = 0
+        self._seen: tuple[ChunkRead | None, int] = None, 0
+        """The chunk that was looked at, and which keys were held then."""
+        self._own_times = _own_times_of(main)
+        main.records.held_back = ()
+        main.keyed = self
+        rests, suspects = retry.records.waiting.take_all()
+        self._later = {
+            at: (due_ms, line is suspects)
+            for line in (rests, suspects)
+            for due_ms, start, end in line
+            for at in range(start, end)
+        }
+        """When entries come that rest, or are suspects."""
+        retry.records.held_back = ()
+
+    # What the queues hold
+
+    def enter(self, entries: Sequence[Entry], leaving: Ranges) -> list[int]:
+        """They wait in the retry queue, but for those on their way out of it; their keys."""
+        self._entries.count(entries)
+        if leaving:
+            self._active.update(each.offset for each in entries if covers(leaving, each.offset))
+        for each in entries:
+            if each.is_suspect:
+                due_ms = max(each.due_ms - self._entries.wall_ahead_ms, 0)
+                self._later.setdefault(each.offset, (due_ms, True))
+            if not _is_keyed(each) and each.offset not in self._active:
+                self._go(each.offset, each.due_ms, each.attempt)
+        return self._note(RETRY, entries)
+
+    def enter_dead(self, entries: Sequence[Entry]) -> list[int]:
+        """They are dead letters; their keys."""
+        return self._note(DEAD, entries) if self.blocks else []
+
+    def _note(self, level: int, entries: Iterable[Entry]) -> list[int]:
+        keyed = [each for each in entries if _is_keyed(each)]
+        newly = set()
+        for each in keyed:
+            origin = -1 if each.origin is None else each.origin
+            waiting = Waiting(origin, level, each.offset, each.key, each.due_ms, each.attempt)
+            if self.index.add(waiting):
+                newly.add(each.key)
+        if self._is_open and newly:
+            self._note_out(newly)
+        return [each.key for each in keyed]
+
+    def may_leave(self, start: int, end: int, now_ms: int) -> bool:
+        """Whether entries of the retry queue may be copied: none of them is about to go out. What
+        waits there behind others does not meanwhile."""
+        soon_ms = now_ms + self._entries.wall_ahead_ms + LAST_MOVE_MS
+        for at in range(start, end):
+            waiting = self.index.at(RETRY, at)
+            if at in self._active and waiting is not None and waiting.due_ms < soon_ms:
+                return False
+        self._active.update(range(start, end))
+        return True
+
+    def arrived(self, level: int, entries: Sequence[Entry], leaving: Ranges) -> None:
+        """They are durable now, and acknowledge what they were made of."""
+        keys = self.enter(entries, leaving) if level == RETRY else self.enter_dead(entries)
+        for each in entries:
+            keys += self._left(each.source_level, each.source_offset)
+        self._look_at(keys)
+
+    def settled(self, level: int, ranges: Ranges) -> Ranges:
+        """They are acknowledged, or lost; what of them had waited."""
+        known = self.index.in_main if level == MAIN else range(total(ranges))
+        if level == MAIN and len(known) < total(ranges):
+            met = [at for at in known if any(start <= at < end for start, end in ranges)]
+        else:
+            met = [at for start, end in ranges for at in range(start, end)]
+        left = [(at, key) for at in met for key in self._left(level, at)]
+        self._look_at([key for _, key in left])
+        return normalised((at, at + 1) for at, _ in left)
+
+    def _left(self, level: int, offset: int) -> list[int]:
+        if level == RETRY:
+            self._active.discard(offset)
+        waiting = self.index.remove(level, offset)
+        return [] if waiting is None else [waiting.key]
+
+    # What may go
+
+    def opened(self) -> None:
+        """All that the queues hold is known."""
+        self._is_open = True
+        self._unsettled = deque(self.index.keys())
+        self.go_on()
+
+    def next_ms(self) -> int | None:
+        """When it has something to do by itself: at once, or nothing."""
+        is_passable = self._at_gate and self._at_gate[0].origin < self._passed()
+        return 0 if self._unsettled or is_passable else None
+
+    def go_on(self) -> None:
+        """The cursor may have moved on, or a redrive may be over: some heads may go."""
+        if not self._is_open:
+            return
+        self._pass_cursor()
+        if self._strained and not self._is_redriving():
+            self._unsettled += self._strained
+            self._strained.clear()
+        for _ in range(min(len(self._unsettled), KEYS_LOOKED_AT_MAX)):
+            self._settle(self._unsettled.popleft())
+        self._pass_gate()
+
+    def _look_at(self, keys: Sequence[int]) -> None:
+        if not self._is_open:
+            return
+        if len(keys) > KEYS_LOOKED_AT_MAX:
+            self._unsettled += keys
+        else:
+            for key in keys:
+                self._settle(key)
+        self._pass_gate()
+
+    def _settle(self, key: int) -> None:
+        """Let the head of a key go, if it may."""
+        if self.index.is_dead(key):
+            self._follow_the_dead(key)
+            return
+        head = self.index.due(key)
+        if head is not None and head.offset not in self._active:
+            self._active.add(head.offset)
+            heappush(self._at_gate, head)
+
+    def _follow_the_dead(self, key: int) -> None:
+        if self._is_redriving():
+            self._strained.add(key)
+            return
+        idle = (each.offset for each in self.index.stranded(key) if each.offset not in self._active)
+        some = list(islice(idle, KEYS_LOOKED_AT_MAX))
+        self._active.update(some)
+        for start, end in normalised((at, at + 1) for at in some):
+            self._add(MovePiece(RETRY, start, end, DEAD, 0, 0, FOLLOWS))
+        if len(some) == KEYS_LOOKED_AT_MAX:
+            self._unsettled.append(key)
+
+    def _passed(self) -> int:
+        """All that is not acknowledged in main below it was met by the cursor."""
+        return self._main.records.progress.first_unacked(self._main.cursor)
+
+    def _pass_gate(self) -> None:
+        passed, gate = self._passed(), self._at_gate
+        for _ in range(KEYS_LOOKED_AT_MAX):
+            if not gate or gate[0].origin >= passed:
+                return
+            head = heappop(gate)
+            if self.index.head(head.key) == head:
+                self._go(head.offset, head.due_ms, head.attempt)
+            elif self.index.at(RETRY, head.offset) == head:
+                self._active.discard(head.offset)
+                self._settle(head.key)
+
+    def _go(self, offset: int, due_at_ms: int, attempt: int) -> None:
+        """The entry comes at its time."""
+        later = self._later.pop(offset, None)
+        if later is None:
+            self._entries.wait(offset, due_at_ms, attempt)
+            return
+        due_ms, is_suspect = later
+        self._entries.attempts[offset] = attempt
+        self._retry.records.waiting.put((due_ms, offset, offset + 1), is_suspect=is_suspect)
+
+    # What the cursor meets
+
+    def meet(self, chunk: ChunkRead) -> None:
+        """What is left of the chunk is about to be sent: see to what may not be."""
+        seen, version = self._seen
+        if seen is not chunk:
+            self._sent.note(chunk.base, chunk.keys)
+        elif version == self.index.version:
+            return
+        main = self._main
+        start, end = main.chunk_at, main.chunk_end
+        if self.index or self._own_times or self._keyless_dead:
+            closed = main.records.closed(chunk, start, end)
+            wanted = without(complement(closed, start, end), main.records.held_back)
+            self._hold_own_times(chunk, wanted)
+            self._pass_by(chunk, wanted)
+        self._seen = chunk, self.index.version
+
+    def _hold_own_times(self, chunk: ChunkRead, wanted: Ranges) -> None:
+        """What rests here, or is a suspect, would be passed: it is moved, and holds its key."""
+        met: list[Range] = []
+        newly: set[int] = set()
+        self._own_times = [each for each in self._own_times if each.end > self._main.chunk_at]
+        for each in self._own_times:
+            for span in wanted:
+                for low, high in _within(span, each.start, each.end):
+                    met.append((low, high))
+                    newly |= self._hold(low, chunk.keys[low - chunk.base : high - chunk.base])
+                    self._move_in_its_time(low, high, each)
+        if met:
+            self._note_out(newly)
+            self._hold_back(met)
+
+    def _hold(self, start: int, keys: Sequence[int]) -> set[int]:
+        """These wait in main; which keys are held by that."""
+        waiting = (Waiting(at, MAIN, at, key) for at, key in enumerate(keys, start) if key)
+        return {each.key for each in waiting if self.index.add(each)}
+
+    def _move_in_its_time(self, start: int, end: int, own: _OwnTime) -> None:
+        due_ms = own.due_ms + self._entries.wall_ahead_ms
+        cause = DIED if own.is_suspect else REFUSED
+        marking = self._main.records.marking
+        for low, high, failures in marking.failed(start, end):
+            for at, until, deaths in marking.deaths(low, high):
+                piece = MovePiece(MAIN, at, until, RETRY, failures, due_ms, cause)
+                if deaths >= self._max_deliver:
+                    piece = piece._replace(to=DEAD, due_ms=0, cause=DIED)
+                self._met_pieces.append(piece)
+
+    def _pass_by(self, chunk: ChunkRead, wanted: Ranges) -> None:
+        """What is of a held key waits behind it; what has none may be dead."""
+        index, base = self.index, chunk.base
+        followers: list[int] = []
+        keyless: list[int] = []
+        for start, end in without(wanted, self._main.records.held_back):
+            for at, key in enumerate(chunk.keys[start - base : end - base], start):
+                if key in index:
+                    followers.append(at)
+                elif not key and self._keyless_dead:
+                    keyless.append(at)
+        for at in followers:
+            index.add(Waiting(at, MAIN, at, chunk.keys[at - base]))
+        self._met += followers
+        dead = normalised((at, at + 1) for at in keyless)
+        for start, end in dead:
+            self._met_pieces.append(MovePiece(MAIN, start, end, DEAD, 0, 0, NO_KEY))
+        if followers or dead:
+            self._hold_back([*((at, at + 1) for at in followers), *dead])
+
+    def _hold_back(self, ranges: Iterable[Range]) -> None:
+        records = self._main.records
+        records.held_back = normalised((*records.held_back, *ranges))
+
+    def count_moving(self) -> None:
+        """So many records of main wait to be moved, beside those that are pieces."""
+        self._main.records.following = len(self.followers)
+
+    def _pass_cursor(self) -> None:
+        """What was met, and the cursor has passed, may be moved."""
+        cursor, met = self._main.cursor, self._met
+        while met and met[0] < cursor:
+            self.followers.append(met.popleft())
+        self.count_moving()
+        if any(piece.start < cursor for piece in self._met_pieces):
+            pieces, self._met_pieces = self._met_pieces, []
+            for piece in pieces:
+                (self._add if piece.start < cursor else self._met_pieces.append)(piece)
+
+    def next_followers(self, most: int) -> list[MovePiece]:
+        """Some of what waits behind its key, to be moved now to where that waits."""
+        pieces: list[MovePiece] = []
+        is_redriving = self._is_redriving()
+        marking = self._main.records.marking
+        while self.followers and most > 0:
+            at = self.followers.popleft()
+            waiting = self.index.at(MAIN, at)
+            if waiting is None:
+                continue
+            most -= 1
+            to = DEAD if self.index.is_dead(waiting.key) and not is_redriving else RETRY
+            ((_, _, failures),) = marking.failed(at, at + 1)
+            last = pieces[-1] if pieces else None
+            if last is not None and last[2:5] == (at, to, failures):
+                pieces[-1] = last._replace(end=at + 1)
+            else:
+                pieces.append(MovePiece(MAIN, at, at + 1, to, failures, 0, FOLLOWS))
+        self.count_moving()
+        return pieces
+
+    def may_go(self, offset: int, room: int) -> int:
+        """How many records from this one of main on, where the queues have that room. If entries
+        wait for it, it goes however full they are."""
+        waiting = None if room > 0 else self.index.at(MAIN, offset)
+        if waiting is None or self.index.head(waiting.key) != waiting:
+            return max(room, 0)
+        behind = islice(self.index.waiting(waiting.key), 1, None)
+        return int(any(each.level == RETRY for each in behind))
+
+    # What the client says
+
+    def acked(self, acked: Ranges) -> Ranges:
+        """What of these counts in main: what was taken back comes again, in order."""
+        return without(acked, self._main.records.held_back)
+
+    def drop_followers(self) -> None:
+        """Nothing more is moved: they come again."""
+        self.followers.clear()
+        self._met.clear()
+        self._met_pieces.clear()
+        self.count_moving()
+
+    def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, list[SentRange]]:
+        """Records of main failed: what goes with them, and what comes back of the credit."""
+        firsts: dict[int, int] = {}
+        for start, end, *_ in failed:
+            for at in range(start, end):
+                key = self._sent.of(at)
+                if key:
+                    firsts[key] = min(firsts.get(key, at), at)
+                    self._wait_in_main(at, key)
+        if not firsts:
+            return (), []
+        self._note_out(firsts)
+        floor, sent = self._main.records.progress.floor, self._main.records.sent
+        behind = [at for at, key in self._sent.out_of(firsts, floor, sent) if at > firsts[key]]
+        return self._take_back(behind)
+
+    def _take_back(self, offsets: Sequence[int]) -> tuple[Ranges, list[SentRange]]:
+        """They follow a record of their key that failed. Of a stream that is given back nothing
+        more is moved: they come again, in order."""
+        records = self._main.records
+        if records.ending or not offsets:
+            return (), []
+        ranges = normalised((at, at + 1) for at in offsets)
+        freed = [sent for start, end in ranges for sent in records.out.take(start, end)]
+        self.followers += offsets
+        self._hold_back(ranges)
+        self.count_moving()
+        return ranges, freed
+
+    def _note_out(self, keys: Iterable[int]) -> None:
+        """These keys are held now: what is out of them waits too, or an entry would pass it."""
+        records = self._main.records
+        held = keys if isinstance(keys, set | dict) else set(keys)
+        for at, key in self._sent.out_of(held, records.progress.floor, records.sent):
+            self._wait_in_main(at, key)
+
+    def _wait_in_main(self, at: int, key: int) -> None:
+        if self.index.at(MAIN, at) is None:
+            self.index.add(Waiting(at, MAIN, at, key))
+
+    # What the client is asked
+
+    def expire(
+        self, level: int, now_ms: int, *, blamed: bool
+    ) -> tuple[list[SentRange], list[AskBack]]:
+        """Ack waits may have run out: what fails by it at once, and what is asked for first.
+
+        In a pause nobody is to blame, and the program has them: they begin anew.
+        """
+        part = self._parts[level]
+        records = part.records
+        freed: list[SentRange] = []
+        firsts: dict[int, int] = {}
+        for start, end in records.waits.expired(now_ms):
+            for low, high in records.out.within(start, end):
+                for at in range(low, high):
+                    key = self._key_of(level, at)
+                    if not blamed or key in self._asked_keys or key in firsts:
+                        records.waits.handed_out(at, at + 1, now_ms)
+                    elif key:
+                        firsts[key] = at
+                    else:
+                        freed += records.fail(at, at + 1, now_ms)
+        return freed, self._ask(level, firsts) if firsts else []
+
+    def _key_of(self, level: int, offset: int) -> int:
+        if level == MAIN:
+            return self._sent.of(offset)
+        waiting = self.index.at(RETRY, offset)
+        return 0 if waiting is None else waiting.key
+
+    def _ask(self, level: int, firsts: dict[int, int]) -> list[AskBack]:
+        behind: dict[int, list[int]] = {key: [first] for key, first in firsts.items()}
+        if level == MAIN:
+            self._note_out(firsts)
+            records = self._main.records
+            for at, key in self._sent.out_of(firsts, records.progress.floor, records.sent):
+                if at > firsts[key]:
+                    behind[key].append(at)
+        asks: list[AskBack] = []
+        for key, first in firsts.items():
+            self._last_number += 1
+            ranges = normalised((at, at + 1) for at in behind[key])
+            self._asked[self._last_number] = _Asked(level, key, first, ranges)
+            self._asked_keys.add(key)
+            asks.append(AskBack(self._parts[level].grant, ranges, self._last_number))
+        return asks
+
+    def taken_back(
+        self, answer: TakenBack, now_ms: int
+    ) -> tuple[DeliveredStream, Ranges, list[SentRange]] | None:
+        """The client answered: where, what it is still to be told of, and what of the credit comes
+        back. None: the question was of another grant, or nothing is left of it."""
+        asked = self._asked.pop(answer.number, None)
+        if asked is None:
+            return None
+        self._asked_keys.discard(asked.key)
+        part = self._parts[asked.level]
+        records, first = part.records, asked.first
+        is_out = bool(records.out.within(first, first + 1))
+        if records.ending or not (is_out or answer.out):
+            return None
+        freed = records.fail(first, first + 1, now_ms)
+        if asked.level == MAIN:
+            out = (part for span in asked.ranges for part in records.out.within(*span))
+            freed += self._take_back([at for part in out for at in range(*part)])[1]
+        return part, () if answer.out else asked.ranges, freed
+
+
+def _is_keyed(entry: Entry) -> bool:
+    return bool(entry.key)
+
+
+def _own_times_of(main: DeliveredStream) -> list[_OwnTime]:
+    rests, suspects = main.records.waiting.take_all()
+    own = [_OwnTime(start, end, due_ms, False) for due_ms, start, end in rests]
+    own += [_OwnTime(start, end, due_ms, True) for due_ms, start, end in suspects]
+    return sorted(own)
+
+
+def _within(span: Range, start: int, end: int) -> Ranges:
+    low, high = max(span[0], start), min(span[1], end)
+    return ((low, high),) if low < high else ()

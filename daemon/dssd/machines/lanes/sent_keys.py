@@ -1,0 +1,81 @@
+"""The keys of records of a stream that were sent, as long as any of them may be out.
+
+Kept as they were read, a piece for each chunk. Invariant: of what is out the key is known; what
+nothing is out of is forgotten, so this holds about as much as is out. This module does not know
+what is out: it is told.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from dss_core.progress import Range
+
+PIECES_MIN = 16
+"""So many pieces are kept without a look at which are needed."""
+
+
+class SentKeys:
+    """Of one stream; ``out`` says what of a range is out."""
+
+    __slots__ = ("_bases", "_look_at", "_out", "_pieces")
+
+    def __init__(self, out: Callable[[int, int], Sequence[Range]]) -> None:
+        self._out = out
+        self._bases: list[int] = []
+        self._pieces: list[Sequence[int]] = []
+        self._look_at = PIECES_MIN
+
+    def note(self, base: int, keys: Sequence[int]) -> None:
+        """Of the records from ``base`` on."""
+        at = bisect_right(self._bases, base)
+        if at and self._bases[at - 1] == base:
+            # Read again from the same place on: one of both has all that the other has.
+            if len(keys) > len(self._pieces[at - 1]):
+                self._pieces[at - 1] = keys
+            return
+        self._bases.insert(at, base)
+        self._pieces.insert(at, keys)
+        if len(self._bases) > self._look_at:
+            self._forget(base)
+
+    def _forget(self, newest: int) -> None:
+        pairs = zip(self._bases, self._pieces, strict=True)
+        kept = [
+            (base, keys)
+            for base, keys in pairs
+            if base == newest or self._out(base, base + len(keys))
+        ]
+        self._bases = [base for base, _ in kept]
+        self._pieces = [keys for _, keys in kept]
+        self._look_at = max(PIECES_MIN, 2 * len(kept))
+
+    def of(self, offset: int) -> int:
+        """The key of a record that is out; 0: it has none."""
+        at = bisect_right(self._bases, offset) - 1
+        while at >= 0:
+            # A piece that was read later may begin within one that was read before.
+            row = offset - self._bases[at]
+            if row < len(self._pieces[at]):
+                return self._pieces[at][row]
+            at -= 1
+        raise KeyError(offset)
+
+    def out_of(self, keys: Collection[int], start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Offset and key of what is out in ``[start, end)`` and has one of the keys, in order."""
+        for low, high in self._out(start, end):
+            yield from self._among(keys, low, high)
+
+    def _among(self, keys: Collection[int], low: int, high: int) -> Iterator[tuple[int, int]]:
+        while low < high:
+            at = bisect_right(self._bases, low) - 1
+            while at >= 0 and low - self._bases[at] >= len(self._pieces[at]):
+                at -= 1
+            if at < 0:
+                raise KeyError(low)
+            base, piece = self._bases[at], self._pieces[at]
+            end = min(high, base + len(piece))
+            row = low - base
+            for offset, key in enumerate(piece[row : end - base], low):
+                if key in keys:
+                    yield offset, key
+            low = end

@@ -1,0 +1,109 @@
+"""Dead letters of one stream by whole keys: what a redrive takes in a group where they block.
+
+All that is dead of a key waits for its first record, so what is chosen brings the rest of its keys
+along. Two looks over the queue: which keys are meant, then what is dead of them. Invariant: a key
+is taken whole or not at all; where a look does not come to the end, nothing of the stream is.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from dss_core.progress import Ranges, normalised, total
+from dssd.queues.looking import Choice, EntryLook, Lane
+
+KEYS_CHOSEN_MAX = 100_000
+"""Keys of one stream that one redrive takes: some 10 MB while it is planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeKeys:
+    """What is dead of some keys."""
+
+    ranges: Ranges = ()
+    """Among the dead letters."""
+    keys: int = 0
+    meant: int = 0
+    """So many of them were chosen; the others are of the same keys."""
+    first_key: bytes = b""
+    """Of those that were chosen."""
+    is_cut: bool = False
+    """More keys were meant."""
+    is_beyond: bool = False
+    """It was not all looked through, so nothing is chosen."""
+
+    @property
+    def along(self) -> int:
+        """How many come along with those that were chosen."""
+        return total(self.ranges) - self.meant
+
+
+BEYOND = WholeKeys(is_beyond=True)
+
+
+async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: int) -> WholeKeys:
+    """The keys of what somebody means, whole, as many as go into so many ranges."""
+    meant = await _meant(look, lane, choice)
+    if look.budget.spent:
+        return BEYOND
+    offsets: dict[bytes | None, list[int]] = {key: [] for key in meant.keys}
+    offsets[None] = meant.keyless
+    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+        async for _, found in pieces:
+            for each in found:
+                if each.key in meant.keys:
+                    offsets[each.key].append(each.queue_offset)
+    if look.budget.spent:
+        return BEYOND
+    return await asyncio.to_thread(_fitting, meant, offsets, ranges_max)
+
+
+@dataclass(slots=True)
+class _Meant:
+    """What a look for it has found."""
+
+    keys: dict[bytes | None, int]
+    """How many records of each, in the order of their first ones."""
+    keyless: list[int]
+    """Offsets of records without a key; nothing waits for those."""
+    is_cut: bool = False
+
+
+async def _meant(look: EntryLook, lane: Lane, choice: Choice) -> _Meant:
+    meant = _Meant({}, [])
+    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+        async for _, found in pieces:
+            for each in filter(choice.takes, found):
+                if each.key is None:
+                    meant.keyless.append(each.queue_offset)
+                elif each.key in meant.keys or len(meant.keys) < KEYS_CHOSEN_MAX:
+                    meant.keys[each.key] = meant.keys.get(each.key, 0) + 1
+                else:
+                    meant.is_cut = True
+    return meant
+
+
+def _fitting(meant: _Meant, offsets: dict[bytes | None, list[int]], ranges_max: int) -> WholeKeys:
+    """All of it, or the first keys, whose ranges are not too many even one by one."""
+    runs = {key: runs_of(each) for key, each in offsets.items()}
+    every = normalised(span for each in runs.values() for span in each)
+    count = len(meant.keyless) + sum(meant.keys.values())
+    first = next((key for key in meant.keys if key), b"")
+    if len(every) <= ranges_max:
+        return WholeKeys(every, len(meant.keys), count, first, meant.is_cut)
+    taken: list[tuple[int, int]] = []
+    keys = count = 0
+    for key, records in meant.keys.items():
+        if len(taken) + len(runs[key]) > ranges_max:
+            break
+        taken += runs[key]
+        keys, count = keys + 1, count + records
+    if not keys:
+        return BEYOND
+    return WholeKeys(normalised(taken), keys, count, first, is_cut=True)
+
+
+def runs_of(offsets: Sequence[int]) -> Ranges:
+    """Offsets as ranges."""
+    return normalised((offset, offset + 1) for offset in offsets)

@@ -1,0 +1,173 @@
+"""Why a record of an ordered group does not come: an earlier one of its key is not done.
+
+Of a key, what waits in the queues of its stream comes in the order of the stream; the *head* is
+the first of it, and all others wait for that. Invariant: pure; it is told what the queues hold of a
+key and asks nothing. Of a group without order it changes nothing.
+"""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dss_core.answers import Reason
+from dss_core.counted import counted
+from dss_core.lane import DEAD
+from dss_core.times import text_of_span
+from dssd.machines.queues import BLOCK
+from dssd.questions.queued_reasons import queued
+from dssd.questions.reasons import Now, RecordAsked
+from dssd.queues.looking import QueueEntry
+from dssd.store.rows import GroupRow
+
+BEHIND_KEY = "behind-key"
+"""The code of what waits for an earlier record of its key."""
+
+_TURN = frozenset({"behind", "due", "no-credit"})
+"""Codes of what is not sent: its key is why, if an earlier record of that waits."""
+
+_FIRST_IS_OUT = frozenset({"handed-out", "sent", "resting", "moving", "suspect", "due"})
+"""Codes of a record for which later ones of its key wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHeld:
+    """A key of which something waits in the queues of a stream."""
+
+    head: QueueEntry
+    waiting: int
+    """So many later records of it wait there as well."""
+    redriven_by: int = 0
+    """The operation that brings dead letters of the stream back; 0: none does."""
+
+    @property
+    def at(self) -> int:
+        """The offset of the head, in the stream."""
+        return self.head.entry.origin_offset
+
+    def holds(self, offset: int) -> bool:
+        """Whether a record waits for it."""
+        return offset > self.at
+
+
+def key_held(
+    group: GroupRow, entries: Iterable[QueueEntry], redriven_by: int = 0
+) -> KeyHeld | None:
+    """What the entries of one key in the queues of a stream say; None: they hold up nothing.
+
+    Where a key goes on behind its dead letters, these hold up nothing.
+    """
+    if not group.ordered:
+        return None
+    blocks = group.on_dead_letter == BLOCK
+    # Of one record the newest entry counts, the others are not reported as done yet.
+    newest = {
+        each.entry.origin_offset: each
+        for each in sorted(entries, key=lambda each: (each.level, each.queue_offset))
+        if blocks or each.level != DEAD
+    }
+    if not newest:
+        return None
+    return KeyHeld(newest[min(newest)], len(newest) - 1, redriven_by)
+
+
+def of_entry(asked: RecordAsked, found: QueueEntry, held: KeyHeld | None, now: Now) -> Reason:
+    """How it stands with an entry."""
+    if held is None or (found.level == DEAD and asked.group.on_dead_letter != BLOCK):
+        return queued(asked, found, now)
+    if not held.holds(asked.offset):
+        return _of_head(asked, held, now)
+    where = "among the dead letters" if found.level == DEAD else "in the retry queue"
+    since_ms = found.entered_at_us // 1_000
+    return _behind(asked, f"It waits {where} for", held, now, since_ms)
+
+
+def of_record(asked: RecordAsked, reason: Reason, held: KeyHeld | None, now: Now) -> Reason:
+    """The reason of a record that is still in its stream, if its key is not a better one."""
+    if held is None or reason.code not in _TURN or not held.holds(asked.offset):
+        return reason
+    return _behind(asked, "It comes after", held, now)
+
+
+def behind_first(asked: RecordAsked, reason: Reason, at: int, first: Reason) -> Reason:
+    """The same, where the first open record of its key has that reason."""
+    if not asked.group.ordered or asked.offset <= at or first.code not in _FIRST_IS_OUT:
+        return reason
+    if reason.code not in _TURN and reason.code != "sent":
+        return reason
+    told = f"It waits for the record at {at}, the first of its key that is not done."
+    return replace(reason, code=BEHIND_KEY, sentence=told, command=asked.why(at), blocked_by=at)
+
+
+def _behind(
+    asked: RecordAsked, begins: str, held: KeyHeld, now: Now, since_ms: int | None = None
+) -> Reason:
+    told = (
+        f"{begins} the record at {held.at}, the first of its key, {_head_state(asked, held, now)}."
+    )
+    is_dead = held.head.level == DEAD and not held.redriven_by
+    return Reason(
+        BEHIND_KEY,
+        told,
+        _redrive(asked, held) if is_dead else asked.why(held.at),
+        held.head.entry.client_id,
+        since_ms,
+        None if is_dead else held.head.entry.due_ms or None,
+        blocked_by=held.at,
+    )
+
+
+def _head_state(asked: RecordAsked, held: KeyHeld, now: Now) -> str:
+    entry = held.head.entry
+    if held.head.level == DEAD:
+        if held.redriven_by:
+            return f"which operation {held.redriven_by} brings back"
+        age = text_of_span(max(0, now.wall_ms - held.head.entered_at_us // 1_000))
+        return f"which is dead since {age}: {held.head.error_words}"
+    left_ms = entry.due_ms - now.wall_ms
+    due = f"due in {text_of_span(left_ms)}" if left_ms > 0 else "due now"
+    if not entry.attempt:
+        return f"which is {due}"
+    return f"which failed {entry.attempt} of {asked.group.max_deliver} times and is {due}"
+
+
+def _of_head(asked: RecordAsked, held: KeyHeld, now: Now) -> Reason:
+    found = held.head
+    reason = queued(asked, found, now)
+    if not found.entry.attempt:
+        reason = replace(reason, sentence=_untried(found))
+    told = f"{reason.sentence} {_what_waits(held.waiting)}"
+    if found.level != DEAD:
+        return replace(reason, sentence=f"{told}{_next_of_retry(asked, held)}")
+    if held.redriven_by:
+        told += f" Operation {held.redriven_by} brings dead letters of the stream back."
+        return replace(reason, sentence=told, command=f"dssctl ops show {held.redriven_by}")
+    told += " The key waits until it is redriven or discarded."
+    return replace(reason, sentence=told, command=_redrive(asked, held))
+
+
+def _untried(found: QueueEntry) -> str:
+    """Of what waited behind its key, and is the first of it now."""
+    if found.level == DEAD:
+        return (
+            "It is among the dead letters, where it waited behind a record of its key that is done."
+        )
+    return "It waited behind a record of its key that is done, and comes next."
+
+
+def _what_waits(waiting: int) -> str:
+    if not waiting:
+        return "Nothing else of its key waits in the queues."
+    wait = "waits" if waiting == 1 else "wait"
+    return f"{counted(waiting, 'later record')} of its key {wait} for it."
+
+
+def _next_of_retry(asked: RecordAsked, held: KeyHeld) -> str:
+    left = max(asked.group.max_deliver - held.head.entry.attempt, 1)
+    blocks = asked.group.on_dead_letter == BLOCK
+    key = "its key waits among the dead letters with it" if blocks else "its key goes on without it"
+    return f" After {counted(left, 'more failure')} it is dead, and {key}."
+
+
+def _redrive(asked: RecordAsked, held: KeyHeld) -> str:
+    key = shlex.quote((held.head.key or b"").decode(errors="backslashreplace"))
+    return f"dssctl dlq redrive {asked.group_name} --key {key}"

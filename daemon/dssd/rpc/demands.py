@@ -1,0 +1,274 @@
+"""What each call asks for: roles, topics and groups, from the message of the call.
+
+Invariant: every method that is served stands in exactly one of these tables. One that stands in
+none asks for everything, so that what nobody thought of is denied to whoever is limited. What a
+call names that is not there is asked for by its name: who may not see it learns nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from dss_api.v1 import operations_pb2
+from dss_core.errors import DssError
+from dss_core.filters import SubscriptionFilter, TopicFilter, check_subject
+from dss_core.ids import StreamName
+from dssd.access.permissions import Demand, Role, everywhere
+from dssd.store.rows import GroupRow, OperationRow
+from dssd.topics.catalogue import Topic
+
+
+class Topics(Protocol):
+    """The catalogue, as far as it is asked here."""
+
+    def find(self, name: str) -> Topic | None:
+        """The topic of that name."""
+
+
+class Groups(Protocol):
+    """The groups, as far as they are asked here."""
+
+    def find(self, text: str) -> GroupRow:
+        """The group that an operator names."""
+
+
+class Operations(Protocol):
+    """The operations, as far as they are asked here."""
+
+    def get(self, number: int) -> OperationRow:
+        """One of them."""
+
+
+class Known:
+    """What there is, for the demands of a call."""
+
+    def __init__(self, topics: Topics, groups: Groups, operations: Operations) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._operations = operations
+
+    def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
+        """The subjects of a topic; where it is not there, those that it would have.
+
+        One of the daemon's own has none, and is asked for by its name, which no wildcard covers.
+        """
+        found = self._topics.find(topic)
+        return (found.patterns if found is not None else ()) or _own(topic)
+
+    def filter_of(self, group: str) -> tuple[TopicFilter, ...]:
+        """What a group reads; nothing where it is not there."""
+        try:
+            return (TopicFilter.parse(self._groups.find(group).filter),)
+        except DssError:
+            return ()
+
+    def is_of(self, number: int, principal: str) -> bool:
+        """Whether the operation of that number is one of this principal."""
+        try:
+            return self._operations.get(number).principal == principal
+        except DssError:
+            return False
+
+
+Asked = Callable[[Any, Known], Iterable[Demand]]
+
+FREE: frozenset[str] = frozenset(
+    {
+        "/dss_api.v1.Daemon/Status",
+        "/dss_api.v1.Topics/List",
+        "/dss_api.v1.Groups/List",
+        "/dss_api.v1.Grants/List",
+        "/grpc.health.v1.Health/Check",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.health.v1.Health/List",
+    }
+)
+"""For whoever has a role. What others own is left out of the answers (`dssd.rpc.permits`)."""
+
+BESIDE: frozenset[str] = frozenset(
+    {
+        "/dss_api.v1.Log/Runs",
+        "/dss_api.v1.Jobs/Acquire",
+        "/dss_api.v1.Jobs/Renew",
+        "/dss_api.v1.Jobs/Commit",
+        "/dss_api.v1.Jobs/GiveUp",
+    }
+)
+"""For processes beside the daemon, which see the same files."""
+
+ALL_OF_THEM: Mapping[str, Role] = {
+    "/dss_api.v1.Daemon/Findings": Role.READ,
+    "/dss_api.v1.Events/List": Role.READ,
+    "/dss_api.v1.Events/Watch": Role.READ,
+    "/dss_api.v1.Operations/List": Role.READ,
+    "/dss_api.v1.Watch/Watch": Role.READ,
+    "/dss_api.v1.Schedules/List": Role.READ,
+    "/dss_api.v1.Schedules/Describe": Role.READ,
+    "/dss_api.v1.Schedules/Preview": Role.READ,
+    "/dss_api.v1.Schedules/Trigger": Role.OPERATE,
+    "/dss_api.v1.Schedules/Tasks": Role.READ,
+    "/dss_api.v1.Jobs/List": Role.READ,
+    "/dss_api.v1.Jobs/Get": Role.READ,
+    "/dss_api.v1.Jobs/ListChunks": Role.READ,
+    "/dss_api.v1.Sessions/List": Role.READ,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": Role.READ,
+    "/dss_api.v1.Access/List": Role.ADMIN,
+    "/dss_api.v1.Access/Put": Role.ADMIN,
+    "/dss_api.v1.Access/Rotate": Role.ADMIN,
+    "/dss_api.v1.Access/Remove": Role.ADMIN,
+}
+"""What concerns all topics and groups together."""
+
+
+def _own(topic: str) -> tuple[TopicFilter, ...]:
+    return (TopicFilter.parse(f"{topic}/#"),)
+
+
+def _sees_topic(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401 - any message
+    yield Demand(Role.READ, known.patterns(request.name), in_part=True)
+
+
+def _makes_topic(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
+    patterns = tuple(map(TopicFilter.parse, request.patterns)) or _own(request.name)
+    yield Demand(Role.OPERATE, patterns)
+
+
+def _changes_topic(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    yield Demand(Role.OPERATE, known.patterns(request.name))
+
+
+def group_name(text: str) -> str:
+    """The name in what an operator writes of a group: NAME, NAME@FILTER, ``$share/NAME/FILTER``.
+
+    Raises:
+        IllegalName, IllegalFilter, QueueWithoutGroup: it is none of these.
+    """
+    if text.startswith("$"):
+        return SubscriptionFilter.parse(text).group or ""
+    return text.partition("@")[0]
+
+
+def _in_group(role: Role) -> Asked:
+    def asked(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
+        yield Demand(role, group=group_name(request.group)) if request.group else everywhere(role)
+
+    return asked
+
+
+def _makes_group(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
+    parsed = SubscriptionFilter.parse(request.filter)
+    yield Demand(Role.OPERATE, (parsed.filter,), parsed.group)
+
+
+def _reads_queues(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """Entries are records that failed."""
+    yield Demand(Role.CONSUME, known.filter_of(request.group), group_name(request.group))
+
+
+def _produces(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """Subjects are looked at frame by frame (`dssd.rpc.permits.SubjectRule`)."""
+    if request.topic:  # where it begins, and where it changes
+        yield Demand(Role.PRODUCE, known.patterns(request.topic), in_part=True)
+
+
+def _publishes(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    yield Demand(Role.PRODUCE, known.patterns(request.topic), in_part=True)
+    yield from map(demand_of_subject, {each.subject or request.topic for each in request.records})
+
+
+def demand_of_subject(subject: str) -> Demand:
+    """What a record of that subject asks for.
+
+    Raises:
+        IllegalSubject: it is none.
+    """
+    check_subject(subject)
+    return Demand(Role.PRODUCE, (TopicFilter.parse(subject),))
+
+
+def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """By a filter; without one, all records of a stream."""
+    if request.stream and not request.filter:
+        topic = StreamName.parse(request.stream).topic
+        yield Demand(Role.CONSUME, known.patterns(topic))
+    else:
+        yield Demand(Role.CONSUME, (TopicFilter.parse(request.filter),))
+
+
+def _attaches(message: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """A client says on each connection what it subscribes to."""
+    if message.WhichOneof("item") == "subscribe":
+        parsed = SubscriptionFilter.parse(message.subscribe.filter)
+        yield Demand(Role.CONSUME, (parsed.filter,), parsed.group)
+
+
+def _changes(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    yield from demands_of_change(request.change, known)
+
+
+def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[Demand]:
+    """What a change asks for: its group, its topic, or all of them."""
+    kind = asked.WhichOneof("change")
+    change: Any = getattr(asked, kind) if kind else asked
+    fields = {field.name for field in change.DESCRIPTOR.fields}
+    if kind == "create_job":
+        yield from _demands_of_job(change, known)
+    elif "group" in fields:
+        yield Demand(Role.OPERATE, group=group_name(change.group))
+    elif "topic" in fields:
+        yield Demand(Role.OPERATE, known.patterns(change.topic))
+    else:
+        yield everywhere(Role.OPERATE)
+
+
+def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Demand]:
+    """Whoever makes a job reads its source and writes its target."""
+    yield everywhere(Role.OPERATE)
+    if job.source:
+        yield Demand(Role.CONSUME, known.patterns(job.source))
+    if job.target:
+        yield Demand(Role.PRODUCE, known.patterns(job.target))
+
+
+DEMANDS: Mapping[str, Asked] = {
+    "/dss_api.v1.Topics/Create": _makes_topic,
+    "/dss_api.v1.Topics/Describe": _sees_topic,
+    "/dss_api.v1.Topics/Locate": _sees_topic,
+    "/dss_api.v1.Topics/Remove": _changes_topic,
+    "/dss_api.v1.Groups/Create": _makes_group,
+    "/dss_api.v1.Groups/Describe": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Remove": _in_group(Role.OPERATE),
+    "/dss_api.v1.Groups/Offsets": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Why": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Stuck": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Verify": _in_group(Role.READ),
+    "/dss_api.v1.Queues/List": _reads_queues,
+    "/dss_api.v1.Queues/Errors": _reads_queues,
+    "/dss_api.v1.Operations/Plan": _changes,
+    "/dss_api.v1.Operations/Apply": _changes,
+    "/dss_api.v1.Log/Produce": _produces,
+    "/dss_api.v1.Log/Publish": _publishes,
+    "/dss_api.v1.Log/Read": _reads_records,
+    "/dss_api.v1.Sessions/Attach": _attaches,
+}
+
+OWN_OPERATIONS: Mapping[str, Role] = {
+    "/dss_api.v1.Operations/Get": Role.READ,
+    "/dss_api.v1.Operations/Watch": Role.READ,
+    "/dss_api.v1.Operations/Cancel": Role.OPERATE,
+}
+"""Of an operation of one's own; of another's, what concerns all topics and groups."""
+
+
+def demands_of(method: str, request: Any, principal: str, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """What a message of a call asks for.
+
+    Raises:
+        DssError: it names something in a form that nothing has.
+    """
+    if method in FREE:
+        return ()
+    if method in DEMANDS:
+        return DEMANDS[method](request, known)
+    if method in OWN_OPERATIONS and known.is_of(request.number, principal):
+        return (Demand(OWN_OPERATIONS[method]),)
+    return (everywhere(OWN_OPERATIONS.get(method) or ALL_OF_THEM.get(method, Role.ADMIN)),)

@@ -1,0 +1,27 @@
+"""The rows of those who may call from elsewhere. See `dssd.store.rows`."""
+
+from dataclasses import dataclass
+
+from dssd.store.row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalRow(Row):
+    """Somebody with a token or a certificate, and what they may do. Administrators write it."""
+
+    KEY = ("name",)
+    TABLE = "principals"
+    name: str
+    """With its kind: ``token:billing``, ``cert:worker``."""
+    permissions: str
+    """A JSON list."""
+    secret: bytes
+    """SHA-256 of the token; empty where a certificate says who it is."""
+    older_secret: bytes
+    """Of the token before this one, while both are taken; else empty."""
+    older_until_ms: int
+    """When the older token ends, by the wall clock."""
+    expires_at_ms: int | None
+    """By the wall clock; None: never."""
+    created_at_ms: int
+    created_by: str

@@ -1,0 +1,112 @@
+"""The order of keys, in groups that are ordered: docs/delivery.md.
+
+    K1  of a key one record is with a program at a time, or several of one batch: what a member was
+        handed under a grant, and neither acknowledged nor refused, keeps the others of its key
+        waiting
+    K2  before a record is handed out, each earlier one of its key is out of its way: a user
+        acknowledged it, an operator gave it up, or it is dead where that holds up nothing
+
+So what is not acknowledged may come again, and then in order, from the first one on. A program that
+keeps a record for longer than its ack wait may be handed that record again, and no other.
+"""
+
+from collections import defaultdict
+
+from dss_sim.groups.checked_stream import CheckedStream
+from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, Passed, Queued
+from dss_sim.groups.log_rules import LogRules
+from dss_sim.groups.queue_rules import QueueRules
+from dss_sim.groups.violation import Violation
+from dssd.machines.delivery.causes import ACK_WAIT, FOLLOWS
+
+NO_BATCH = -1
+
+Holder = tuple[str, str, str, int]
+"""Group, stream, member and grant epoch."""
+
+
+class KeyRules:
+    """Takes what is told of ordered groups, and nothing of others."""
+
+    def __init__(self, queues: QueueRules, log: LogRules) -> None:
+        self._queues = queues
+        self._log = log
+        self._with_program: defaultdict[Holder, dict[int, tuple[Key, int]]] = defaultdict(dict)
+        """Origins, and their keys and batches."""
+        self._newest: dict[tuple[str, str], int] = {}
+        """The newest grant epoch that handed out of a stream, or of its queues."""
+
+    def handed_out(
+        self, event: HandedOut, main: str, origin: int, lent: CheckedStream, every: int
+    ) -> None:
+        """User code got a record, which is that one of a stream.
+
+        Raises:
+            Violation: K1, K2: it was not its turn.
+        """
+        if event.key is None or not self._queues.is_ordered(event.group, main):
+            return
+        newest = max(self._newest.get((event.group, main), 0), event.grant_epoch)
+        self._newest[event.group, main] = newest
+        if event.grant_epoch < max(newest, lent.moved_epoch):
+            return
+        out = self._with_program[event.group, main, event.member, event.grant_epoch]
+        batch = event.batch or NO_BATCH
+        others = [
+            at for at, (key, of) in out.items() if key == event.key and at != origin and of != batch
+        ]
+        if others:
+            raise Violation("K1", f"the program has {others} of its key: {event}")
+        out[origin] = event.key, event.batch
+        for at in self._log.offsets_of(main, event.key):
+            if at >= origin:
+                break
+            if out.get(at) == (event.key, batch):
+                continue
+            if not self._is_out_of_its_way(event, main, at, lent, every):
+                raise Violation("K2", f"{main} @{at} of its key is not settled: {event}")
+
+    def _is_out_of_its_way(
+        self, event: HandedOut, main: str, at: int, lent: CheckedStream, every: int
+    ) -> bool:
+        if at < lent.start and at not in lent.reopened:
+            return True
+        if every and at % every == 0:
+            return True
+        has_left = self._queues.has_left(event.group, main, at)
+        if at in lent.acked or (lent.stored.is_acked(at) and not has_left):
+            return True
+        return self._log.is_hole(main, at) or self._queues.is_settled(event.group, main, at)
+
+    def queued(self, event: Queued) -> None:
+        """A record is in a queue: whose ack wait ran out, the program has only in its own eyes; and
+        what was taken back with it, or was refused with one before it in its batch."""
+        if event.cause in (ACK_WAIT, FOLLOWS) and self._queues.is_ordered(
+            event.group, event.stream
+        ):
+            main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
+            self._forget(event.group, main, origin, origin + 1)
+
+    def passed(self, event: Passed) -> None:
+        """Records cannot be read any more, and their group goes on without them."""
+        self._forget(event.group, event.stream, event.start, event.end)
+
+    def _forget(self, group: str, main: str, start: int, end: int) -> None:
+        for holder, out in self._with_program.items():
+            if holder[:2] == (group, main):
+                for origin in [at for at in out if start <= at < end]:
+                    del out[origin]
+
+    def let_go(self, event: Acked | Nakked) -> None:
+        """The program is done with a record."""
+        if not self._queues.is_ordered(event.group, event.stream):
+            return
+        main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
+        for holder, out in self._with_program.items():
+            if holder[:3] == (event.group, main, event.member):
+                key, batch = out.pop(origin, (None, NO_BATCH))
+                if batch and isinstance(event, Nakked):
+                    # It refuses those behind it in its batch, of which nobody hears any more.
+                    for at in [at for at, each in out.items() if each == (key, batch)]:
+                        if at > origin:
+                            del out[at]

@@ -1,0 +1,218 @@
+"""Who is known, over restarts, and until when."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from dss_core.errors import (
+    IllegalArgument,
+    IllegalName,
+    PrincipalExists,
+    PrincipalNotFound,
+    TooManyPrincipals,
+)
+from dssd.access import access as module
+from dssd.access.access import Access, NewPrincipal
+from dssd.access.permissions import permission_of
+from dssd.store.access_rows import PrincipalRow
+from dssd.store.memory import MemoryStore
+from support.told_events import SetClock
+
+NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+TOKEN, OTHER = b"dss_one", b"dss_two"
+READS = (permission_of("read", ["orders/#"], []),)
+CONSUMES = (permission_of("consume", ["orders/#"], ["billing"]),)
+
+
+def sha256(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def token(name: str = "ada", text: bytes = TOKEN, expires_at_ms: int | None = None) -> NewPrincipal:
+    return NewPrincipal(f"token:{name}", READS, sha256(text), expires_at_ms, "local:root")
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(NOW_MS)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+async def access(store: MemoryStore, clock: SetClock) -> Access:
+    return await Access.open(store, clock)
+
+
+async def test_a_token_lets_in_who_has_it_also_after_a_restart(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    await access.put(token())
+    for known in (access, await Access.open(store, clock)):
+        login = known.by_token(TOKEN)
+        assert login is not None
+        assert login.principal.name == "token:ada"
+        assert known.still_holds(login)
+        assert known.by_token(OTHER) is None
+        assert known.by_token(b"") is None
+        assert known.by_token(sha256(TOKEN)) is None, "the hash is no token"
+
+
+async def test_nothing_that_lets_anybody_in_is_stored(access: Access, store: MemoryStore) -> None:
+    await access.put(token())
+    (found,) = await store.scan(PrincipalRow)
+    assert TOKEN not in repr(found.row).encode()
+
+
+async def test_who_is_removed_is_let_in_no_more_and_has_no_login(access: Access) -> None:
+    await access.put(token())
+    login = access.by_token(TOKEN)
+    assert login is not None
+    await access.remove("token:ada")
+    assert access.by_token(TOKEN) is None
+    assert not access.still_holds(login)
+    with pytest.raises(PrincipalNotFound):
+        await access.remove("token:ada")
+
+
+async def test_one_that_is_added_anew_under_a_name_has_nothing_of_the_one_before(
+    access: Access,
+) -> None:
+    await access.put(token())
+    login = access.by_token(TOKEN)
+    await access.remove("token:ada")
+    await access.put(token(text=OTHER))
+    assert login is not None
+    assert not access.still_holds(login)
+    assert access.by_token(TOKEN) is None
+
+
+async def test_other_permissions_end_logins_and_the_token_stays(access: Access) -> None:
+    await access.put(token())
+    login = access.by_token(TOKEN)
+    assert login is not None
+    same = replace(token(), secret=b"", replaces=True)
+    await access.put(same)
+    assert access.still_holds(login)
+    await access.put(replace(same, permissions=CONSUMES))
+    assert not access.still_holds(login)
+    again = access.by_token(TOKEN)
+    assert again is not None
+    assert again.principal.permissions == CONSUMES
+
+
+async def test_a_login_ends_when_its_principal_expires(access: Access, clock: SetClock) -> None:
+    await access.put(token(expires_at_ms=NOW_MS + HOUR_MS))
+    login = access.by_token(TOKEN)
+    assert login is not None
+    clock.at_ms += HOUR_MS - 1
+    assert access.still_holds(login)
+    clock.at_ms += 1
+    assert not access.still_holds(login)
+    assert access.by_token(TOKEN) is None
+
+
+async def test_what_would_expire_at_once_is_not_added(access: Access) -> None:
+    with pytest.raises(IllegalArgument, match="expires"):
+        await access.put(token(expires_at_ms=NOW_MS))
+
+
+async def test_both_tokens_are_taken_for_a_while_after_a_rotation(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    await access.put(token())
+    login = access.by_token(TOKEN)
+    assert login is not None
+    await access.rotate("token:ada", sha256(OTHER), HOUR_MS)
+    for known in (access, await Access.open(store, clock)):
+        assert known.by_token(TOKEN) is not None
+        assert known.by_token(OTHER) is not None
+        assert known.still_holds(login)
+    clock.at_ms += HOUR_MS
+    assert access.by_token(TOKEN) is None
+    assert not access.still_holds(login)
+    assert access.by_token(OTHER) is not None
+
+
+async def test_an_edit_within_a_rotation_leaves_both_tokens(access: Access) -> None:
+    await access.put(token())
+    await access.rotate("token:ada", sha256(OTHER), HOUR_MS)
+    await access.put(replace(token(), secret=b"", permissions=CONSUMES, replaces=True))
+    assert access.by_token(TOKEN) is not None
+    assert access.by_token(OTHER) is not None
+
+
+async def test_a_rotation_at_once_ends_the_older_token(access: Access) -> None:
+    await access.put(token())
+    login = access.by_token(TOKEN)
+    assert login is not None
+    await access.rotate("token:ada", sha256(OTHER), 0)
+    assert access.by_token(TOKEN) is None
+    assert not access.still_holds(login)
+
+
+async def test_a_certificate_lets_in_by_its_name_until_it_ends(
+    access: Access, clock: SetClock
+) -> None:
+    await access.put(NewPrincipal("cert:w.example", READS, b"", None, "local:root"))
+    assert access.by_certificate("other", NOW_MS + 1) is None
+    assert access.by_certificate("w.example", NOW_MS) is None
+    login = access.by_certificate("w.example", NOW_MS + 1)
+    assert login is not None
+    clock.at_ms += 1
+    assert not access.still_holds(login)
+
+
+async def test_a_token_is_no_certificate_of_its_name(access: Access) -> None:
+    await access.put(token("w"))
+    assert access.by_certificate("w", NOW_MS + 1) is None
+    assert access.by_token(b"token:w") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("ada", sha256(TOKEN)),
+        ("local:root", sha256(TOKEN)),
+        ("token:ada", b""),
+        ("token:ada", TOKEN),
+        ("cert:w", sha256(TOKEN)),
+        ("cert:", b""),
+        ("cert:a\nb", b""),
+        ("cert:" + "x" * 256, b""),
+    ],
+)
+async def test_what_is_no_principal_is_refused(access: Access, name: str, secret: bytes) -> None:
+    with pytest.raises(IllegalArgument):
+        await access.put(NewPrincipal(name, READS, secret, None, "local:root"))
+    assert access.rows() == []
+
+
+async def test_a_name_of_a_token_is_a_name(access: Access) -> None:
+    with pytest.raises(IllegalName):
+        await access.put(token("a b"))
+
+
+async def test_who_is_there_is_replaced_only_where_that_is_said(access: Access) -> None:
+    await access.put(token())
+    with pytest.raises(PrincipalExists):
+        await access.put(token(text=OTHER))
+    with pytest.raises(PrincipalNotFound):
+        await access.put(replace(token("bob"), secret=b"", replaces=True))
+    with pytest.raises(PrincipalNotFound):
+        await access.rotate("token:bob", sha256(OTHER), 0)
+
+
+async def test_there_are_not_more_than_there_may_be(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PRINCIPALS_MAX", 1)
+    await access.put(token())
+    with pytest.raises(TooManyPrincipals):
+        await access.put(token("bob", OTHER))
+    await access.put(replace(token(), secret=b"", replaces=True))

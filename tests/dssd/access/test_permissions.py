@@ -1,0 +1,147 @@
+"""What a permission covers, and what is none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dss_core.errors import IllegalArgument, IllegalFilter, PermissionDenied
+from dss_core.filters import TopicFilter
+from dssd.access.permissions import (
+    Demand,
+    Permission,
+    Principal,
+    Role,
+    everywhere,
+    permission_of,
+    read_stored,
+    stored,
+)
+
+
+def demand(role: Role, *filters: str, group: str | None = None, in_part: bool = False) -> Demand:
+    return Demand(role, tuple(map(TopicFilter.parse, filters)), group, in_part)
+
+
+EU = permission_of("consume", ["orders/eu/#"], ["billing*"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        demand(Role.CONSUME, "orders/eu/#", group="billing"),
+        demand(Role.CONSUME, "orders/eu/+/new", group="billing-2"),
+        demand(Role.CONSUME, "orders/eu"),
+        demand(Role.READ, "orders/eu/1"),
+        demand(Role.READ, "orders/#", in_part=True),
+    ],
+)
+def test_what_is_covered_is_allowed(asked: Demand) -> None:
+    assert EU.allows(asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        demand(Role.CONSUME, "orders/#", group="billing"),
+        demand(Role.CONSUME, "orders/us/#", group="billing"),
+        demand(Role.CONSUME, "orders/eu/#", group="shipping"),
+        demand(Role.CONSUME, "orders/eu/#", "orders/us/1"),
+        demand(Role.PRODUCE, "orders/eu/1"),
+        demand(Role.OPERATE, group="billing"),
+        demand(Role.READ, "payments/#", in_part=True),
+        demand(Role.READ, group="shipping"),
+        everywhere(Role.CONSUME),
+        everywhere(Role.READ),
+    ],
+)
+def test_what_is_not_covered_is_not(asked: Demand) -> None:
+    assert not EU.allows(asked)
+
+
+def test_all_subjects_are_not_those_of_the_daemon_itself() -> None:
+    everything = permission_of("consume", ["#"], ["*"])
+    assert everything.allows(everywhere(Role.CONSUME))
+    assert not everything.allows(demand(Role.CONSUME, "$dlq/billing/#"))
+
+
+def test_one_permission_must_cover_a_demand_alone() -> None:
+    halves = Principal.of(
+        "token:ada",
+        [permission_of("consume", ["orders/#"], []), permission_of("consume", [], ["billing"])],
+    )
+    assert not halves.may(demand(Role.CONSUME, "orders/#", group="billing"))
+    with pytest.raises(PermissionDenied, match="token:ada may not consume orders/# in the group"):
+        halves.require(demand(Role.CONSUME, "orders/#", group="billing"))
+
+
+def test_a_denial_names_the_permission_that_would_do() -> None:
+    nobody = Principal.of("token:ada", [permission_of("read", ["orders/#"], [])])
+    with pytest.raises(PermissionDenied) as denied:
+        nobody.require(demand(Role.PRODUCE, "orders/us/1"))
+    assert "--role produce --topic 'orders/us/1'" in denied.value.hint_text
+
+
+def test_who_has_no_permission_has_no_role() -> None:
+    assert Principal.of("token:ada", []).roles == frozenset()
+
+
+def test_an_administrator_may_do_everything() -> None:
+    admin = Principal.of("token:root", [permission_of("admin", [], [])])
+    assert all(admin.may(everywhere(role)) for role in Role)
+    assert admin.may(demand(Role.CONSUME, "$dlq/billing/#"))
+
+
+@pytest.mark.parametrize(
+    ("role", "topics", "groups"),
+    [
+        ("owner", ["#"], []),
+        ("", ["#"], []),
+        ("read", [], []),
+        ("produce", [], ["*"]),
+        ("admin", ["#"], []),
+        ("read", [], ["bill[a-z]"]),
+        ("read", [], [""]),
+        ("read", [], ["x" * 256]),
+        ("read", [f"t{number}" for number in range(65)], []),
+    ],
+)
+def test_what_is_no_permission_is_refused(role: str, topics: list[str], groups: list[str]) -> None:
+    with pytest.raises(IllegalArgument):
+        permission_of(role, topics, groups)
+
+
+def test_a_filter_that_breaks_the_rules_is_refused() -> None:
+    with pytest.raises(IllegalFilter):
+        permission_of("read", ["orders/#/x"], [])
+
+
+LEVELS = st.lists(st.sampled_from(["a", "b", "+"]), min_size=1, max_size=3).map("/".join)
+FILTERS = st.tuples(LEVELS, st.sampled_from(["", "/#"])).map("".join)
+GROUPS = st.text(st.sampled_from("ab*"), min_size=1, max_size=3)
+
+
+@given(st.sampled_from(["read", "consume"]), st.lists(FILTERS, max_size=3), st.lists(GROUPS))
+def test_permissions_are_stored_as_they_are(
+    role: str, topics: list[str], groups: list[str]
+) -> None:
+    try:
+        one = permission_of(role, topics, groups)
+    except IllegalArgument:
+        return
+    assert read_stored(stored([one, EU])) == (one, EU)
+
+
+@given(FILTERS, FILTERS, st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4))
+def test_no_record_is_allowed_by_a_filter_that_is_not_granted(
+    own: str, asked: str, subject: list[str]
+) -> None:
+    """Whoever may read by a filter gets no record that their own filters do not match."""
+    granted = permission_of("consume", [own], [])
+    wanted = TopicFilter.parse(asked)
+    text = "/".join(subject)
+    if granted.allows(Demand(Role.CONSUME, (wanted,))) and wanted.matches(text):
+        assert granted.topics[0].matches(text)
+
+
+def test_a_permission_is_compared_by_what_it_says() -> None:
+    assert Permission(Role.CONSUME, (TopicFilter.parse("orders/eu/#"),), ("billing*",)) == EU

@@ -1,0 +1,327 @@
+"""An ordered group on a real daemon: what fails holds up its own key, and no order is broken."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import dss_client
+import dss_client.sync
+from dss_client import Client, DeliveredRecord, Reject, Subscription
+from dss_client.changes import RedriveDeadLetters
+from support.proof_share import share
+from support.revived_daemon import RevivedDaemon, revived
+from support.started_program import StartedProgram, started
+
+PROGRAM = Path(__file__).parent / "programs" / "ordered_member.py"
+FILTER = "$share/g/orders/#"
+KEYS = [b"k%d" % each for each in range(12)]
+RECORDS = 240
+PATIENCE_S = share(60.0, 300.0)
+MEMBERS, KILLS = 3, share(4, 20)
+MANY, POISON_EACH = share(3_000, 100_000), 100
+
+
+@asynccontextmanager
+async def ordered(
+    payloads: Iterable[tuple[bytes, bytes]], **how: object
+) -> AsyncIterator[tuple[RevivedDaemon, Client]]:
+    """A daemon, a client, and an ordered group with records: their keys and payloads."""
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        revived() as daemon,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+    ):
+        await client.topics.create("orders", partitions=2)
+        settings = {"ordered": True, "max_deliver": 3, "backoff": [0.01, 0.05], **how}
+        await client.groups.create(FILTER, start="earliest", **settings)  # type: ignore[arg-type] # of create
+        pairs = [*payloads]
+        async with client.producer("orders") as producer:
+            await producer.send_columns(
+                payloads=[payload for _, payload in pairs], keys=[key for key, _ in pairs]
+            )
+        yield daemon, client
+
+
+async def settled(client: Client, dead: int = 0) -> None:
+    """Wait until all is done, but for so many dead letters."""
+    while True:
+        group = (await client.groups.describe("g")).group
+        if (group.lag, group.retrying, group.dead) == (0, 0, dead):
+            return
+        await asyncio.sleep(0.02)
+
+
+def numbered() -> list[tuple[bytes, bytes]]:
+    return [(KEYS[at * 7 % len(KEYS)], b"%d" % at) for at in range(RECORDS)]
+
+
+class Program:
+    """Fails once for each seventh; it notes what it is done with, and what came at a wrong time."""
+
+    def __init__(self) -> None:
+        self.out: dict[bytes | None, bytes] = {}
+        self.done: dict[bytes | None, list[int]] = defaultdict(list)
+        self.wrong: list[str] = []
+
+    def begin(self, record: DeliveredRecord | dss_client.sync.DeliveredRecord) -> bool:
+        """Whether it fails."""
+        if record.key in self.out:
+            self.wrong.append(f"{record.payload!r} came while {self.out[record.key]!r} was out")
+        self.out[record.key] = record.payload
+        return int(record.payload) % 7 == 0 and record.attempt == 1
+
+    def end(
+        self, record: DeliveredRecord | dss_client.sync.DeliveredRecord, *, failed: bool
+    ) -> None:
+        self.out.pop(record.key, None)
+        if not failed:
+            self.done[record.key].append(int(record.payload))
+
+    def check(self) -> None:
+        """Each record was done once, those of a key in their order, one at a time."""
+        assert self.wrong == []
+        for key in KEYS:
+            expected = [at for at in range(RECORDS) if KEYS[at * 7 % len(KEYS)] == key]
+            assert self.done[key] == expected
+
+
+async def settle(program: Program, record: DeliveredRecord, *, later: bool) -> None:
+    failed = program.begin(record)
+    if later:
+        await asyncio.sleep(0.001)
+    program.end(record, failed=failed)
+    await (record.nak(error="not now") if failed else record.ack())
+
+
+async def by_iteration(program: Program, subscription: Subscription) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        async for record in subscription:
+            if int(record.payload) % 2:
+                tasks.create_task(settle(program, record, later=True))
+            else:
+                await settle(program, record, later=False)
+
+
+async def by_fetch(program: Program, subscription: Subscription) -> None:
+    while True:
+        for record in await subscription.fetch(5, timeout=0.05):
+            await settle(program, record, later=False)
+
+
+async def by_run(program: Program, subscription: Subscription) -> None:
+    async def handle(record: DeliveredRecord) -> None:
+        failed = program.begin(record)
+        await asyncio.sleep(0.001)
+        program.end(record, failed=failed)
+        if failed:
+            raise ValueError("not now")
+
+    await subscription.run(handle, concurrency=8)
+
+
+async def by_batches(program: Program, subscription: Subscription) -> None:
+    async for batch in subscription.batches():
+        refused: set[bytes | None] = set()
+        for record in batch:
+            failed = record.key in refused or program.begin(record)
+            program.end(record, failed=failed)
+            if failed and record.key not in refused:
+                refused.add(record.key)
+                await record.nak(error="not now")
+            else:
+                await record.ack()  # it does not count behind a refused one of its key
+
+
+@pytest.mark.parametrize("way", [by_iteration, by_fetch, by_run, by_batches])
+async def test_each_key_is_done_in_order_though_records_of_it_fail(
+    way: Callable[[Program, Subscription], Awaitable[None]],
+) -> None:
+    program = Program()
+    async with ordered(numbered()) as (_, client), client.subscribe(FILTER) as subscription:
+        taking = asyncio.ensure_future(way(program, subscription))
+        await settled(client)
+        taking.cancel()
+        with suppress(asyncio.CancelledError):
+            await taking
+    program.check()
+
+
+async def test_without_asyncio_each_key_is_done_in_order_too() -> None:
+    program = Program()
+
+    def work(endpoint: str) -> None:
+        with (
+            dss_client.sync.connect(endpoint=endpoint) as client,
+            client.subscribe(FILTER) as subscription,
+        ):
+            for record in subscription:
+                failed = program.begin(record)
+                program.end(record, failed=failed)
+                if failed:
+                    record.nak(error="not now")
+                else:
+                    record.ack()
+                if sum(map(len, program.done.values())) == RECORDS:
+                    return
+
+    async with ordered(numbered()) as (daemon, client):
+        await asyncio.to_thread(work, daemon.endpoint)
+        await settled(client)
+    program.check()
+
+
+@pytest.mark.parametrize("rejects", [False, True], ids=["fails", "rejected"])
+async def test_a_poison_record_takes_the_rest_of_its_key_along_and_all_return_in_order(
+    rejects: bool,
+) -> None:
+    rows = [(b"bad" if at % 4 == 0 else b"good%d" % (at % 4), b"%d" % at) for at in range(80)]
+    done: list[tuple[bytes | None, int]] = []
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"8" and not mended:
+            raise (Reject if rejects else ValueError)("it is poison")
+        done.append((record.key, int(record.payload)))
+
+    async with (
+        ordered(rows, on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=18)
+        assert [at for key, at in done if key == b"bad"] == [0, 4]
+        letters = {
+            int(each.payload): each async for each in client.queues.dead_letters("g", whole=True)
+        }
+        assert sorted(letters) == [*range(8, 80, 4)]
+        assert letters[8].error.endswith("it is poison")
+        assert {letters[at].attempt for at in letters if at != 8} <= {0, 1}
+        mended = True
+        await client.operations.apply(RedriveDeadLetters("g"), reason="mended")
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert [at for key, at in done if key == b"bad"] == [*range(0, 80, 4)]
+    for rest in (1, 2, 3):
+        assert [at for key, at in done if key == b"good%d" % rest] == [*range(rest, 80, 4)]
+
+
+async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
+    done: list[int] = []
+
+    async def handle(record: DeliveredRecord) -> None:
+        if int(record.payload) % 10 == 3:
+            raise Reject("never")
+        done.append(int(record.payload))
+
+    rows = [(b"one", b"%d" % at) for at in range(40)]
+    async with (
+        ordered(rows, on_dead_letter="skip") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=4)
+        running.cancel()
+    assert done == [at for at in range(40) if at % 10 != 3]
+
+
+async def test_what_outlasts_its_ack_wait_comes_again_before_what_follows_it() -> None:
+    rows = [(b"late" if at % 2 else b"other", b"%d" % at) for at in range(12)]
+    begun: list[int] = []
+    at_work: set[bytes | None] = set()
+    async with (
+        ordered(rows, ack_wait=1) as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+
+        async def handle(record: DeliveredRecord) -> None:
+            assert record.key not in at_work
+            at_work.add(record.key)
+            begun.append(int(record.payload))
+            if begun.count(1) == 1 and record.payload == b"1":
+                await retrying(client)
+            at_work.discard(record.key)
+
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=8))
+        await settled(client)
+        running.cancel()
+    assert [at for at in begun if at % 2] == [1, 1, 3, 5, 7, 9, 11]
+    assert [at for at in begun if not at % 2] == [0, 2, 4, 6, 8, 10]
+
+
+async def retrying(client: Client) -> None:
+    """Wait until something is in the retry queue."""
+    while not (await client.groups.describe("g")).group.retrying:  # noqa: ASYNC110 - no event tells it
+        await asyncio.sleep(0.02)
+
+
+Line = tuple[int, str, str, int]
+"""A moment, what became of it, a key and a number."""
+
+
+@pytest.mark.slow("members and the daemon die, and are started again")
+async def test_no_key_is_turned_over_though_members_and_the_daemon_are_killed() -> None:
+    rows = [
+        (b"k%d" % (at % 500), b"k%d %d%s" % (at % 500, at, b"" if at % POISON_EACH else b" poison"))
+        for at in range(MANY)
+    ]
+    poison = set(range(0, MANY, POISON_EACH))
+    lines: list[Line] = []
+    async with ordered(rows, on_dead_letter="skip", ack_wait=30) as (daemon, client):
+        living: dict[str, StartedProgram] = {}
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(live(daemon.endpoint, f"m{at}", "cruel", living, lines))
+                for at in range(MEMBERS)
+            ]
+            for kill in range(KILLS):
+                await reached(lines, MANY * (kill + 1) // (KILLS + 2))
+                living[f"m{kill % MEMBERS}"].kill()
+                if kill % 2:
+                    await daemon.revive()
+            await settled(client, dead=len(poison))
+            for each in running:
+                each.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+        letters = [
+            int(each.payload.split()[1])
+            async for each in client.queues.dead_letters("g", whole=True)
+        ]
+        assert sorted(letters) == sorted(poison)
+    first: dict[int, None] = dict.fromkeys(at for _, what, _, at in sorted(lines) if what == "done")
+    assert set(first) == {*range(MANY)} - poison
+    by_key: dict[int, list[int]] = defaultdict(list)
+    for at in first:
+        by_key[at % 500].append(at)
+    assert [at for done in by_key.values() for at in done if done != sorted(done)] == []
+
+
+async def live(
+    endpoint: str, name: str, mood: str, living: dict[str, StartedProgram], lines: list[Line]
+) -> None:
+    """A member that is started again whenever it dies; what it said is kept."""
+    while True:
+        program = living[name] = await started(
+            str(PROGRAM), endpoint, name, FILTER, mood, pipes=["stdout"]
+        )
+        try:
+            assert program.stdout is not None
+            async for line in program.stdout:
+                what, key, number, at_ns = line.decode().split()
+                lines.append((int(at_ns), what, key, int(number)))
+            await program.wait()
+        finally:
+            program.kill()
+            await program.wait()
+
+
+async def reached(lines: list[Line], done: int) -> None:
+    """Wait until so many hand-outs were done."""
+    while sum(what == "done" for _, what, _, _ in lines) < done:  # noqa: ASYNC110 - lines of processes
+        await asyncio.sleep(0.01)
