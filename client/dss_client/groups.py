@@ -10,13 +10,16 @@ from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
-from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
+from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
     from dss_client.offsets import GroupOffsets
+
+GROUPS_PAGE = 500
+"""Groups in one answer of a list: some 200 KiB."""
 
 
 class Groups:

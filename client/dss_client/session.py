@@ -25,7 +25,7 @@ from dss_client._start_point import start_to_wire
 from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
 from dss_client.late_daemon import late
-from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
+from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
 from dss_core.lane import ORDERED, QUEUES
 
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from dss_client.subscription import Subscription
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+ACKS_STORED_S = 2.0
+"""Acks are durable so long before the daemon was heard last: it stores them within a second."""
+
 
 _LOG = logging.getLogger("dss_client")
 

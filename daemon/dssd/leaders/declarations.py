@@ -23,10 +23,6 @@ from dssd.limits import (
     BACKOFF_STEPS_MAX,
     MAX_DELIVER_MAX,
     NAK_DELAY_MS_MAX,
-    QUEUE_BYTES,
-    QUEUE_BYTES_MAX,
-    QUEUE_RECORDS,
-    QUEUE_RECORDS_MAX,
 )
 from dssd.machines.queues import (
     BLOCK,
@@ -39,6 +35,14 @@ from dssd.machines.queues import (
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
+
+QUEUE_RECORDS = 1_000_000
+QUEUE_RECORDS_MAX = 10_000_000
+QUEUE_BYTES = 4 << 30
+QUEUE_BYTES_MAX = 1 << 40
+"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
+memory for each record that waits."""
+
 
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""

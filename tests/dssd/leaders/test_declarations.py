@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from dss_core.errors import IllegalArgument, OrderComesWithQueues
-from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries, policy_of
-from dssd.limits import (
-    BACKOFF_MS,
-    BACKOFF_STEPS_MAX,
-    MAX_DELIVER_MAX,
-    NAK_DELAY_MS_MAX,
+from dssd.leaders.declarations import (
+    NOTHING_SAID,
     QUEUE_BYTES,
     QUEUE_BYTES_MAX,
     QUEUE_RECORDS,
     QUEUE_RECORDS_MAX,
+    AskedRetries,
+    edited_retries,
+    policy_of,
 )
+from dssd.limits import BACKOFF_MS, BACKOFF_STEPS_MAX, MAX_DELIVER_MAX, NAK_DELAY_MS_MAX
 from dssd.store.rows import GroupRow
 
 PLAIN = GroupRow(7, "billing", "orders/#", "shared", "", None, 30_000, 0, 0)
