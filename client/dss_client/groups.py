@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
+from dss_client._spans import span_ms, spans_ms
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
 from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
@@ -71,17 +72,20 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
 
+        spans: dict[str, Any] = {
+            "ack_wait_ms": None if ack_wait is None else span_ms("ack_wait", ack_wait),
+            "backoff_ms": spans_ms("backoff", backoff),
+        }
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
                 start=start_to_wire(start),
                 if_not_exists=if_not_exists,
-                ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
                 max_deliver=max_deliver,
-                backoff_ms=[round(each * 1_000) for each in backoff],
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
                 ordered=ordered,
+                **spans,
                 **_numbers(
                     protocol=protocol,
                     on_damage=on_damage,
@@ -89,8 +93,8 @@ class Groups:
                     keyless=keyless,
                 ),
             )
-        except (ValueError, OverflowError) as problem:
-            # What protobuf says of a number that does not fit its field.
+        except (TypeError, ValueError, OverflowError) as problem:
+            # What protobuf says of a value that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
         await check_knows(self._connection, needed_for_group(request))
         reply = await self._connection.change(self._connection.groups.Create, request)

@@ -158,9 +158,6 @@ READ_AGAIN_MS_MAX = 8_000
 DAMAGED_RANGES_MAX = 64
 """Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
 
-NAK_DELAY_MS_MAX = 24 * 3_600_000
-"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
-
 RESERVED_PART = 2
 """This part of a session's credit, the half, is divided among its subscriptions so that no other
 one can hold it; the other half goes to whoever has something to send."""

@@ -15,6 +15,7 @@ from dss_core.errors import (
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.limits import NAK_DELAY_MS_MAX
 from dss_core.times import text_of_span
 from dssd.leaders.lanes import has_queues
 from dssd.limits import (
@@ -22,7 +23,6 @@ from dssd.limits import (
     BACKOFF_MS,
     BACKOFF_STEPS_MAX,
     MAX_DELIVER_MAX,
-    NAK_DELAY_MS_MAX,
     QUEUE_BYTES,
     QUEUE_BYTES_MAX,
     QUEUE_RECORDS,

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from dss_core.errors import IllegalArgument, OrderComesWithQueues
+from dss_core.limits import NAK_DELAY_MS_MAX
 from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries, policy_of
 from dssd.limits import (
     BACKOFF_MS,
     BACKOFF_STEPS_MAX,
     MAX_DELIVER_MAX,
-    NAK_DELAY_MS_MAX,
     QUEUE_BYTES,
     QUEUE_BYTES_MAX,
     QUEUE_RECORDS,
