@@ -11,34 +11,17 @@ from dss_core.errors import (
     OperationInProgress,
     StreamNotRead,
 )
-from dss_core.filters import SubscriptionFilter
-from dss_core.ids import StreamId
 from dss_core.lane import DEAD
 from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
-from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.operations.kinds import dead_letters
-from dssd.store.rows import GroupRow
+from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
-
-
-async def laned(works: Works, *failed: Failed) -> tuple[GroupRow, StreamId]:
-    """A group whose one stream has these dead letters."""
-    plant = works.plant
-    [stream] = await plant.topic("orders", 1)
-    parsed = SubscriptionFilter.parse("$share/g/orders/#")
-    group = await plant.groups.declare(parsed, retries=AskedRetries(5))
-    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
-    queues = plant.catalogue.queues_of(group.group_id, stream)
-    assert queues is not None
-    if failed:
-        await append_entries(plant, queues[DEAD - 1], failed)
-    return group, queues[DEAD - 1]
 
 
 async def dead_of(works: Works) -> Progress:
