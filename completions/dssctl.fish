@@ -1340,7 +1340,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'wait'
-            printf '%s\t%s\n' '--for' 'lag=0, members>=3, oldest<5m, streams-moved, gone'
+            printf '%s\t%s\n' '--for' 'lag=0, retrying=0, dead=0, members>=3, oldest<5m, streams-moved, gone'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
             printf '%s\t%s\n' '--help' 'Show this message and exit'
