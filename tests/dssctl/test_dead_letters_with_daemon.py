@@ -108,6 +108,10 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     ok(failed.dssctl("ops", "wait", str(number)))
     assert not items(failed, "dlq", "ls", "billing")
     ok(failed.dssctl(*LEFT))
+    done = failed.dssctl("dlq", "redrive", "billing", "--error", "TypeError", "--yes")
+    assert b"redrive nothing of billing@orders/#: it has no dead letters" in ok(done)
+    done = failed.dssctl("rq", "ls", "billing", "--error", "TypeError")
+    assert b"no record that waits of billing is what was chosen" in done.stderr
 
 
 def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) -> None:
@@ -120,6 +124,10 @@ def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) ->
 
 
 REFUSED = {
+    "groups create $share/billing/orders/# --max-deliver 3 --if-not-exists": (
+        "DSS2111",
+        "dssctl groups edit 'billing@orders/#' --max-deliver 3",
+    ),
     "groups create $share/x/none/# --ordered --max-deliver 5": ("DSS2150", "topics create none"),
     "groups create $share/x/# --ordered --max-deliver 5": ("DSS2150", "--ordered"),
     "groups create $share/x/orders/# --ordered": ("DSS1010", "give both"),

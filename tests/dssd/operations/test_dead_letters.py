@@ -49,7 +49,33 @@ async def test_a_plan_names_the_dead_letters_of_the_error_and_the_key_that_is_me
     plan = await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/0", offset=2))
     assert isinstance(plan.change, RedriveDeadLetters)
     assert plan.change.lanes[0].ranges == ((2, 3),)
-    assert (await works.operations.plan(RedriveDeadLetters("g", error="fff"))).nothing_to_do
+
+
+async def test_a_choice_that_takes_nothing_says_what_was_looked_for_and_where_to_look(
+    works: Works,
+) -> None:
+    await laned(works, *FIVE)
+    none = "of g@orders/#: none of its 5 dead letters is"
+    for change, told in (
+        (RedriveDeadLetters("g", error="fff"), f"redrive nothing {none} of the error fff"),
+        (RedriveDeadLetters("g", key=b"eve"), f"redrive nothing {none} of the key eve"),
+        (
+            DiscardDeadLetters("g", stream="orders/0/0", offset=9),
+            f"discard nothing {none} of the record orders/0/0@9",
+        ),
+    ):
+        plan = await works.operations.plan(change)
+        assert (plan.nothing_to_do, plan.summary) == (True, told)
+        assert plan.effects == ("See what is there: dssctl dlq errors 'g@orders/#'",)
+    with pytest.raises(StreamNotRead):
+        await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/9"))
+
+
+async def test_a_group_without_dead_letters_says_so(works: Works) -> None:
+    await laned(works)
+    plan = await works.operations.plan(RedriveDeadLetters("g"))
+    assert plan.summary == "redrive nothing of g@orders/#: it has no dead letters"
+    assert (plan.nothing_to_do, plan.effects) == (True, ())
 
 
 async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_stay(
