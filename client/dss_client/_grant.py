@@ -368,12 +368,8 @@ class HeldGrant:
         self._touched(self, False)
 
     def nak(self, ranges: Ranges, delay_s: float | None, failure: Failure = NOTHING_SAID) -> None:
-        """Refuse ranges of offsets; they come again, on whichever level.
-
-        Raises:
-            IllegalArgument: the delay is not allowed; then nothing is refused.
-        """
-        delay_ms = nak_delay_ms(delay_s)
+        """Refuse ranges of offsets; they come again, on whichever level."""
+        delay_ms = nak_delay_ms(delay_s)  # where that is not allowed, nothing is refused
         if self.order is not None:
             ranges = self.order.refused(self, ranges)
         if self.over:

@@ -63,7 +63,7 @@ class Groups:
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
             GroupExistsOtherwise: its protocol, what it does at damage or what it does with records
-                that fail is another; a `GroupExists` too.
+                that fail is another.
             GroupOfAnotherKind: it is a queue, and this is none; or the other way.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
@@ -74,10 +74,7 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
 
-        spans: dict[str, Any] = {
-            "ack_wait_ms": None if ack_wait is None else span_ms("ack_wait", ack_wait),
-            "backoff_ms": spans_ms("backoff", backoff),
-        }
+        spans = _spans(ack_wait, backoff)
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
@@ -277,6 +274,16 @@ class Groups:
         request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
+
+
+def _spans(ack_wait: float | None, backoff: Sequence[float]) -> dict[str, Any]:
+    """Spans of a group that is to be made, as the wire has them.
+
+    Raises:
+        IllegalArgument: one is no number of seconds.
+    """
+    ack_wait_ms = None if ack_wait is None else span_ms("ack_wait", ack_wait)
+    return {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
 
 
 def _numbers(**words: str | None) -> dict[str, Any]:
