@@ -264,8 +264,7 @@ class Groups:
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: its protocol, what it does at damage or what it does with records
-                that fail is another.
+            GroupExistsOtherwise: what it does at damage, or with records that fail, is another.
             GroupOfAnotherKind: it is a queue, and this is none; or the other way.
             StartConflict: it exists with another start.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
