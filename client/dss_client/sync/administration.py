@@ -264,9 +264,8 @@ class Groups:
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: what it does at damage, or with records that fail, is another.
-            GroupOfAnotherKind: it is a queue, and this is none; or the other way.
-            StartConflict: it exists with another start.
+            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
