@@ -147,8 +147,6 @@ READ_AGAIN_MS_MAX = 8_000
 DAMAGED_RANGES_MAX = 64
 """Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
 
-NAK_DELAY_MS_MAX = 24 * 3_600_000
-"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
 
 OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
 """When this is out, nothing more goes, not by a reserve and not because it comes again: so far

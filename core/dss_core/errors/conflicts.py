@@ -51,6 +51,15 @@ class GroupExists(DssError):
 
 
 @registered
+class GroupExistsOtherwise(GroupExists):
+    """It is not what was asked for. Fields: group, differences, advice."""
+
+    code = "DSS2111"
+    sentence = "The group {group} exists already, and is another one: {differences}."
+    hint = "{advice}"
+
+
+@registered
 class GroupDestroyed(DssError):
     """A member of a removed group came back. Fields: group."""
 

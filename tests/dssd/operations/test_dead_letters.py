@@ -11,34 +11,17 @@ from dss_core.errors import (
     OperationInProgress,
     StreamNotRead,
 )
-from dss_core.filters import SubscriptionFilter
-from dss_core.ids import StreamId
 from dss_core.lane import DEAD
 from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
-from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.operations.kinds import dead_letters
-from dssd.store.rows import GroupRow
+from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
-
-
-async def laned(works: Works, *failed: Failed) -> tuple[GroupRow, StreamId]:
-    """A group whose one stream has these dead letters."""
-    plant = works.plant
-    [stream] = await plant.topic("orders", 1)
-    parsed = SubscriptionFilter.parse("$share/g/orders/#")
-    group = await plant.groups.declare(parsed, retries=AskedRetries(5))
-    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
-    queues = plant.catalogue.queues_of(group.group_id, stream)
-    assert queues is not None
-    if failed:
-        await append_entries(plant, queues[DEAD - 1], failed)
-    return group, queues[DEAD - 1]
 
 
 async def dead_of(works: Works) -> Progress:
@@ -66,7 +49,33 @@ async def test_a_plan_names_the_dead_letters_of_the_error_and_the_key_that_is_me
     plan = await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/0", offset=2))
     assert isinstance(plan.change, RedriveDeadLetters)
     assert plan.change.lanes[0].ranges == ((2, 3),)
-    assert (await works.operations.plan(RedriveDeadLetters("g", error="fff"))).nothing_to_do
+
+
+async def test_a_choice_that_takes_nothing_says_what_was_looked_for_and_where_to_look(
+    works: Works,
+) -> None:
+    await laned(works, *FIVE)
+    none = "of g@orders/#: none of its 5 dead letters is"
+    for change, told in (
+        (RedriveDeadLetters("g", error="fff"), f"redrive nothing {none} of the error fff"),
+        (RedriveDeadLetters("g", key=b"eve"), f"redrive nothing {none} of the key eve"),
+        (
+            DiscardDeadLetters("g", stream="orders/0/0", offset=9),
+            f"discard nothing {none} of the record orders/0/0@9",
+        ),
+    ):
+        plan = await works.operations.plan(change)
+        assert (plan.nothing_to_do, plan.summary) == (True, told)
+        assert plan.effects == ("See what is there: dssctl dlq errors 'g@orders/#'",)
+    with pytest.raises(StreamNotRead):
+        await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/9"))
+
+
+async def test_a_group_without_dead_letters_says_so(works: Works) -> None:
+    await laned(works)
+    plan = await works.operations.plan(RedriveDeadLetters("g"))
+    assert plan.summary == "redrive nothing of g@orders/#: it has no dead letters"
+    assert (plan.nothing_to_do, plan.effects) == (True, ())
 
 
 async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_stay(
