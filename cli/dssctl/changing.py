@@ -80,12 +80,14 @@ def show_operation(settings: Settings, operation: "Operation") -> None:
     else:
         sections = list(operation_sections(operation))
         show_one(settings, APPLIED_KIND, operation_item(operation), sections)
-    if not operation.ended:
-        number = operation.number
+    number = operation.number
+    if operation.state == "cancelling":
+        note(settings, f"the rest of operation {number} stops; wait: dssctl ops wait {number}")
+    elif not operation.ended:
         how = f"wait for it: dssctl ops wait {number}; stop the rest: dssctl ops cancel {number}"
         note(settings, f"operation {number} goes on; {how}")
     elif operation.undoable:
-        note(settings, f"undo with: dssctl ops undo {operation.number}")
+        note(settings, f"undo with: dssctl ops undo {number}")
 
 
 def carry_out(

@@ -58,9 +58,20 @@ async def _waited(settings: Settings, operation: "Operation") -> "Operation":
     title = f"operation {operation.number}"
     async with asyncio.timeout(settings.wait_s), connected(settings) as client:
         await require_daemon(client, settings)
-        with settling(settings, title) as show:
+        records = operation.records_asked
+        with settling(settings, title, "streams" if records is None else "records") as show:
             async with aclosing(client.operations.watch(operation.number)) as watched:
                 async for operation in watched:
-                    done, waiting = operation.streams_done, operation.streams_waiting
-                    show(done, done + waiting)
+                    if (standing := _standing(operation, records)) is not None:
+                        show(*standing)
     return operation
+
+
+def _standing(operation: "Operation", records: int | None) -> tuple[int, int] | None:
+    """How many of all its parts are done; of records it tells nothing once it has ended."""
+    if records is None:
+        done = operation.streams_done
+        return done, done + operation.streams_waiting
+    if operation.state == "done":
+        return records, records
+    return None if operation.records_done is None else (operation.records_done, records)

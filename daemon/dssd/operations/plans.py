@@ -74,6 +74,8 @@ class Worked:
     """Kept with the operation."""
     failure: str = ""
     """Empty: it was done."""
+    is_undoable: bool = False
+    """It can be taken back now, whatever its plan said: what stands against that was not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,14 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What an operation whose rest was given up had done by then."""
+    """What an operation has done, which runs or whose rest was given up."""
 
     done: int
     of: int
     what: str = ""
     """What is counted, for people: streams have changed hands. Empty: nothing to count."""
+    counts_records: bool = False
+    """It is told while the operation runs: its streams say too little of how far it is."""
 
 
 class OperationKind(Protocol):
@@ -134,7 +138,7 @@ class OperationKind(Protocol):
         """What stops the rest of it; None where nothing does."""
 
     async def made(self, row: OperationRow) -> Made:
-        """What it has done, once nothing of it is under way; asked only where it was cancelled."""
+        """What it has done: where it was cancelled, once nothing of it is under way; else by now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from dss_sim.played_groups import Member
 from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.operations.kinds import dead_letters
+from dssd.operations.plans import Made
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
+CAME_BACK = "dead letters came back"
 
 
 async def laned(works: Works, *failed: Failed) -> tuple[GroupRow, StreamId]:
@@ -114,7 +116,7 @@ async def test_a_redrive_has_a_rate_that_can_be_kept(works: Works, rate: int) ->
         await works.operations.plan(RedriveDeadLetters("g", rate=rate))
 
 
-async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_the_rest_dead(
+async def test_a_redrive_says_how_many_came_back_and_a_cancelled_one_leaves_the_rest_dead(
     works: Works,
 ) -> None:
     group, _ = await laned(works, *FIVE)
@@ -122,12 +124,19 @@ async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_th
     member = works.plant.member(group, "ann")
     member.want()
     [granted] = await member.granted(1)
+    assert await works.operations.records_made(row) == Made(0, 5, CAME_BACK, counts_records=True)
+    watched = works.operations.watch(row.number)
+    await anext(watched)
     came_back(member, granted, Progress(2))
+    await anext(watched)  # though nothing of the operation ended
+    assert await works.operations.records_made(row) == Made(2, 5, CAME_BACK, counts_records=True)
+    await watched.aclose()
     await works.operations.cancel(row.number, caller=ANA, reason="not mended")
     await works.given_back(member, 0)
     ended = await works.ended(row.number)
     assert ended.state == "cancelled"
     assert ended.failure.endswith("cancelled it: not mended; 2 of 5 dead letters came back")
+    assert await works.operations.records_made(ended) is None
     assert await dead_of(works) == Progress(2)
     again = await works.operations.plan(RedriveDeadLetters("g"))
     assert isinstance(again.change, RedriveDeadLetters)

@@ -156,7 +156,8 @@ class DeadLetters(Final):
             if lane["stream"] in dead
         )
         became = "came back" if row.kind == REDRIVE else "were given up"
-        return Made(done, json.loads(row.after)["records"], f"dead letters {became}")
+        asked = json.loads(row.after)["records"]
+        return Made(done, asked, f"dead letters {became}", counts_records=True)
 
 
 def _check_has_queues(group: GroupRow) -> None:
