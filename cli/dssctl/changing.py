@@ -9,6 +9,7 @@ import json
 import sys
 import uuid
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -224,7 +225,15 @@ def _applied(settings: Settings, plan: "OperationPlan") -> "Operation":
         if not failure.definite:
             again = f"the same command with --op-id {operation_id} applies it once at most"
             note(settings, f"whether it was applied is unknown; {again}")
+            note(settings, f"look: {_listing_of(plan)}")
         raise
+
+
+def _listing_of(plan: "OperationPlan") -> str:
+    """The command that lists what was done to its subject."""
+    narrowed = {"groups": "--group", "offsets": "--group", "topics": "--topic"}
+    option = narrowed.get(plan.kind.partition(".")[0])
+    return f"dssctl ops ls {option} {quote(plan.subject)}" if option else "dssctl ops ls"
 
 
 def confirm_option() -> SettingsOption:

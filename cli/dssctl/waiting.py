@@ -7,7 +7,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from dss_core.errors import OperationGoesOn, OperationNotDone
+from dss_core.errors import DssError, OperationGoesOn, OperationNotDone
 from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.output import note
@@ -32,6 +32,11 @@ def wait_for_end(settings: Settings, operation: "Operation") -> "Operation":
         seconds = f"{settings.wait_s:g}"
         number, kind = operation.number, operation.kind
         raise OperationGoesOn(number=number, kind=kind, seconds=seconds) from late
+    except DssError:
+        number = operation.number
+        goes_on = "it was taken, and what is left of it is done once a daemon runs"
+        note(settings, f"operation {number}: {goes_on}; look: dssctl ops show {number}")
+        raise
     except KeyboardInterrupt:
         sentence = f"operation {operation.number} goes on: dssctl ops wait {operation.number}"
         note(settings, sentence)

@@ -138,7 +138,7 @@ class OperationKind(Protocol):
         """What stops the rest of it; None where nothing does."""
 
     async def made(self, row: OperationRow) -> Made:
-        """What it has done: where it was cancelled, once nothing of it is under way; else by now."""
+        """What it has done by now; of one that was cancelled, once nothing of it is under way."""
 
 
 @dataclass(frozen=True, slots=True)
