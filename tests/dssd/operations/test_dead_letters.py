@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters, Undo
+from dss_core.changes import (
+    Direction,
+    DiscardDeadLetters,
+    LaneRanges,
+    MoveCursors,
+    RedriveDeadLetters,
+    SkipRecords,
+    ToEarliest,
+    Undo,
+)
 from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
@@ -13,7 +22,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
-from dss_core.lane import DEAD
+from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
@@ -157,6 +166,23 @@ def came_back(member: Member, granted: GrantedStream, done: Progress) -> None:
     )
     message = UpdateProgress(member.borrower_id, member.epoch, (report,))
     member.plant.registry.to_leader(member.group.group_id, message)
+
+
+async def test_a_skip_says_that_what_waits_for_a_retry_stays(works: Works) -> None:
+    group, _ = await laned(works)
+    [main] = works.plant.catalogue.get("orders").streams()
+    await works.plant.publish(main, 3)
+    skip = SkipRecords("g", "orders/0/0", 0)
+    assert not any("retry" in effect for effect in (await works.operations.plan(skip)).effects)
+    queues = works.plant.catalogue.queues_of(group.group_id, main)
+    assert queues is not None
+    await append_entries(works.plant, queues[RETRY - 1], [Failed(1)])
+    for change in (skip, MoveCursors("g", Direction.SKIP, to=ToEarliest())):
+        effects = (await works.operations.plan(change)).effects
+        assert effects[-1].startswith("1 record waits in the retry queues of these streams, which")
+        assert "dssctl rq ls 'g@orders/#'" in effects[-1]
+    rewind = await works.operations.plan(MoveCursors("g", Direction.REWIND, to=ToEarliest()))
+    assert not any("retry" in effect for effect in rewind.effects)
 
 
 async def test_discarded_dead_letters_are_done_also_over_a_restart(works: Works) -> None:
