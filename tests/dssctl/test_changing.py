@@ -23,7 +23,7 @@ class Lost:
         self.ids: list[str] = []
         self.takes: operations_pb2.Operation | None = None
         """What it answers before it goes; None: it goes before it answers."""
-        self.go: Callable[[], object] = bool
+        self.go: Callable[[], None] = lambda: None
 
     def plan(
         self, request: operations_pb2.PlanRequest, _context: grpc.ServicerContext
@@ -45,6 +45,10 @@ class Lost:
             context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
         context.add_callback(self.go)
         return self.takes
+
+
+def _stop(stopper: ThreadPoolExecutor, server: grpc.Server) -> None:
+    stopper.submit(server.stop, None)
 
 
 @pytest.fixture
@@ -72,7 +76,7 @@ def lost() -> Iterator[tuple[Lost, str]]:
         server.start()
         # gRPC runs the callback under a lock that a stop takes.
         with ThreadPoolExecutor(1) as stopper:
-            daemon.go = partial(stopper.submit, server.stop, None)
+            daemon.go = partial(_stop, stopper, server)
             yield daemon, endpoint
         server.stop(grace=None).wait()
 

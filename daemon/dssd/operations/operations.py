@@ -66,6 +66,7 @@ from dssd.operations.history import (
 from dssd.operations.plans import (
     Begun,
     Cancellation,
+    CountsRecords,
     KindTable,
     Made,
     Plan,
@@ -260,11 +261,11 @@ class Operations:
 
     async def records_made(self, row: OperationRow) -> Made | None:
         """How many records it has dealt with; None where it has ended, or counts none."""
-        is_there = not row.group_id or self._groups.has(row.group_id)
-        if row.state not in UNENDED or not is_there:
+        kind = self._kinds.of_operation(row)
+        runs = row.state in UNENDED and self._groups.has(row.group_id)
+        if not (runs and isinstance(kind, CountsRecords)):
             return None
-        made = await self._kinds.of_operation(row).made(await self._history.whole(row.number))
-        return made if made.counts_records else None
+        return await kind.records_made(await self._history.whole(row.number))
 
     def holders(self, row: OperationRow) -> dict[StreamId, str]:
         """Who holds which stream of its group now, by client id: whom it may wait for."""

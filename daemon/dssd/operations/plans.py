@@ -7,7 +7,7 @@ the same as the first is that its change is resolved, and that the revision did 
 import json
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dss_core.answers import StreamPlan
 from dss_core.changes import Change, StreamMove
@@ -98,14 +98,12 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What an operation has done, which runs or whose rest was given up."""
+    """What an operation has done by now, or had done when its rest was given up."""
 
     done: int
     of: int
     what: str = ""
     """What is counted, for people: streams have changed hands. Empty: nothing to count."""
-    counts_records: bool = False
-    """It is told while the operation runs: its streams say too little of how far it is."""
 
 
 class OperationKind(Protocol):
@@ -138,7 +136,15 @@ class OperationKind(Protocol):
         """What stops the rest of it; None where nothing does."""
 
     async def made(self, row: OperationRow) -> Made:
-        """What it has done by now; of one that was cancelled, once nothing of it is under way."""
+        """What it has done, once nothing of it is under way; asked only where it was cancelled."""
+
+
+@runtime_checkable
+class CountsRecords(Protocol):
+    """A kind whose streams say too little of how far it is: it deals with records one by one."""
+
+    async def records_made(self, row: OperationRow) -> Made:
+        """How many records it has dealt with by now."""
 
 
 @dataclass(frozen=True, slots=True)

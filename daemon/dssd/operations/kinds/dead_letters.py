@@ -142,6 +142,10 @@ class DeadLetters(Final):
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
+        """As `records_made`."""
+        return await self.records_made(row)
+
+    async def records_made(self, row: OperationRow) -> Made:
         """How many of the dead letters came back, or were given up."""
         survey = await self._registry.survey(self._groups.get(row.group_id))
         dead = {
@@ -156,8 +160,7 @@ class DeadLetters(Final):
             if lane["stream"] in dead
         )
         became = "came back" if row.kind == REDRIVE else "were given up"
-        asked = json.loads(row.after)["records"]
-        return Made(done, asked, f"dead letters {became}", counts_records=True)
+        return Made(done, json.loads(row.after)["records"], f"dead letters {became}")
 
 
 def _check_has_queues(group: GroupRow) -> None:

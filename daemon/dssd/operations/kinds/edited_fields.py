@@ -6,6 +6,7 @@ a later one changed the same field, and stands.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -101,8 +102,11 @@ def _size(value: int) -> str:
 
 def _span(ms: int) -> str:
     """A span exactly; in milliseconds where its two largest units are not all of it."""
-    text = text_of_span(ms)
+    text = _EMPTY_UNIT.sub("", text_of_span(ms))
     return text if parse_span_ms(text) == ms else f"{ms}ms"
+
+
+_EMPTY_UNIT = re.compile(r"(?<=[mhd])00[smh]$")
 
 
 def taken_back(plan: Plan, undone: OperationRow) -> Plan:
