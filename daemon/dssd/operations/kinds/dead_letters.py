@@ -145,6 +145,10 @@ class DeadLetters(Final):
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
+        """As `records_made`."""
+        return await self.records_made(row)
+
+    async def records_made(self, row: OperationRow) -> Made:
         """How many of the dead letters came back, or were given up."""
         survey = await self._registry.survey(self._groups.get(row.group_id))
         dead = {
