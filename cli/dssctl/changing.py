@@ -9,7 +9,6 @@ import json
 import sys
 import uuid
 from collections.abc import Callable
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -231,6 +230,8 @@ def _applied(settings: Settings, plan: "OperationPlan") -> "Operation":
 
 def _listing_of(plan: "OperationPlan") -> str:
     """The command that lists what was done to its subject."""
+    from shlex import quote  # seldom needed
+
     narrowed = {"groups": "--group", "offsets": "--group", "topics": "--topic"}
     option = narrowed.get(plan.kind.partition(".")[0])
     return f"dssctl ops ls {option} {quote(plan.subject)}" if option else "dssctl ops ls"
