@@ -30,8 +30,7 @@ from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_client.changes import CreateJob
 from dss_client.job_values import Granted, JobChunk
 from dss_client.jobs import Lease
-from dss_spark.engine import SparkEngine
-from dss_spark.limits import CHUNKS_AHEAD_MAX
+from dss_spark.engine import CHUNKS_AHEAD_MAX, SparkEngine
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.source import register
 from dss_spark.staging import Stage, stage

@@ -30,10 +30,22 @@ MaxDeliver = Annotated[
         help="A record that failed so often is a dead letter; 0: it comes for ever.",
     ),
 ]
+MaxDeliverOfNew = Annotated[
+    int | None,
+    typer.Option(
+        "--max-deliver",
+        metavar="N",
+        min=1,
+        help="A record that failed so often is a dead letter; where it is left out, "
+        "it comes for ever.",
+    ),
+]
 Backoff = Annotated[
     str | None,
     typer.Option(
-        metavar="SPANS", help="How long it rests after each failure, 1s,5s,30s: the last repeats."
+        metavar="SPANS",
+        help="How long it rests after each failure: the last repeats. Of a new group with "
+        "--max-deliver 1s,5s,30s,5m where none is given.",
     ),
 ]
 QueueRecords = Annotated[

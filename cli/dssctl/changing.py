@@ -80,12 +80,14 @@ def show_operation(settings: Settings, operation: "Operation") -> None:
     else:
         sections = list(operation_sections(operation))
         show_one(settings, APPLIED_KIND, operation_item(operation), sections)
-    if not operation.ended:
-        number = operation.number
+    number = operation.number
+    if operation.state == "cancelling":
+        note(settings, f"the rest of operation {number} stops; wait: dssctl ops wait {number}")
+    elif not operation.ended:
         how = f"wait for it: dssctl ops wait {number}; stop the rest: dssctl ops cancel {number}"
         note(settings, f"operation {number} goes on; {how}")
     elif operation.undoable:
-        note(settings, f"undo with: dssctl ops undo {operation.number}")
+        note(settings, f"undo with: dssctl ops undo {number}")
 
 
 def carry_out(
@@ -222,7 +224,17 @@ def _applied(settings: Settings, plan: "OperationPlan") -> "Operation":
         if not failure.definite:
             again = f"the same command with --op-id {operation_id} applies it once at most"
             note(settings, f"whether it was applied is unknown; {again}")
+            note(settings, f"look: {_listing_of(plan)}")
         raise
+
+
+def _listing_of(plan: "OperationPlan") -> str:
+    """The command that lists what was done to its subject."""
+    from shlex import quote  # seldom needed
+
+    narrowed = {"groups": "--group", "offsets": "--group", "topics": "--topic"}
+    option = narrowed.get(plan.kind.partition(".")[0])
+    return f"dssctl ops ls {option} {quote(plan.subject)}" if option else "dssctl ops ls"
 
 
 def confirm_option() -> SettingsOption:

@@ -12,9 +12,6 @@ OPERATIONS_LISTED = 50
 OPERATION_NUMBER_MAX = (1 << 63) - 1
 """The highest that the daemon's store can hold; a longer one is a slip of the fingers."""
 
-VERBS_NAMED_MAX = 16
-"""Of a noun, where a verb is none of its: the longest has two lines of them."""
-
 CONNECT_WAIT_S = 2.0
 """How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
 

@@ -87,6 +87,7 @@ def list_entries(context: typer.Context, chosen: Chosen) -> None:
                 await _tell_errors(settings, client, chosen, newest)
         if tells and not entries:
             await _tell_if_plain(settings, client, chosen.group)
+            _tell_if_none_is_chosen(settings, chosen)
         return [entry_item(each) for each in entries]
 
     list_items(context, found)
@@ -104,6 +105,17 @@ async def _tell_if_plain(settings: Settings, client: "Client", named: str) -> No
     if not group.max_deliver:
         note(settings, f"{named} has no queues: a record that fails comes again for ever")
         note(settings, f"it gets them by: dssctl groups edit {quote(named)} --max-deliver 5")
+
+
+def _tell_if_none_is_chosen(settings: Settings, chosen: Chosen) -> None:
+    if not chosen.is_all:
+        one, _ = COUNTED[chosen.level]
+        what = f"no {one} of {chosen.group} is what was chosen"
+        note(settings, f"{what}; what is there: {_errors_command(chosen)}")
+
+
+def _errors_command(chosen: Chosen) -> str:
+    return f"dssctl {'dlq' if chosen.level == 'dead' else 'rq'} errors {quote(chosen.group)}"
 
 
 async def _chosen(client: "Client", chosen: Chosen, at_most: int | None) -> "list[QueueEntry]":
@@ -132,7 +144,7 @@ async def _tell_errors(
 
 
 def _tell_rest(settings: Settings, chosen: Chosen, found: "ErrorCounts") -> None:
-    command = f"dssctl {'dlq' if chosen.level == 'dead' else 'rq'} errors {chosen.group}"
+    command = _errors_command(chosen)
     if found.counted < found.total:
         note(settings, f"{found.counted} of {found.total} were counted; all: {command}")
     elif len(found.errors) > QUEUE_ERRORS_TOLD:

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from dssctl.config import configure
 from dssctl.global_options import global_options, section_of
 from dssctl.impact import Impact, require_may_change
-from dssctl.limits import NEAR_NAMES_MAX, VERBS_NAMED_MAX
+from dssctl.limits import NEAR_NAMES_MAX
 from dssctl.near_names import near_names
 from dssctl.output.model import Kind
 from dssctl.settings import Format, Settings
@@ -25,6 +25,10 @@ from dssctl.summaries import Summarized
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo
+
+VERBS_NAMED_MAX = 16
+"""Of a noun, where a verb is none of its: the longest has two lines of them."""
+
 
 PROGRAM = "dssctl"
 

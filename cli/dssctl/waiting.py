@@ -7,7 +7,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from dss_core.errors import OperationGoesOn, OperationNotDone
+from dss_core.errors import DssError, OperationGoesOn, OperationNotDone
 from dssctl.advice import outages_noted
 from dssctl.connection import connected, require_daemon
 from dssctl.output import note
@@ -32,6 +32,11 @@ def wait_for_end(settings: Settings, operation: "Operation") -> "Operation":
         seconds = f"{settings.wait_s:g}"
         number, kind = operation.number, operation.kind
         raise OperationGoesOn(number=number, kind=kind, seconds=seconds) from late
+    except DssError:
+        number = operation.number
+        goes_on = "it was taken, and what is left of it is done once a daemon runs"
+        note(settings, f"operation {number}: {goes_on}; look: dssctl ops show {number}")
+        raise
     except KeyboardInterrupt:
         sentence = f"operation {operation.number} goes on: dssctl ops wait {operation.number}"
         note(settings, sentence)
@@ -58,9 +63,20 @@ async def _waited(settings: Settings, operation: "Operation") -> "Operation":
     title = f"operation {operation.number}"
     async with asyncio.timeout(settings.wait_s), connected(settings) as client:
         await require_daemon(client, settings)
-        with settling(settings, title) as show:
+        records = operation.records_asked
+        with settling(settings, title, "streams" if records is None else "records") as show:
             async with aclosing(client.operations.watch(operation.number)) as watched:
                 async for operation in watched:
-                    done, waiting = operation.streams_done, operation.streams_waiting
-                    show(done, done + waiting)
+                    if (standing := _standing(operation, records)) is not None:
+                        show(*standing)
     return operation
+
+
+def _standing(operation: "Operation", records: int | None) -> tuple[int, int] | None:
+    """How many of all its parts are done; of records it tells nothing once it has ended."""
+    if records is None:
+        done = operation.streams_done
+        return done, done + operation.streams_waiting
+    if operation.state == "done":
+        return records, records
+    return None if operation.records_done is None else (operation.records_done, records)

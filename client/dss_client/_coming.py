@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dss_client._ordered import Ordered, order_of
 from dss_client._runs import Runs
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
-from dss_client.limits import EARLIER_ATTEMPT_S, ENDED_GRANTS_MAX, FLUSH_RECORDS
+from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS
 from dss_core.errors import DssError
 from dss_core.lane import MAIN
 from dss_core.progress import Ranges, total
@@ -20,6 +20,10 @@ from dss_core.progress import Ranges, total
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._handout import Handout
+
+EARLIER_ATTEMPT_S = 30.0
+"""So long after its stream was taken back an unsettled record holds up its key in this client: the
+ack wait of a group that says no other, after which a program has lost its claim in any case."""
 
 
 class Coming:

@@ -18,12 +18,7 @@ from dss_client._credentials import NOTHING_TO_SHOW, Credentials
 from dss_client._endpoint import Endpoint
 from dss_client._outages import Outages
 from dss_client.late_daemon import late
-from dss_client.limits import (
-    CALL_TIMEOUT_S,
-    CHANNEL_BACKOFF_MAX_MS,
-    CHANNEL_BACKOFF_MS,
-    CONNECT_WAIT_MS,
-)
+from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import (
     CallUnknown,
     DaemonNotTrusted,
@@ -52,6 +47,15 @@ if TYPE_CHECKING:
         topics_pb2_grpc,
         watch_pb2_grpc,
     )
+
+CONNECT_WAIT_MS = 60_000
+"""Above `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not unreachable."""
+
+
+CHANNEL_BACKOFF_MS = 100
+CHANNEL_BACKOFF_MAX_MS = 300
+"""The transport's own pauses are shorter than ours, so that ours rule."""
+
 
 ERROR_METADATA_KEY = "dss-error-bin"
 

@@ -8,7 +8,16 @@ has read it yet. Invariant: a doubt ends with an answer to what was asked after 
 from time import monotonic
 
 from dss_client._loop_watch import watch_of_loop
-from dss_client.limits import HELD_AGAIN_S, SILENCE_OF_LEASE
+
+HELD_AGAIN_S = 2.0
+"""So long after such an answer no further one is waited for, unless the daemon is silent: a program
+that holds its loop all the time would hand out nothing else."""
+
+
+SILENCE_OF_LEASE = 0.4
+"""After this share of the lease without a sign of the daemon, hand-out waits for a ping. It is less
+than the 3 s after which the daemon may cut off a client that stands still and lend its streams, and
+than the 0.67 leases for which a restarted one keeps them."""
 
 
 class Doubt:

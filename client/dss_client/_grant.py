@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from dss_client._acks import Acks, offset_ranges
 from dss_client._failure import NOTHING_SAID, Failure
 from dss_client._grant_report import GrantReport, Nak, joined
+from dss_client._spans import nak_delay_ms
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
@@ -368,6 +369,7 @@ class HeldGrant:
 
     def nak(self, ranges: Ranges, delay_s: float | None, failure: Failure = NOTHING_SAID) -> None:
         """Refuse ranges of offsets; they come again, on whichever level."""
+        delay_ms = nak_delay_ms(delay_s)  # where that is not allowed, nothing is refused
         if self.order is not None:
             ranges = self.order.refused(self, ranges)
         if self.over:
@@ -377,7 +379,6 @@ class HeldGrant:
             self._refused.update(range(start, end))
             if self.queues:
                 self._forget_old_refusals(range(start, end))
-        delay_ms = None if delay_s is None else round(delay_s * 1_000)
         self._naks.extend(Nak(start, end, delay_ms, failure) for start, end in ranges)
         self._touched(self, False)
 

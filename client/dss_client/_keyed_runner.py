@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from dss_client._chains import Chain, Loose
 from dss_client._failure import Reject
 from dss_client._failure_log import log_failure
-from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY, YIELD_EVERY_S
+from dss_client.limits import YIELD_EVERY_S
 from dss_client.record import grant_behind
 from dss_core.errors import IllegalArgument
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_client._ordered import Ordered
     from dss_client.record import DeliveredRecord
+
+RUN_QUEUED_OF_CONCURRENCY = 4
+"""`run` holds at most this many records per handler slot, waiting for their key or a slot."""
+
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
 Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]

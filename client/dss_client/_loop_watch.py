@@ -9,7 +9,12 @@ import asyncio
 from time import monotonic
 from weakref import WeakKeyDictionary
 
-from dss_client.limits import LOOP_HELD_S, LOOP_LOOK_S
+from dss_client.limits import LOOP_LOOK_S
+
+LOOP_HELD_S = 0.1
+"""Where the loop was held for so long, its process may have stood still, and the daemon may have
+noticed a loss of the connection that nobody here could: hand-out waits for a ping. A loop that does
+its work in pieces is never held so long."""
 
 
 class LoopWatch:

@@ -1,8 +1,10 @@
 """What a grant reports, as it goes over the wire.
 
-Invariant: nothing of a report is left out. Knows neither calls nor sessions.
+Invariant: nothing of a report is left out, and one bad value does not keep back the rest. Knows
+neither calls nor sessions.
 """
 
+import logging
 from collections import deque
 
 from dss_api.v1 import sessions_pb2 as wire
@@ -11,6 +13,8 @@ from dss_client._grant_report import GrantReport, Nak
 from dss_client.limits import REFUSALS_A_REPORT
 from dss_core.lane import MAIN
 from dss_core.progress import Ranges
+
+_LOG = logging.getLogger("dss_client")
 
 
 def sent_together(reports: deque[GrantReport]) -> list[GrantReport]:
@@ -38,6 +42,15 @@ def settle_of(report: GrantReport) -> wire.Settle:
 
 
 def _nak(nak: Nak) -> wire.Nak:
+    try:
+        return _whole_nak(nak)
+    except (TypeError, ValueError):
+        # All acks of the session go through here: one that cannot be told must not end them.
+        _LOG.exception("the nak %s cannot be told as it is: it goes without delay and error", nak)
+        return wire.Nak(start=nak.start, end=nak.end, reject=bool(nak.failure.rejects))
+
+
+def _whole_nak(nak: Nak) -> wire.Nak:
     text, kind, rejects = nak.failure
     return wire.Nak(
         start=nak.start,

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
+from dss_client._spans import span_ms, spans_ms
 from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group
-from dss_client.limits import CALL_TIMEOUT_S, GROUPS_PAGE
+from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client.answers import GroupDescription, StreamSums, Stuck, WhyAnswer
     from dss_client.offsets import GroupOffsets
+
+GROUPS_PAGE = 500
+"""Groups in one answer of a list: some 200 KiB."""
 
 
 class Groups:
@@ -60,9 +64,9 @@ class Groups:
         with ``keyless="dead"`` are dead letters at once.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
-                does at damage or what it does with records that fail is another.
-            StartConflict: it exists with another start.
+            GroupExists: and ``if_not_exists`` was not given.
+            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
@@ -71,17 +75,17 @@ class Groups:
         """
         from dss_api.v1 import groups_pb2
 
+        spans = _spans(ack_wait, backoff)
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
                 start=start_to_wire(start),
                 if_not_exists=if_not_exists,
-                ack_wait_ms=None if ack_wait is None else round(ack_wait * 1_000),
                 max_deliver=max_deliver,
-                backoff_ms=[round(each * 1_000) for each in backoff],
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
                 ordered=ordered,
+                **spans,
                 **_numbers(
                     protocol=protocol,
                     on_damage=on_damage,
@@ -89,8 +93,8 @@ class Groups:
                     keyless=keyless,
                 ),
             )
-        except (ValueError, OverflowError) as problem:
-            # What protobuf says of a number that does not fit its field.
+        except (TypeError, ValueError, OverflowError) as problem:
+            # What protobuf says of a value that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
         await check_knows(self._connection, needed_for_group(request))
         reply = await self._connection.change(self._connection.groups.Create, request)
@@ -271,6 +275,16 @@ class Groups:
         request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
+
+
+def _spans(ack_wait: float | None, backoff: Sequence[float]) -> dict[str, Any]:
+    """Spans of a group that is to be made, as the wire has them.
+
+    Raises:
+        IllegalArgument: one is no number of seconds.
+    """
+    ack_wait_ms = None if ack_wait is None else span_ms("ack_wait", ack_wait)
+    return {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
 
 
 def _numbers(**words: str | None) -> dict[str, Any]:

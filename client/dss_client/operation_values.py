@@ -88,6 +88,10 @@ class Operation:
     streams_waiting: int
     streams: tuple[OperatedStream, ...]
     """Not filled by `Operations.list`."""
+    records_done: int | None = None
+    """Dead letters that came back, or were given up, by now; while an operation on them runs."""
+    records_asked: int | None = None
+    """Of so many."""
 
     @property
     def ended(self) -> bool:

@@ -17,11 +17,7 @@ from dss_client._pending_frame import Ack, PendingFrame
 from dss_client._start_point import time_us
 from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
-from dss_client.limits import (
-    COLUMNS_SLICE_RECORDS_MAX,
-    PRODUCER_BUFFER_BYTES,
-    RECORD_OVERHEAD_BYTES,
-)
+from dss_client.limits import PRODUCER_BUFFER_BYTES, RECORD_OVERHEAD_BYTES
 from dss_core.errors import BufferFull, IllegalArgument, RecordTooLarge
 from dss_core.lane import refuse_reserved
 from dss_core.limits import (
@@ -37,6 +33,10 @@ if TYPE_CHECKING:
     from dss_client._produce_call import ProduceCall
     from dss_client._routes import Routes
     from dss_core.columns import Columns
+
+COLUMNS_SLICE_RECORDS_MAX = 16_384
+"""`send_columns` works in slices of this size, so that the loop is held a few milliseconds."""
+
 
 Handle = TypeVar("Handle")
 BytesLike = bytes | bytearray | memoryview

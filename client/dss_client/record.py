@@ -210,6 +210,9 @@ class DeliveredRecord(HandedOutRecord):
         What is acknowledged stays so. ``error`` says why: a text, or an exception. In a group with
         ``max_deliver`` it goes to the retry queue, or among the dead letters after the last
         attempt; a group without it keeps no error, and the record comes again for ever.
+
+        Raises:
+            IllegalArgument: ``delay`` is no number of seconds from 0 to a day.
         """
         self._refuse(delay, failure_of(error))
 
@@ -358,6 +361,9 @@ class DeliveredBatch(HandedOutBatch):
         """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off.
 
         ``error`` says why, as for `DeliveredRecord.nak`.
+
+        Raises:
+            IllegalArgument: ``delay`` is no number of seconds from 0 to a day.
         """
         self._source.grant.nak(self._source.ranges, delay, failure_of(error))
 

@@ -21,11 +21,12 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
+from dss_client._spans import span_ms
 from dss_client._start_point import start_to_wire
 from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
 from dss_client.late_daemon import late
-from dss_client.limits import ACKS_STORED_S, CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
+from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
 from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
 from dss_core.lane import ORDERED, QUEUES
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from dss_client.subscription import Subscription
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+ACKS_STORED_S = 2.0
+"""Acks are durable so long before the daemon was heard last: it stores them within a second."""
+
 
 _LOG = logging.getLogger("dss_client")
 
@@ -426,7 +431,7 @@ class Session:
 
 def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
     options = subscription.options
-    ack_wait_ms = None if options.ack_wait is None else round(options.ack_wait * 1_000)
+    ack_wait_ms = None if options.ack_wait is None else span_ms("ack_wait", options.ack_wait)
     return wire.SessionUp(
         subscribe=wire.Subscribe(
             subscription=subscription.number,

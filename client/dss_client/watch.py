@@ -16,7 +16,6 @@ from dss_client._outage_log import Outage
 from dss_client.events import Event
 from dss_client.group_values import Group
 from dss_client.job_values import Job
-from dss_client.limits import WATCH_PIECE_ITEMS
 from dss_client.operation_values import Operation
 from dss_client.schedules import Schedule
 from dss_client.sessions import SessionSummary, session_from_wire
@@ -26,6 +25,11 @@ from dss_core.errors import PASSING, IllegalArgument, Overloaded, WatchTooOld
 if TYPE_CHECKING:
     from dss_api.v1 import watch_pb2
     from dss_client._connection import Connection
+
+WATCH_PIECE_ITEMS = 100
+"""Of what a watch tells, made into values at once: a millisecond or two, in which nothing else runs
+in the loop of whoever shows them."""
+
 
 TOPICS = (
     "groups",

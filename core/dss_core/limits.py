@@ -96,6 +96,12 @@ SETTLE_RANGES_MAX = 4_096
 """Ranges in what a client says of one grant at a time: bounds what the daemon keeps of it. Whoever
 has more to say says it in several."""
 
+NAK_DELAY_MS_MAX = 24 * 3_600_000
+"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
+
+SPAN_MS_MAX = (1 << 63) - 1
+"""What a span of the wire holds, and a column of the store; each has a bound of its own below."""
+
 SUBSCRIPTIONS_PER_SESSION_MAX = 256
 SESSION_EXPIRY_S_MAX = 7 * 24 * 3_600
 SESSION_GRACE_S = 10

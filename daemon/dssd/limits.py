@@ -25,10 +25,6 @@ told this often."""
 UNREAD_LOSSES_SHOWN_MAX = 64
 """Pairs of a topic and a group in the daemon's status, the last ones; all are counted."""
 
-RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
-RETENTION_BYTES_MAX = 1 << 60
-"""A century, an exbibyte: who wants to keep more leaves the limit out."""
-
 # The server
 
 KEEPALIVE_TIME_MS = 2_000
@@ -140,13 +136,6 @@ READ_HEAD_BYTES = 4 << 10
 
 # Delivering
 
-DURABLE_REST_MS_MIN = 1_000
-"""A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
-
-DOUBT_SHIFT = 3
-"""By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
-be out together: 16 times fewer after each client that vanished, so a few find what to blame."""
-
 ISOLATE_AFTER_DOUBTS = 4
 """Of a record that so many clients vanished with, it comes alone, and the stream goes on around: of
 8,000 records 15 were out by then, so a few leave the order of their keys, not hundreds."""
@@ -158,15 +147,6 @@ READ_AGAIN_MS_MAX = 8_000
 DAMAGED_RANGES_MAX = 64
 """Ranges of damaged offsets that progress names, of one stream and group; more are only counted."""
 
-NAK_DELAY_MS_MAX = 24 * 3_600_000
-"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
-
-RESERVED_PART = 2
-"""This part of a session's credit, the half, is divided among its subscriptions so that no other
-one can hold it; the other half goes to whoever has something to send."""
-
-AGAIN_PART = 8
-"""This part of the credit is left free by new records while refused ones are to come again."""
 
 OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
 """When this is out, nothing more goes, not by a reserve and not because it comes again: so far
@@ -174,9 +154,6 @@ comes one subscription with frames of the largest size, by new records alone."""
 
 OUTGOING_ITEMS_MAX = 16_384
 """Items, records apart, that a client may leave unread before its connection is ended."""
-
-SESSION_OPEN_WAIT_S = 30.0
-"""A call that does not open its session for this long is ended."""
 
 SILENT_HOLDER_PERCENT = 50
 SILENT_HOLDER_MS = LEASE_MS * SILENT_HOLDER_PERCENT // 100
@@ -187,10 +164,6 @@ heard nothing more hands out, by its own clock."""
 CLOSE_DRAIN_S = TAKEOVER_DRAIN_S = SILENT_HOLDER_MS / 1_000
 """Where an operator closes a session, or another client takes its client id, the client has this
 long to say how far it handed out."""
-
-SESSION_FAREWELL_S = 2.0
-"""How long the last items of a session that was ended may take to go out. A client that reads
-nothing any more must not hold its call."""
 
 SETTLE_STEP_RANGES = 256
 """Ranges of a client's settles, and settles, that are taken before other tasks get their turn: each
@@ -211,13 +184,6 @@ BACKOFF_STEPS_MAX = 16
 """Attempts before a record is dead: at most. How long it rests after each failure, where a group
 does not say: a stumble is over in a second, an outage takes minutes. And how many steps it may say;
 each is at most `NAK_DELAY_MS_MAX`."""
-
-QUEUE_RECORDS = 1_000_000
-QUEUE_RECORDS_MAX = 10_000_000
-QUEUE_BYTES = 4 << 30
-QUEUE_BYTES_MAX = 1 << 40
-"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
-memory for each record that waits."""
 
 FULL_DISK_RETRY_S = 1.0
 """How long a leader waits before it tries again to store progress on a full disk."""
@@ -251,16 +217,9 @@ that each stream of the group costs when shares are computed."""
 MOVE_AGAIN_MS = 1
 """Between two steps that begin moves, so that other leaders take their steps."""
 
-RANGES_ADDED_MAX = 64
-"""Acked ranges that a holder may add to those it was granted, where these were as many as there may
-be, or nearly: with none, one record that is out would hold up all others."""
-
 REDELIVERY_MS = 1_000
 REDELIVERY_MS_MAX = 60_000
 """The first nak brings a record back after this; each further one doubles it, up to a minute."""
-
-ENTRIES_DUE_MAX = 4_096
-"""So many entries of a retry queue are asked for at once; the others wait though it is time."""
 
 MOVE_RECORDS_MAX = 512
 REFUSED_MOVE_MS = 1_000
@@ -269,33 +228,6 @@ and when it tries again what could not be appended."""
 
 LAST_MOVE_MS = 1_000
 """A stream that its client gave back unasked waits so long for its last move."""
-
-KEYS_LOOKED_AT_MAX = 1_000
-"""Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
-wait for the next one, which comes at once."""
-
-LATE_ACKS_MAX = 4_096
-"""Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
-late."""
-
-QUEUE_RANGES_MAX = 512
-GAP_RECORDS_MAX = 64
-"""The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
-hold so few entries are closed."""
-
-SPARSE_RECORDS_MIN = 65_536
-SPARSE_PART = 4
-"""A retry queue of so many entries from its floor to its end, of which less than this part waits,
-has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
-
-REDRIVE_RECORDS = 200
-REDRIVE_MS_MIN = 50
-REDRIVE_MS_MAX = 1_000
-"""A lane brings back about so many dead letters at a time, no more often than so, and no less often
-where its rate has fewer in that: each time costs a read, an append and a delivery."""
-
-ACK_WAIT_GRAIN_MS = 50
-"""Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""
 
 REVOKE_REPORT_SHARE = 0.9
 """A final report leaves after this share of a revoke's deadline, so that it arrives in time."""

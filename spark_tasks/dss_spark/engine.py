@@ -17,12 +17,15 @@ from dss_client import Client
 from dss_client.job_values import Granted, Job
 from dss_core.errors import EngineLost, IllegalJob
 from dss_spark.kinds import kind_of
-from dss_spark.limits import CHUNKS_AHEAD_MAX
 from dss_spark.ranges import register_in
 from dss_spark.work import OnSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+CHUNKS_AHEAD_MAX = 4
+"""Chunks worked on at once: while one waits for its commit others are read, and none of them holds
+more than a chunk's files."""
 
 
 class SparkEngine:

@@ -3,10 +3,6 @@
 STAGED_BATCH_BYTES = 8 << 20
 """Records of one partition gathered before they are cut into frames: flat memory, usual frames."""
 
-CHUNKS_AHEAD_MAX = 4
-"""Chunks worked on at once: while one waits for its commit others are read, and none of them holds
-more than a chunk's files."""
-
 SLICE_ROWS = 65_536
 """Rows of input files that one task reads and makes into records."""
 

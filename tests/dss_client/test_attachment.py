@@ -12,8 +12,9 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client import Subscription
 from dss_client._attachment import Attachment
 from dss_client._connection import Connection, ConnectionLostError
+from dss_client._doubt import HELD_AGAIN_S
+from dss_client._loop_watch import LOOP_HELD_S
 from dss_client._subscription_options import SubscriptionOptions
-from dss_client.limits import HELD_AGAIN_S, LOOP_HELD_S
 from dss_client.subscription import Keeper
 from dss_client.testing import until
 from dss_core.errors import DssError, OutcomeUnknown

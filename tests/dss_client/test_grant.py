@@ -2,12 +2,16 @@ import asyncio
 import random
 from collections.abc import Callable
 from itertools import count
+from typing import cast
 
 import pytest
 
+from dss_api.v1 import sessions_pb2
+from dss_client._failure import Failure
 from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport, Nak
-from dss_core.errors import GrantNotHeld
+from dss_client._reports_on_wire import settle_of
+from dss_core.errors import GrantNotHeld, IllegalArgument
 
 Touched = Callable[[HeldGrant, bool], None]
 
@@ -60,6 +64,29 @@ def test_a_refusal_that_was_not_reported_before_its_record_was_handed_out_again_
     grant.hand_out(1)
     grant.handed_out(((4, 5),))
     assert news_of(grant).naks == (Nak(0, 1, 0), Nak(2, 3, 0), Nak(5, 6, 0))
+
+
+def test_a_nak_whose_delay_is_not_allowed_is_refused_and_leaves_the_rest_as_it_is() -> None:
+    grant = grant_of()
+    grant.ack(((0, 2),))
+    for delay in (-1, 86_401, float("nan"), float("inf"), True, "2s"):
+        with pytest.raises(IllegalArgument, match="delay"):
+            grant.nak(((2, 3),), cast("float", delay))
+    report = news_of(grant)
+    assert (report.acked, report.naks) == (((0, 2),), ())
+
+
+def test_a_nak_that_does_not_fit_the_wire_goes_without_what_does_not_fit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    naks = (Nak(2, 3, -1_000, Failure("no", rejects=True)), Nak(3, 4, 250))
+    told = settle_of(GrantReport(1, ((0, 2),), (), (), naks, 4, 7))
+    assert [*told.naks] == [
+        sessions_pb2.Nak(start=2, end=3, reject=True),
+        sessions_pb2.Nak(start=3, end=4, delay_ms=250),
+    ]
+    assert ([(each.start, each.end) for each in told.acked], told.token) == ([(0, 2)], 7)
+    assert "goes without delay and error" in caplog.text
 
 
 def test_a_report_holds_everything_since_the_last_one() -> None:

@@ -49,6 +49,29 @@ async def created(asked: Asked, **given: Any) -> Group:  # noqa: ANN401 - as of 
     return await Groups(cast("Connection", asked)).create("$share/g/t/#", **given)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"backoff": ["1s"]}, "backoff '1s' is not allowed: it is a number of seconds"),
+        ({"backoff": 1}, "backoff 1 is not allowed: it is a sequence"),
+        ({"backoff": "1s"}, "backoff '1s' is not allowed: it is a sequence"),
+        ({"backoff": [-1]}, "backoff -1 is not allowed: a span is not negative"),
+        ({"backoff": [float("inf")]}, "backoff inf is not allowed: it is a number of seconds"),
+        ({"ack_wait": -1}, "ack_wait -1 is not allowed: a span is not negative"),
+        ({"ack_wait": "30s"}, "ack_wait '30s' is not allowed: it is a number of seconds"),
+        ({"ack_wait": float("nan")}, "ack_wait nan is not allowed"),
+        ({"max_deliver": "3"}, "this group is not allowed"),
+    ],
+)
+async def test_a_setting_of_the_wrong_kind_is_said_and_nothing_is_asked(
+    given: dict[str, Any], told: str
+) -> None:
+    asked = Asked("queues")
+    with pytest.raises(IllegalArgument, match=told):
+        await created(asked, **given)
+    assert asked.requests == []
+
+
 async def test_a_daemon_that_knows_no_queues_is_asked_for_nothing_with_some() -> None:
     older = Asked()
     with pytest.raises(DaemonKnowsNoQueues, match=r"0\.5.*nothing was made"):
@@ -114,11 +137,8 @@ async def test_a_group_is_plain_where_nothing_is_said_of_queues() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"backoff": [-1]},
-        {"backoff": [float("inf")]},
         {"max_deliver": -1},
         {"queue_bytes": 1 << 64},
-        {"ack_wait": -1},
     ],
 )
 async def test_a_number_that_does_not_fit_is_refused(given: dict[str, Any]) -> None:

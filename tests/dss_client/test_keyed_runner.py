@@ -9,8 +9,7 @@ from dss_client import DeliveredRecord
 from dss_client import _keyed_runner as keyed_runner
 from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport
-from dss_client._keyed_runner import KeyedRunner
-from dss_client.limits import RUN_QUEUED_OF_CONCURRENCY
+from dss_client._keyed_runner import RUN_QUEUED_OF_CONCURRENCY, KeyedRunner
 from dss_client.record import grant_behind
 from dss_client.testing import until
 from dss_core.errors import DssError, IllegalArgument, SessionTakenOver

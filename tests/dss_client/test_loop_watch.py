@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from dss_client._loop_watch import LoopWatch, watch_of_loop
-from dss_client.limits import LOOP_HELD_S, LOOP_LOOK_S
+from dss_client._loop_watch import LOOP_HELD_S, LoopWatch, watch_of_loop
+from dss_client.limits import LOOP_LOOK_S
 
 HELD_S = LOOP_HELD_S + 0.001
 

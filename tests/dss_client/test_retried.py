@@ -16,7 +16,7 @@ from dss_client.limits import REFUSALS_A_REPORT
 from dss_client.testing import MemoryDaemon, until
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import FrameCorrupt
+from dss_core.errors import FrameCorrupt, IllegalArgument
 from dss_core.lane import ERROR_TEXT_BYTES_MAX
 from support.retry_queue import acked_in_queue, entry, retried, settles_of_queue
 
@@ -137,6 +137,21 @@ async def test_a_hand_out_of_the_retry_queue_is_told_by_name_before_its_nak(
         ),
         sessions_pb2.Nak(start=41, end=42, error="never", reject=True),
     ]
+
+
+async def test_a_delay_that_is_not_allowed_is_said_where_it_is_given_and_ends_nothing(
+    daemon: MemoryDaemon,
+) -> None:
+    async with lent(daemon) as subscription:
+        daemon.say(deliver=retried(40, [entry(9), entry(5)]))
+        (record,) = await subscription.fetch(1)
+        batch = await anext(aiter(subscription.batches()))
+        for refused in (record, batch):
+            with pytest.raises(IllegalArgument, match=r"delay -1 .* not negative"):
+                await refused.nak(delay=-1)
+        record.ack()
+        await batch.ack()
+        await until(lambda: acked_in_queue(daemon) == [40, 41])
 
 
 async def test_a_batch_that_failed_before_has_columns_of_the_origin(daemon: MemoryDaemon) -> None:

@@ -19,8 +19,7 @@ from dss_client import (
     WatchUpdate,
 )
 from dss_client.changes import PauseGroup
-from dss_client.limits import WATCH_PIECE_ITEMS
-from dss_client.watch import updates_from_wire
+from dss_client.watch import WATCH_PIECE_ITEMS, updates_from_wire
 from dss_core.errors import IllegalArgument, Unreachable
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event as Told

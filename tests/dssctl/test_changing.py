@@ -1,7 +1,8 @@
 """What a command that changes something does where the daemon is lost in between."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,9 @@ class Lost:
 
     def __init__(self) -> None:
         self.ids: list[str] = []
+        self.takes: operations_pb2.Operation | None = None
+        """What it answers before it goes; None: it goes before it answers."""
+        self.go: Callable[[], None] = lambda: None
 
     def plan(
         self, request: operations_pb2.PlanRequest, _context: grpc.ServicerContext
@@ -37,7 +41,14 @@ class Lost:
         """The method of the wire."""
         assert (request.change, request.if_revision) == (CHANGE, 3)
         self.ids.append(request.operation_id)
-        context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+        if self.takes is None:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+        context.add_callback(self.go)
+        return self.takes
+
+
+def _stop(stopper: ThreadPoolExecutor, server: grpc.Server) -> None:
+    stopper.submit(server.stop, None)
 
 
 @pytest.fixture
@@ -63,7 +74,10 @@ def lost() -> Iterator[tuple[Lost, str]]:
         endpoint = f"unix:{Path(folder) / 's'}"
         server.add_insecure_port(endpoint)
         server.start()
-        yield daemon, endpoint
+        # gRPC runs the callback under a lock that a stop takes.
+        with ThreadPoolExecutor(1) as stopper:
+            daemon.go = partial(_stop, stopper, server)
+            yield daemon, endpoint
         server.stop(grace=None).wait()
 
 
@@ -78,6 +92,18 @@ def test_a_change_whose_outcome_is_unknown_names_the_id_that_makes_it_once(
     said = done.stderr.decode()
     assert "error DSS5003" in said
     assert f"the same command with --op-id {first} applies it once at most" in said
+    assert "look: dssctl ops ls --group 'g@t/#'" in said
+
+
+def test_a_change_that_was_taken_before_the_daemon_went_is_named(lost: tuple[Lost, str]) -> None:
+    daemon, endpoint = lost
+    daemon.takes = operations_pb2.Operation(number=57, state="running", kind="groups.resume")
+    done = call_dssctl("--endpoint", endpoint, "groups", "resume", "g", "-y")
+    assert (done.returncode, done.stdout) == (3, b"")
+    said = done.stderr.decode()
+    assert "operation 57: it was taken, and what is left of it is done once a daemon runs" in said
+    assert "look: dssctl ops show 57" in said
+    assert "error DSS5001" in said
 
 
 def test_nothing_is_applied_that_nobody_agreed_to(lost: tuple[Lost, str]) -> None:

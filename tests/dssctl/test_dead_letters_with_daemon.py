@@ -14,6 +14,7 @@ from support.dssctl_call import Completed
 README = Path(__file__).resolve().parents[2] / "README.md"
 PATIENCE_S = 30.0
 GROUP = "$share/billing/orders/#"
+LEFT = ("wait", "group/billing", "--for", "dead=0")
 
 
 class Daemon(Protocol):
@@ -85,6 +86,15 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     assert (whole["payload"], whole["headers"]) == ('{"id": 2}', [])
     [group] = items(failed, "groups", "ls", "--filter", "dead>2")
     assert (group["dead"], group["retrying"], group["health"]) == (3, 1, "problem")
+    assert b" 0 +1 retrying +3 dead " in ok(failed.dssctl("groups", "ls"))
+    drained = failed.dssctl("wait", "group/billing", "--for", "lag=0")
+    ok(drained)
+    assert b"no lag counts what failed: 1 retrying and 3 dead; wait for them too" in drained.stderr
+    assert failed.dssctl(*LEFT, "--timeout", "500ms").returncode == 4
+    told = b"Nobody is a member of the group, and 1 record waits to be tried again."
+    assert told in ok(failed.dssctl("groups", "stuck", "billing"))
+    removal = ok(failed.dssctl("groups", "rm", "billing", "--dry-run"))
+    assert b"1 record that waits to be tried again, 3 dead letters" in removal
 
     ok(failed.dssctl("dlq", "discard", "billing", "orders/0/0@1", "--yes"))
     redrive = ("dlq", "redrive", "billing", "--error", error["fingerprint"][:6], "--yes")
@@ -97,6 +107,11 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     assert sorted(again) == [(2, "no customer 2"), (3, "no customer 3")]
     ok(failed.dssctl("ops", "wait", str(number)))
     assert not items(failed, "dlq", "ls", "billing")
+    ok(failed.dssctl(*LEFT))
+    done = failed.dssctl("dlq", "redrive", "billing", "--error", "TypeError", "--yes")
+    assert b"redrive nothing of billing@orders/#: it has no dead letters" in ok(done)
+    done = failed.dssctl("rq", "ls", "billing", "--error", "TypeError")
+    assert b"no record that waits of billing is what was chosen" in done.stderr
 
 
 def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) -> None:
@@ -109,6 +124,10 @@ def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) ->
 
 
 REFUSED = {
+    "groups create $share/billing/orders/# --max-deliver 3 --if-not-exists": (
+        "DSS2111",
+        "dssctl groups edit 'billing@orders/#' --max-deliver 3",
+    ),
     "groups create $share/x/none/# --ordered --max-deliver 5": ("DSS2150", "topics create none"),
     "groups create $share/x/# --ordered --max-deliver 5": ("DSS2150", "--ordered"),
     "groups create $share/x/orders/# --ordered": ("DSS1010", "give both"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dss_client.limits import SILENCE_OF_LEASE
+from dss_client._doubt import SILENCE_OF_LEASE
 from dss_core.limits import LEASE_MS
 from dssd.limits import CLOSE_DRAIN_S, REVOKE_DEADLINE_MS, REVOKE_REPORT_SHARE, TAKEOVER_DRAIN_S
 from dssd.operations.kinds.eviction import EVICTION_ANSWER_MS

@@ -15,7 +15,7 @@ from dss_core.times import parse_span_ms, text_of_span
 Picture = Mapping[str, int | str | None]
 
 NUMBERS = {
-    "group": ("lag", "members", "standby", "streams", "moving"),
+    "group": ("lag", "retrying", "dead", "members", "standby", "streams", "moving"),
     "session": ("subscriptions",),
     "op": ("streams-waiting",),
     "daemon": ("sessions", "groups"),

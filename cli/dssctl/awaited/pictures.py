@@ -90,6 +90,8 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
     age_ms = None if oldest_us is None else max(time.time_ns() // 1_000 - oldest_us, 0) // 1_000
     return {
         "lag": group.lag,
+        "retrying": group.retrying,
+        "dead": group.dead,
         "members": group.borrowers,
         "standby": group.standby,
         "streams": group.streams,

@@ -14,6 +14,7 @@ from dssctl.arguments import (
     IfExists,
     Keyless,
     MaxDeliver,
+    MaxDeliverOfNew,
     OnDeadLetter,
     Ordered,
     QueueBytes,
@@ -85,7 +86,7 @@ def create(
             metavar="CHOICE", help="pass over damaged records, as where none is given, or stall."
         ),
     ] = None,
-    max_deliver: MaxDeliver = None,
+    max_deliver: MaxDeliverOfNew = None,
     backoff: Backoff = None,
     queue_records: QueueRecords = None,
     queue_bytes: QueueBytes = None,

@@ -20,13 +20,13 @@ from dssctl.awaited.pictures import (
     session_pictures,
 )
 from dssctl.connection import connected, require_daemon
-from dssctl.output import Column, Item, Kind, show_one
+from dssctl.output import Column, Item, Kind, note, show_one
 from dssctl.progress import lingering
 from dssctl.settings import Settings
 from dssctl.tree import settings_of, showing, verb_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dss_client import Client
 
@@ -56,8 +56,8 @@ def wait(
         typer.Option(
             "--for",
             metavar="CONDITION",
-            help="lag=0, members>=3, oldest<5m, streams-moved, gone; done; connected; ready; all "
-            "hold where several are given.",
+            help="lag=0, retrying=0, dead=0, members>=3, oldest<5m, streams-moved, gone; done; "
+            "connected; ready; all hold where several are given.",
         ),
     ],
 ) -> None:
@@ -70,6 +70,7 @@ def wait(
     waiting = _Waiting(settings, kind, name, conditions_of(kind, conditions))
     with outages_noted(settings):
         took_ms = waiting.run()
+    _note_what_failed(settings, waiting.conditions, waiting.picture)
     item: Item = {
         "subject": subject,
         "conditions": [each.text for each in waiting.conditions],
@@ -77,6 +78,20 @@ def wait(
         "now": dict(waiting.picture) if waiting.picture is not None else None,
     }
     show_one(settings, WAITED_KIND, item)
+
+
+def _note_what_failed(
+    settings: Settings, conditions: "Sequence[Condition]", picture: Picture | None
+) -> None:
+    """Say what failed, where a lag was waited for and that was not: no lag counts it."""
+    fields = {each.field for each in conditions}
+    if picture is None or "lag" not in fields:
+        return
+    left = [each for each in ("retrying", "dead") if picture[each] and each not in fields]
+    if left:
+        counts = " and ".join(f"{picture[each]:,} {each}" for each in left)
+        wanted = ",".join(f"{each}=0" for each in left)
+        note(settings, f"no lag counts what failed: {counts}; wait for them too: --for {wanted}")
 
 
 @dataclass(slots=True)

@@ -36,6 +36,9 @@ CONFLICTS = {
     "DSS2110": """What exists was accepted, as --if-not-exists asks for, and it is not what the
         other flags ask for. Nothing was changed. Where that matters, edit what an edit can change,
         or make another one.""",
+    "DSS2111": """A group of this name and filter exists, and something of it is not what was asked
+        for. It was left as it is, with its progress. The hint has the edit that makes it so, where
+        an edit can. Or take it as it is: leave out what differs, and pass --if-not-exists.""",
     "DSS2014": """Groups read the topic, and would lose what they have not acknowledged.
         Nothing was removed. Remove the groups first, or pass --force if nobody needs the
         records.""",

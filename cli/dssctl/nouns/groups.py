@@ -119,6 +119,12 @@ def _ack_wait(item: Item, _now_us: int) -> str:
     return text_of_span(wait_ms)
 
 
+def lag_and_failed(item: Item, now_us: int) -> str:
+    """The lag, and what failed beside it: no lag counts that, and it is not done either."""
+    failed = [f"{item[each]:,} {each}" for each in ("retrying", "dead") if item[each]]
+    return " +".join([shown_lag(item, now_us), *failed])
+
+
 def drained(item: Item, now_us: int) -> str:
     """The cell of the forecast."""
     at, drain_ms = item["oldest_unacked_at"], item["drain_ms"]
@@ -163,7 +169,7 @@ GROUP_KIND = Kind(
         ),
         Column("borrowers", "BORROWERS", right=True, width=9),
         Column("streams", "STREAMS", right=True, width=7),
-        Column("lag", "LAG", right=True, width=8, cell=shown_lag),
+        Column("lag", "LAG", right=True, width=8, cell=lag_and_failed),
         Column("oldest_unacked_at", "OLDEST", right=True, width=6),
         Column("damaged", "DAMAGED", right=True, width=7),
         Column("leader_epoch", "EPOCH", right=True, width=5),

@@ -77,6 +77,12 @@ OPERATION: Fields = (
     text("not_undoable_because", "Why none could.", optional=True),
     number("streams_done", "Streams that are done."),
     number("streams_waiting", "Streams that are not."),
+    number(
+        "records_done",
+        "Dead letters that came back, or were given up, by now; while an operation on them runs.",
+        optional=True,
+    ),
+    number("records_asked", "Of so many.", optional=True),
     items("streams", "OperatedStream", "Its streams; of a single one only."),
     texts("output", "What a task said; where one was run.", absent=True),
 )
@@ -141,6 +147,12 @@ def _streams_done(item: Item, _now_us: int) -> str:
     assert isinstance(done, int)
     assert isinstance(waiting, int)
     return f"{done}/{done + waiting}" if done + waiting else "-"
+
+
+def _records_done(item: Item, now_us: int) -> str:
+    if item["records_asked"] is None:
+        return "-"
+    return f"{shown(item['records_done'], now_us)}/{shown(item['records_asked'], now_us)}"
 
 
 def _fields(field: str, header: str) -> "Column":
@@ -222,6 +234,7 @@ _NUMBER, _KIND, _SUBJECT = (
 )
 _STATE = Column("state", "STATE", styles=_STATE_STYLES)
 _STREAMS = Column("streams_done", "STREAMS", right=True, cell=_streams_done)
+_RECORDS = Column("records_done", "RECORDS", right=True, cell=_records_done)
 _SUMMARY = Column("summary", "SUMMARY")
 _MORE = (
     Column("revision", "REVISION", right=True, wide=True),
@@ -239,6 +252,7 @@ OPERATION_KIND = Kind(
         _KIND,
         _SUBJECT,
         _STATE,
+        _RECORDS,
         Column("applied_at", "AGE", right=True),
         Column("principal", "BY"),
         Column("reason", "REASON"),
@@ -264,6 +278,7 @@ SHOWN_KIND = Kind(
         _SUBJECT,
         _STATE,
         _STREAMS,
+        _RECORDS,
         _SUMMARY,
         Column("reason", "REASON"),
         Column("principal", "BY"),

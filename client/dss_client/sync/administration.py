@@ -263,9 +263,9 @@ class Groups:
         with ``keyless="dead"`` are dead letters at once.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given, or its kind, its protocol, what it
-                does at damage or what it does with records that fail is another.
-            StartConflict: it exists with another start.
+            GroupExists: and ``if_not_exists`` was not given.
+            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.

@@ -71,6 +71,9 @@ class DeliveredRecord(HandedOutRecord):
         ``error`` says why: a text, or an exception. In a group with ``max_deliver`` the record goes
         to the retry queue, or among the dead letters after the last attempt; a group without it
         keeps no error, and the record comes again for ever.
+
+        Raises:
+            IllegalArgument: ``delay`` is no number of seconds from 0 to a day.
         """
         taker = self._source.taker
         taker.portal.call(taker.deliver)
@@ -125,6 +128,9 @@ class DeliveredBatch(HandedOutBatch):
         """Refuse all of it: it comes again after ``delay`` seconds, or the daemon's back-off.
 
         ``error`` says why, as for `DeliveredRecord.nak`.
+
+        Raises:
+            IllegalArgument: ``delay`` is no number of seconds from 0 to a day.
         """
         taker = self._source.taker
         taker.portal.call(taker.deliver)

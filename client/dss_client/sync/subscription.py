@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, cast
 from dss_client._key_order import OUT
 from dss_client._keyed_runner import HandlerMisused, raised_by_call
 from dss_client._ordered import order_of
-from dss_client.limits import FLUSH_RECORDS, PICKED_RECORDS, SURE_IN_THREADS_S
+from dss_client.limits import FLUSH_RECORDS
 from dss_client.record import DeliveredRecord as AsyncRecord
 from dss_client.record import grant_behind
 from dss_client.subscription import Subscription as AsyncSubscription
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from dss_client._ordered import Ordered
     from dss_client.sync._portal import Portal
     from dss_core.progress import Ranges
+
+PICKED_RECORDS = 512
+"""So many records of an ordered group lie open for threads at most: a call into the loop for each
+of their chunks is a tenth of a microsecond a record."""
+
+
+SURE_IN_THREADS_S = 0.05
+"""A thread that hands out holds no loop, so it asks the loop less often whether the session stands;
+the daemon waits for seconds before it lends streams of a client that stands still."""
 
 
 class Pieces(AsyncSubscription):

@@ -51,6 +51,15 @@ class GroupExists(DssError):
 
 
 @registered
+class GroupExistsOtherwise(GroupExists):
+    """It is not what was asked for. Fields: group, differences, advice."""
+
+    code = "DSS2111"
+    sentence = "The group {group} exists already, and is another one: {differences}."
+    hint = "{advice}"
+
+
+@registered
 class GroupDestroyed(DssError):
     """A member of a removed group came back. Fields: group."""
 
@@ -96,7 +105,8 @@ class QueuesNotEmpty(DssError):
         "are dead letters."
     )
     hint = (
-        "Look at them: dssctl dlq ls {group}. Bring dead letters back: dssctl dlq redrive {group}; "
+        "What waits to be tried again: dssctl rq ls {group}; it ends as members acknowledge it, or "
+        "dies. Dead letters: dssctl dlq ls {group}; bring them back: dssctl dlq redrive {group}, "
         "or give them up: dssctl dlq discard {group}. Then edit the group again."
     )
     grpc_status = "FAILED_PRECONDITION"
@@ -121,8 +131,10 @@ class TopicFullyGrown(DssError):
     code = "DSS2132"
     sentence = "The topic {topic} has {limit} storage topics, and can have no more."
     hint = (
-        "One that is sealed goes once retention has taken its records: "
-        "dssctl topics edit {topic} --retention SPAN"
+        "One that is sealed goes a day after its switch at the earliest, once it has no records "
+        "and nothing waits in its queues: dssctl topics describe {topic} -o wide. Where records "
+        "keep it, only a retention takes them, of the whole topic: dssctl topics edit {topic} "
+        "--retention SPAN --dry-run"
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
@@ -275,7 +287,10 @@ class OperationInProgress(DssError):
 
     code = "DSS2020"
     sentence = "Operation {number}, {kind}, is still running on {subject}."
-    hint = "Wait for it: dssctl ops wait {number}. Or stop it: dssctl ops cancel {number}"
+    hint = (
+        "Look at it: dssctl ops show {number}. Wait for it: dssctl ops wait {number}. "
+        "Or stop it: dssctl ops cancel {number}"
+    )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

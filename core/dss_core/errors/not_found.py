@@ -111,7 +111,10 @@ class NothingOfKeyLeft(DssError):
 
     code = "DSS2043"
     sentence = "The group {group} has no record with the key {key} left to acknowledge."
-    hint = "See what it has: dssctl groups why {group} --key {key}"
+    hint = (
+        "See what it has: dssctl groups why {group} --key {key}. What waits in its retry queue "
+        "cannot be skipped, and comes when it is due: dssctl rq ls {group} --key {key}"
+    )
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 

@@ -9,12 +9,15 @@ from shlex import quote
 from typing import Any
 
 from dss_core.errors import (
+    GroupExists,
+    GroupExistsOtherwise,
     GroupOfAnotherKind,
     IllegalArgument,
     OrderComesWithQueues,
     StartConflict,
 )
 from dss_core.filters import SubscriptionFilter, TopicFilter
+from dss_core.limits import NAK_DELAY_MS_MAX
 from dss_core.times import text_of_span
 from dssd.leaders.lanes import has_queues
 from dssd.limits import (
@@ -22,11 +25,6 @@ from dssd.limits import (
     BACKOFF_MS,
     BACKOFF_STEPS_MAX,
     MAX_DELIVER_MAX,
-    NAK_DELAY_MS_MAX,
-    QUEUE_BYTES,
-    QUEUE_BYTES_MAX,
-    QUEUE_RECORDS,
-    QUEUE_RECORDS_MAX,
 )
 from dssd.machines.queues import (
     BLOCK,
@@ -39,6 +37,14 @@ from dssd.machines.queues import (
 from dssd.machines.start_point import StartPoint, shown_start, start_text
 from dssd.store.port import Precondition, Write
 from dssd.store.rows import GroupRow
+
+QUEUE_RECORDS = 1_000_000
+QUEUE_RECORDS_MAX = 10_000_000
+QUEUE_BYTES = 4 << 30
+QUEUE_BYTES_MAX = 1 << 40
+"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
+memory for each record that waits."""
+
 
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
@@ -134,10 +140,6 @@ class AskedRetries:
                     argument=f"{name} {value} without ordered",
                     rule="it is of groups that keep the order of keys: give --ordered as well",
                 )
-
-    def differs(self, group: GroupRow) -> bool:
-        """Whether the group is not what is said."""
-        return any(getattr(group, name) != value for name, value in self.columns().items())
 
     def check(self) -> None:
         """Refuse what no group can have; all is said.
@@ -339,6 +341,63 @@ def check_kind(group: GroupRow, asked: str) -> None:
     raise GroupOfAnotherKind(
         group=group.name, declared=group.kind, asked=asked, written=written.text
     )
+
+
+def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> None:
+    """Refuse a group that is there, unless that is accepted and it is what was asked for.
+
+    Raises:
+        GroupExistsOtherwise: a setting of it is another.
+        GroupExists: that was not accepted.
+    """
+    settings = {"protocol": asked.protocol, "on_damage": asked.on_damage}
+    said = {name: value for name, value in settings.items() if value is not None}
+    said |= asked.retries.columns()
+    differs = {name: value for name, value in said.items() if getattr(group, name) != value}
+    if differs:
+        has = (
+            f"{_option(name, value)} was asked for, and it has {_shown(name, getattr(group, name))}"
+            for name, value in differs.items()
+        )
+        raise GroupExistsOtherwise(
+            group=group.name, differences="; ".join(has), advice=_advice(group, differs)
+        )
+    if not accepted:
+        raise GroupExists(group=group.name)
+
+
+def _advice(group: GroupRow, differs: Mapping[str, Any]) -> str:
+    as_it_is = "leave that out and pass --if-not-exists to accept it as it is"
+    if "protocol" in differs or differs.get("ordered") is False:
+        return f"No edit makes it so: {as_it_is}, or take another name."
+    options = " ".join(_option(name, value) for name, value in differs.items())
+    return f"Make it so: dssctl groups edit {quote(group.full_name)} {options}; or {as_it_is}."
+
+
+def _option(name: str, value: object) -> str:
+    option = f"--{name.removesuffix('_ms').replace('_', '-')}"
+    return option if value is True else f"{option} {_shown(name, value)}"
+
+
+def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - of any column
+    """A column as an option of `groups edit` takes it."""
+    if value in ("", None) or (value == 0 and name != "ordered"):
+        return "none"
+    match name:
+        case "backoff_ms":
+            return ",".join(map(_exact_span, parsed_backoff(value)))
+        case "queue_bytes":
+            return f"{value}B"
+        case "ordered":
+            return "order" if value else "no order"
+        case _:
+            return str(value)
+
+
+def _exact_span(ms: int) -> str:
+    """To be given back as it is, so nothing of it may be rounded away."""
+    seconds, rest_ms = divmod(ms, 1_000)
+    return f"{ms}ms" if rest_ms else f"{seconds}s"
 
 
 def check_start(group: GroupRow, start: StartPoint | None) -> None:

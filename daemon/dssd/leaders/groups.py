@@ -19,7 +19,6 @@ from dss_core.errors import (
     DiskFull,
     GroupAmbiguous,
     GroupDestroyed,
-    GroupExists,
     GroupNotFound,
     IllegalArgument,
     QueueNotDeclared,
@@ -36,6 +35,7 @@ from dssd.leaders.declarations import (
     Beside,
     GroupRequest,
     asked_by_session,
+    check_as_asked,
     check_kind,
     check_settings,
     check_start,
@@ -232,8 +232,9 @@ class Groups:
 
         Raises:
             GroupOfAnotherKind: it is there, and one of them is a queue.
-            GroupExists: it is there, and that was not accepted, or its protocol, or what it does at
-                damage or with records that fail, is another.
+            GroupExists: it is there, and that was not accepted.
+            GroupExistsOtherwise: its protocol, or what it does at damage or with records that fail,
+                is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
@@ -258,9 +259,7 @@ class Groups:
                 return joined.group
             known = joined.group
         check_kind(known, kind)
-        differs = protocol not in (None, known.protocol) or on_damage not in (None, known.on_damage)
-        if not if_not_exists or differs or retries.differs(known):
-            raise GroupExists(group=parsed.group)
+        check_as_asked(known, asked, accepted=if_not_exists)
         check_start(known, start)
         return known
 

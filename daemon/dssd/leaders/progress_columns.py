@@ -6,8 +6,8 @@ Invariant: each `unpacked_` function gives back what its `packed_` function was 
 import struct
 from typing import TypedDict
 
+from dss_core.limits import NAK_DELAY_MS_MAX
 from dss_core.progress import Progress, Ranges
-from dssd.limits import NAK_DELAY_MS_MAX
 from dssd.machines.attempts import Attempts, Due, Rests
 from dssd.machines.fate import Counts, Fate
 from dssd.store.rows import ProgressRow

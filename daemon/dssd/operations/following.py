@@ -170,7 +170,12 @@ class Following:
                 )
             after = json.dumps(worked.after, sort_keys=True) if worked.after else row.after
             return replace(
-                row, state=state, failure=why, after=after, ended_at_ms=self._clock.wall_ms()
+                row,
+                state=state,
+                failure=why,
+                after=after,
+                not_undoable_because="" if worked.is_undoable else row.not_undoable_because,
+                ended_at_ms=self._clock.wall_ms(),
             )
 
         draft: EventRow | None = None

@@ -25,22 +25,25 @@ This module does not know what any kind does: that is in `kinds`.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Container, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from dss_core.changes import Change, Undo
 from dss_core.errors import (
     DssError,
     GroupDestroyed,
+    GrowthOfNoUse,
     IllegalArgument,
     NotCancellable,
+    NothingToSwitchTo,
     NotUndoable,
     OperationEnded,
     OperationIdReused,
     OperationInProgress,
     OperationNotFound,
     RevisionMoved,
+    StorageTopicWaits,
 )
 from dss_core.ids import StreamId
 from dss_core.sentences import as_sentence
@@ -63,7 +66,9 @@ from dssd.operations.history import (
 from dssd.operations.plans import (
     Begun,
     Cancellation,
+    CountsRecords,
     KindTable,
+    Made,
     Plan,
     change_text,
     done_or_undone,
@@ -73,6 +78,10 @@ from dssd.store.port import Precondition, PreconditionFailed, Put, Store, Versio
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
 from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import between_store_and_memory
+
+RECORDS_LOOK_S = 1.0
+"""Between two looks at how many records came back: a person who waits reads no faster, and each
+surveys the group, some milliseconds."""
 
 OPERATION_WATCH_REST_S = 0.05
 """Between two answers of one such call: many streams that are done together are one answer."""
@@ -154,7 +163,12 @@ class Operations:
         if isinstance(change, Undo):
             plan = await self._plan_undo(change.number)
         else:
-            plan = await self._kinds.by_change[type(change)].plan(change)
+            try:
+                plan = await self._kinds.by_change[type(change)].plan(change)
+            except (StorageTopicWaits, NothingToSwitchTo, GrowthOfNoUse) as refused:
+                # A growth that runs is what stands against it, and no work of an operator's.
+                self._refuse_beside_running(str(refused.fields["topic"]))
+                raise
         return await told_of_hand_skips(plan, self._history)
 
     async def apply(
@@ -245,6 +259,14 @@ class Operations:
         """The moves of cursors that it waits to make."""
         return await self._history.pending_moves(row)
 
+    async def records_made(self, row: OperationRow) -> Made | None:
+        """How many records it has dealt with; None where it has ended, or counts none."""
+        kind = self._kinds.of_operation(row)
+        runs = row.state in UNENDED and self._groups.has(row.group_id)
+        if not (runs and isinstance(kind, CountsRecords)):
+            return None
+        return await kind.records_made(await self._history.whole(row.number))
+
     def holders(self, row: OperationRow) -> dict[StreamId, str]:
         """Who holds which stream of its group now, by client id: whom it may wait for."""
         live = self._registry.snapshot(row.group_id)
@@ -257,6 +279,9 @@ class Operations:
     async def watch(self, number: int) -> AsyncGenerator[OperationRow, None]:
         """The operation now and each time that something of it is done, until it has ended.
 
+        Records are dealt with one by one, which rings no bell: where some are, it is looked at now
+        and then.
+
         Raises:
             OperationNotFound: there is none.
         """
@@ -266,7 +291,10 @@ class Operations:
             yield row
             if row.state not in UNENDED:
                 return
-            await moved.wait()
+            counts = await self.records_made(row) is not None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RECORDS_LOOK_S if counts else None):
+                    await moved.wait()
             await asyncio.sleep(OPERATION_WATCH_REST_S)
 
     async def ended(self, number: int) -> OperationRow:
@@ -344,9 +372,12 @@ class Operations:
 
     def _refuse_beside(self, plan: Plan) -> None:
         for subject in (plan.subject, *plan.touches):
-            row = self._history.running_on(subject, beside=plan.beside)
-            if row is not None:
-                raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
+            self._refuse_beside_running(subject, plan.beside)
+
+    def _refuse_beside_running(self, subject: str, beside: Container[str] = frozenset()) -> None:
+        row = self._history.running_on(subject, beside=beside)
+        if row is not None:
+            raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
 
     async def _begin(
         self, asked: Change, plan: Plan, caller: Caller, reason: str, operation_id: str

@@ -7,7 +7,7 @@ the same as the first is that its change is resolved, and that the revision did 
 import json
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dss_core.answers import StreamPlan
 from dss_core.changes import Change, StreamMove
@@ -74,6 +74,8 @@ class Worked:
     """Kept with the operation."""
     failure: str = ""
     """Empty: it was done."""
+    is_undoable: bool = False
+    """It can be taken back now, whatever its plan said: what stands against that was not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What an operation whose rest was given up had done by then."""
+    """What an operation has done by now, or had done when its rest was given up."""
 
     done: int
     of: int
@@ -135,6 +137,14 @@ class OperationKind(Protocol):
 
     async def made(self, row: OperationRow) -> Made:
         """What it has done, once nothing of it is under way; asked only where it was cancelled."""
+
+
+@runtime_checkable
+class CountsRecords(Protocol):
+    """A kind whose streams say too little of how far it is: it deals with records one by one."""
+
+    async def records_made(self, row: OperationRow) -> Made:
+        """How many records it has dealt with by now."""
 
 
 @dataclass(frozen=True, slots=True)

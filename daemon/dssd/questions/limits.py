@@ -15,10 +15,3 @@ ENTRIES_PAGE_MAX = 1_000
 ENTRIES_BYTES_MAX = 2 << 20
 """Of entries of queues, in one answer: a message has room for twice that, and one entry is at most
 a little larger than a record."""
-
-ERRORS_TOLD_MAX = 1_000
-"""Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""
-
-QUEUE_LOOK_BYTES_MAX = 8 << 20
-"""What one call reads of queues: some 20,000 entries, half a second of a thread. A caller asks on
-behind it."""

@@ -18,12 +18,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import StreamView
-from dssd.questions.limits import (
-    ENTRIES_BYTES_MAX,
-    ENTRIES_PAGE_MAX,
-    ERRORS_TOLD_MAX,
-    QUEUE_LOOK_BYTES_MAX,
-)
+from dssd.questions.limits import ENTRIES_BYTES_MAX, ENTRIES_PAGE_MAX
 from dssd.questions.record_look import Budget
 from dssd.queues.looking import (
     ALL,
@@ -39,6 +34,15 @@ from dssd.queues.looking import (
 )
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
+
+QUEUE_LOOK_BYTES_MAX = 8 << 20
+"""What one call reads of queues: some 20,000 entries, half a second of a thread. A caller asks on
+behind it."""
+
+
+ERRORS_TOLD_MAX = 1_000
+"""Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""
+
 
 FIRST_DUE_BYTES_MAX = 1 << 20
 """Of the retry queue of one ordered stream, to find what should have come: some milliseconds. Where

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass
 
 from dss_core.answers import Reason
+from dss_core.counted import counted
 from dss_core.progress import covers
 from dss_core.times import text_of_ms, text_of_span
 from dssd.limits import ISOLATE_AFTER_DOUBTS
@@ -177,11 +178,15 @@ def not_lent(
             return None
 
 
-def no_members(asked: RecordAsked) -> Reason:
-    """Nobody could read it."""
+def no_members(asked: RecordAsked, retrying: int = 0) -> Reason:
+    """Nobody could read it, nor what failed and waits to be tried again."""
     name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
     command = f"dssctl consume {wanted} --group {name}"
-    return Reason("no-members", "Nobody is a member of the group.", command)
+    told = "Nobody is a member of the group"
+    if retrying:
+        waits = "waits" if retrying == 1 else "wait"
+        told += f", and {counted(retrying, 'record')} {waits} to be tried again"
+    return Reason("no-members", f"{told}.", command)
 
 
 def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:

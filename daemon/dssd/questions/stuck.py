@@ -131,7 +131,8 @@ class StuckQuestions:
             return Stuck(group.full_name, "", reasons.paused(asked), survey.lag, None)
         waiting = survey.lag or survey.queued.retrying
         if waiting and all(member.leaving for member in survey.members):
-            return Stuck(group.full_name, "", reasons.no_members(asked), survey.lag, None)
+            reason = reasons.no_members(asked, survey.queued.retrying)
+            return Stuck(group.full_name, "", reason, survey.lag, None)
         return None
 
     def _waiting_operations(

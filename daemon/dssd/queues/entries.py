@@ -34,7 +34,10 @@ from dssd.machines.delivery.causes import DIED, FOLLOWS, REDRIVEN
 from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
-from dssd.queues.limits import FRAME_ENTRIES_MAX
+
+FRAME_ENTRIES_MAX = 512
+"""Entries that are made one frame without giving way: a millisecond and a half."""
+
 
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
 """Characters that are never too many bytes."""

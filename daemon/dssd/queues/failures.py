@@ -14,7 +14,13 @@ from dssd.events.model import GROUP_FIELD, Event, EventKind
 from dssd.machines.delivery.causes import FOLLOWS
 from dssd.queues.entries import NewEntry, error_of
 from dssd.queues.lane import Failed, Failure
-from dssd.queues.limits import FAILING_ATTEMPT, KEY_TOLD_BYTES
+
+KEY_TOLD_BYTES = 64
+"""Of a key, in an event: as much as tells it from others."""
+
+
+FAILING_ATTEMPT = 3
+"""A record that fails so often is told: one stumble is usual, and two may be."""
 
 
 class FailureCounts:

@@ -19,7 +19,11 @@ from dss_core.rows_layout import Headers
 from dssd.log.port import Log
 from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
-from dssd.queues.limits import LOOKED_AT_BYTES
+
+LOOKED_AT_BYTES = 128 << 10
+"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds:
+no longer than one thread keeps the interpreter from the others, so that the loop gets its turn."""
+
 
 Found = TypeVar("Found")
 Look = Callable[["Lane", bytes, Ranges], Found]

@@ -22,14 +22,26 @@ from dssd.machines.delivery.events import Entry, Move, Moved, MovePiece
 from dssd.queues.entries import Maker, NewEntry, cut, frames_of, stored
 from dssd.queues.failures import failed_in
 from dssd.queues.lane import Lane, Trouble
-from dssd.queues.limits import (
-    MOVE_GAP_OFFSETS,
-    MOVE_GATHERED_BYTES,
-    MOVE_READ_BYTES,
-    MOVE_RECORD_BYTES,
-)
 from dssd.queues.slices import decoded_slices
 from dssd.queues.writers import QueueWriters
+
+MOVE_GATHERED_BYTES = 4 << 20
+"""Records that are gathered before they are appended; a full one fits several times."""
+
+
+MOVE_GAP_OFFSETS = 256
+"""Records of a move that lie no further apart are read together."""
+
+
+MOVE_RECORD_BYTES = 2 << 10
+"""How much is read for each record that is wanted, at first: what is larger is read again. Records
+between them are read too, but not decoded."""
+
+
+MOVE_READ_BYTES = 256 << 10
+"""What is read at a time for a move: what becomes of a thousand small records is looked up without
+giving way, for a few milliseconds."""
+
 
 Stretch = list[MovePiece]
 """Pieces of one level that lie near each other, in order."""

@@ -17,9 +17,19 @@ from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import EntriesRead, Entry, LaneOpened, OpenLane
 from dssd.queues.entries import read_entry
 from dssd.queues.lane import Lane, Trouble
-from dssd.queues.limits import ENTRIES_TOLD_MAX, OPEN_AGAIN_S, QUEUE_READ_BYTES
 from dssd.queues.moving import Parts
 from dssd.queues.slices import decoded_slices
+
+OPEN_AGAIN_S = 1.0
+"""After a read of a queue failed, before it is tried again."""
+
+
+ENTRIES_TOLD_MAX = 512
+"""Entries that a lane being opened is told of at a time: measured 1 to 3 µs each for its window."""
+
+
+QUEUE_READ_BYTES = 256 << 10
+"""What is read at a time of a queue that is opened."""
 
 
 async def open_lane(

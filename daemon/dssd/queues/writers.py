@@ -15,8 +15,12 @@ from dss_core.errors import GrantNotHeld
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended, Log
 from dssd.queues.failures import FailureCounts
-from dssd.queues.limits import QUEUE_JOBS_MAX
 from dssd.topics.model import Topic
+
+QUEUE_JOBS_MAX = 16
+"""Moves, and reads of queues that are opened, at a time in the whole daemon: each holds a read and
+what it gathered. They wait for one group commit together."""
+
 
 Results = list[Appended | BaseException]
 

@@ -87,7 +87,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         wanted = (row for row in rows if _is_wanted(row, request))
         page = list(islice(wanted, limit))  # rows may go while others are looked at
         late_at = asyncio.get_running_loop().time() + UNDO_LOOK_S
-        listed = [await self._taken_back(row, listed_message(row), late_at) for row in page]
+        listed = [await self._listed(row, late_at) for row in page]
         return operations_pb2.ListOperationsReply(operations=listed)
 
     async def Watch(
@@ -118,11 +118,23 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         message.streams_done = len(made)
         # Of one that was cancelled, those that stay as they were.
         message.streams_waiting = max(len(pending), asked_moves(row) - len(made))
+        return await self._counted_records(row, message)
+
+    async def _counted_records(
+        self, row: OperationRow, message: operations_pb2.Operation
+    ) -> operations_pb2.Operation:
+        records = await self._operations.records_made(row)
+        if records is not None:
+            message.records_done, message.records_asked = records.done, records.of
         return message
 
     async def _looked_at(self, number: int) -> operations_pb2.Operation:
         row = await self._operations.whole(number)
         return await self._taken_back(row, await self._message(row))
+
+    async def _listed(self, row: OperationRow, late_at: float) -> operations_pb2.Operation:
+        message = await self._counted_records(row, listed_message(row))
+        return await self._taken_back(row, message, late_at)
 
     async def _taken_back(
         self, row: OperationRow, message: operations_pb2.Operation, late_at: float = inf

@@ -11,9 +11,9 @@ from typing import assert_never
 from dss_api.v1 import sessions_pb2, types_pb2
 from dss_core.errors import DssError, IllegalArgument
 from dss_core.lane import LEVELS_MAX, cut_text, grant_and_level
-from dss_core.limits import SETTLE_RANGES_MAX
+from dss_core.limits import NAK_DELAY_MS_MAX, SETTLE_RANGES_MAX
 from dss_core.progress import Range, Ranges
-from dssd.limits import NAK_DELAY_MS_MAX, REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
+from dssd.limits import REDELIVERY_MS_MAX, SETTLE_STEP_RANGES
 from dssd.machines.delivery.events import (
     AskBack,
     Deliver,

@@ -17,7 +17,6 @@ import grpc.aio
 from dss_api.v1 import sessions_pb2, sessions_pb2_grpc
 from dss_api.values import message_of
 from dss_core.errors import DssError, NotOpened, TimedOut
-from dssd.limits import SESSION_FAREWELL_S, SESSION_OPEN_WAIT_S
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
 from dssd.rpc.origin import peer_of
@@ -27,6 +26,15 @@ from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
 from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
+
+SESSION_FAREWELL_S = 2.0
+"""How long the last items of a session that was ended may take to go out. A client that reads
+nothing any more must not hold its call."""
+
+
+SESSION_OPEN_WAIT_S = 30.0
+"""A call that does not open its session for this long is ended."""
+
 
 SESSIONS_LISTED_MAX = 2_000
 """In one answer: some 600 KiB of the longest names; a caller asks on behind it."""

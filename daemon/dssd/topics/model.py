@@ -11,8 +11,12 @@ from dss_core.filters import TopicFilter, check_name
 from dss_core.ids import StreamId
 from dss_core.limits import PARTITIONS_MAX, TOPIC_PATTERNS_MAX
 from dss_core.routing import Router
-from dssd.limits import RETENTION_BYTES_MAX, RETENTION_MS_MAX
 from dssd.store.rows import StorageTopicRow, TopicRow
+
+RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
+RETENTION_BYTES_MAX = 1 << 60
+"""A century, an exbibyte: who wants to keep more leaves the limit out."""
+
 
 DURABILITIES = ("sync", "os")
 

@@ -1665,6 +1665,8 @@ class Operation(_message.Message):
     STREAMS_DONE_FIELD_NUMBER: _builtins.int
     STREAMS_WAITING_FIELD_NUMBER: _builtins.int
     STREAMS_FIELD_NUMBER: _builtins.int
+    RECORDS_DONE_FIELD_NUMBER: _builtins.int
+    RECORDS_ASKED_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     operation_id: _builtins.str
     kind: _builtins.str
@@ -1693,6 +1695,9 @@ class Operation(_message.Message):
     streams_done: _builtins.int
     streams_waiting: _builtins.int
     """not done; of one that was cancelled they stay as they were"""
+    records_done: _builtins.int
+    """How many of its dead letters came back or were given up; while that is under way."""
+    records_asked: _builtins.int
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperatedStream]:
         """by Get and Watch"""
@@ -1723,14 +1728,25 @@ class Operation(_message.Message):
         streams_done: _builtins.int = ...,
         streams_waiting: _builtins.int = ...,
         streams: _abc.Iterable[Global___OperatedStream] | None = ...,
+        records_done: _builtins.int | None = ...,
+        records_asked: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "ended_at_ms", b"ended_at_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "_records_asked", b"_records_asked", "_records_done", b"_records_done", "ended_at_ms", b"ended_at_ms", "records_asked", b"records_asked", "records_done", b"records_done"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "after", b"after", "applied_at_ms", b"applied_at_ms", "before", b"before", "change", b"change", "ended_at_ms", b"ended_at_ms", "failure", b"failure", "kind", b"kind", "not_undoable_because", b"not_undoable_because", "number", b"number", "operation_id", b"operation_id", "origin", b"origin", "principal", b"principal", "reason", b"reason", "revision", b"revision", "state", b"state", "streams", b"streams", "streams_done", b"streams_done", "streams_waiting", b"streams_waiting", "subject", b"subject", "summary", b"summary", "undoable", b"undoable", "undoes", b"undoes", "undone_by", b"undone_by"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "_records_asked", b"_records_asked", "_records_done", b"_records_done", "after", b"after", "applied_at_ms", b"applied_at_ms", "before", b"before", "change", b"change", "ended_at_ms", b"ended_at_ms", "failure", b"failure", "kind", b"kind", "not_undoable_because", b"not_undoable_because", "number", b"number", "operation_id", b"operation_id", "origin", b"origin", "principal", b"principal", "reason", b"reason", "records_asked", b"records_asked", "records_done", b"records_done", "revision", b"revision", "state", b"state", "streams", b"streams", "streams_done", b"streams_done", "streams_waiting", b"streams_waiting", "subject", b"subject", "summary", b"summary", "undoable", b"undoable", "undoes", b"undoes", "undone_by", b"undone_by"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ended_at_ms: _TypeAlias = _typing.Literal["ended_at_ms"]  # noqa: Y015
     _WhichOneofArgType__ended_at_ms: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms"]  # noqa: Y015
+    _WhichOneofReturnType__records_asked: _TypeAlias = _typing.Literal["records_asked"]  # noqa: Y015
+    _WhichOneofArgType__records_asked: _TypeAlias = _typing.Literal["_records_asked", b"_records_asked"]  # noqa: Y015
+    _WhichOneofReturnType__records_done: _TypeAlias = _typing.Literal["records_done"]  # noqa: Y015
+    _WhichOneofArgType__records_done: _TypeAlias = _typing.Literal["_records_done", b"_records_done"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ended_at_ms) -> _WhichOneofReturnType__ended_at_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__records_asked) -> _WhichOneofReturnType__records_asked | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__records_done) -> _WhichOneofReturnType__records_done | None: ...
 
 Global___Operation: _TypeAlias = Operation  # noqa: Y015
 

@@ -22,7 +22,7 @@ from dss_sim.groups.inbox import Arrived, Held, Inbox
 from dss_sim.groups.key_turns import KeyTurns
 from dss_sim.groups.log import cut_frames, keys_in
 from dss_sim.groups.pipe import Pipe
-from dssd.limits import DURABLE_REST_MS_MIN
+from dssd.machines.delivery.durable_rests import DURABLE_REST_MS_MIN
 from dssd.machines.delivery.events import (
     AskBack,
     Deliver,

@@ -16,13 +16,8 @@ from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
 from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, SLOW_READ_US, has_queues
 from dss_sim.groups.schedule import PARTS
-from dssd.limits import (
-    READ_AGAIN_MS_MAX,
-    REDELIVERY_MS,
-    REDRIVE_MS_MAX,
-    REFUSED_MOVE_MS,
-    UNSUBSCRIBE_MS,
-)
+from dssd.limits import READ_AGAIN_MS_MAX, REDELIVERY_MS, REFUSED_MOVE_MS, UNSUBSCRIBE_MS
+from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX
 
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan

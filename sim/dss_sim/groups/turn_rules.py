@@ -9,7 +9,8 @@ Invariant: this takes notes of what reads found, and looks; no machine depends o
 from collections.abc import Collection
 
 from dss_sim.groups.violation import Violation
-from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART
+from dssd.limits import OUT_BYTES_MAX
+from dssd.machines.delivery.credit import AGAIN_PART, RESERVED_PART
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.window import DeliveryWindow
 

@@ -11,8 +11,10 @@ import traceback
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from dss_client._doubt import HELD_AGAIN_S, SILENCE_OF_LEASE
+from dss_client._loop_watch import LOOP_HELD_S
 from dss_client._session_options import SessionOptions
-from dss_client.limits import HELD_AGAIN_S, LOOP_HELD_S, PING_OF_LEASE, SILENCE_OF_LEASE
+from dss_client.limits import PING_OF_LEASE
 from dss_client.session import Session
 from dss_client.subscription import Subscription
 from dss_core.errors import DssError, GroupDestroyed

@@ -37,7 +37,7 @@ from dss_sim.sessions.clocks import Wall
 from dss_sim.sessions.connection import Link
 from dss_sim.sessions.timeline import Timeline
 from dssd.leaders.declarations import EXCLUSIVE
-from dssd.limits import SESSION_FAREWELL_S
+from dssd.rpc.sessions import SESSION_FAREWELL_S
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GroupNameRow, GroupRow, Row, SessionRow, SubscriptionRow
 

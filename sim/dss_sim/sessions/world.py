@@ -42,9 +42,10 @@ from dss_sim.sessions.run_turns import RunTurns
 from dss_sim.sessions.slow_store import Disk
 from dss_sim.sessions.timeline import Deadlock, Timeline, VirtualLoop
 from dssd.leaders.progress_columns import progress_of
-from dssd.limits import ACK_WAIT_GRAIN_MS, SESSION_OPEN_WAIT_S
+from dssd.machines.delivery.ack_wait import ACK_WAIT_GRAIN_MS
 from dssd.operations.operations import Caller
 from dssd.process import STOP_HARD_S
+from dssd.rpc.sessions import SESSION_OPEN_WAIT_S
 from dssd.store.port import Delete, Put, Write
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import NewTopic

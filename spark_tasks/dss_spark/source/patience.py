@@ -15,8 +15,12 @@ import pyarrow as pa
 from dss_client import Client, connect
 from dss_client.job_values import SourceRange
 from dss_core.errors import OutcomeUnknown, Stopping, Unreachable
-from dss_spark.source.limits import AGAIN_S, AWAY_S
+from dss_spark.source.limits import AWAY_S
 from dss_spark.source.slices import Slice
+
+AGAIN_S = 0.5
+"""Between two tries to reach it."""
+
 
 Answer = TypeVar("Answer")
 

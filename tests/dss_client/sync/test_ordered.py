@@ -12,8 +12,8 @@ from threading import Lock, Thread
 import pytest
 
 import dss_client.sync
-from dss_client.limits import PICKED_RECORDS
 from dss_client.sync import DeliveredRecord, Subscription
+from dss_client.sync.subscription import PICKED_RECORDS
 from dss_client.testing import until
 from support.ordered_lane import OrderedDaemon
 

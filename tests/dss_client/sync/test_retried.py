@@ -8,6 +8,7 @@ import dss_client.sync
 from dss_api.v1 import sessions_pb2
 from dss_client.sync import DeliveredRecord, Subscription
 from dss_client.testing import MemoryDaemon, until
+from dss_core.errors import IllegalArgument
 from support.retry_queue import acked_in_queue, entry, retried, settles_of_queue
 
 WAYS = ("one by one", "fetch", "batches", "run")
@@ -94,6 +95,24 @@ async def test_refusals_from_a_thread_say_why(daemon: MemoryDaemon) -> None:
         sessions_pb2.Nak(start=41, end=42, reject=True),
         sessions_pb2.Nak(start=42, end=43, error="never", reject=True),
     ]
+
+
+async def test_a_delay_that_is_not_allowed_is_said_in_the_thread_and_ends_nothing(
+    daemon: MemoryDaemon,
+) -> None:
+    def work(subscription: Subscription) -> None:
+        (record,) = subscription.fetch(1)
+        with pytest.raises(IllegalArgument, match=r"delay -1"):
+            record.nak(delay=-1)
+        record.ack()
+        batch = next(subscription.batches())
+        with pytest.raises(IllegalArgument, match=r"at most 1d"):
+            batch.nak(delay=86_401)
+        batch.ack()
+
+    await with_thread(daemon, work, retried(40, [entry(9)]), retried(41, [entry(7)]))
+    assert acked_in_queue(daemon) == [40, 41]
+    assert [each for settle in settles_of_queue(daemon) for each in settle.naks] == []
 
 
 async def test_a_handler_in_a_thread_rejects(daemon: MemoryDaemon) -> None:

@@ -7,6 +7,8 @@ from dssctl.awaited.conditions import Picture, conditions_of
 
 GROUP: Picture = {
     "lag": 7,
+    "retrying": 6,
+    "dead": 0,
     "members": 2,
     "standby": 0,
     "streams": 4,
@@ -23,6 +25,8 @@ GROUP: Picture = {
         ("lag=7", True),
         ("lag=0", False),
         ("lag<=7", True),
+        ("retrying=0", False),
+        ("retrying>5,dead=0", True),
         ("members>=2,lag>3", True),
         ("members>=2,lag>7", False),
         ("oldest<5m", True),

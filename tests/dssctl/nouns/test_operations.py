@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssctl.nouns.operations import PLAN_KIND, SHOWN_KIND
+from dssctl.nouns.operations import OPERATION_KIND, PLAN_KIND, SHOWN_KIND
 from dssctl.output import Instant, Item, Value
 
 
@@ -31,6 +31,13 @@ def test_of_a_long_list_a_change_shows_its_length() -> None:
 def test_what_is_not_kept_in_a_listing_is_a_dash() -> None:
     assert cell(None) == "-"
     assert cell({}) == "-"
+
+
+def test_of_a_redrive_that_runs_it_is_told_how_many_of_how_many_are_back() -> None:
+    for kind in (SHOWN_KIND, OPERATION_KIND):
+        [column] = [each for each in kind.columns if each.field == "records_done"]
+        assert column.text({"records_done": 300, "records_asked": 2_000}, 0) == "300/2000"
+        assert column.text({"records_done": None, "records_asked": None}, 0) == "-"
 
 
 UNTIL = Instant(1_795_000_000_123_456)

@@ -1,21 +1,31 @@
 """What may be said of records that fail, and what a group makes of what is left open."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from dss_core.errors import IllegalArgument, OrderComesWithQueues
-from dssd.leaders.declarations import NOTHING_SAID, AskedRetries, edited_retries, policy_of
-from dssd.limits import (
-    BACKOFF_MS,
-    BACKOFF_STEPS_MAX,
-    MAX_DELIVER_MAX,
-    NAK_DELAY_MS_MAX,
+from dss_core.errors import (
+    GroupExists,
+    GroupExistsOtherwise,
+    IllegalArgument,
+    OrderComesWithQueues,
+)
+from dss_core.filters import TopicFilter
+from dss_core.limits import NAK_DELAY_MS_MAX
+from dssd.leaders.declarations import (
+    NOTHING_SAID,
     QUEUE_BYTES,
     QUEUE_BYTES_MAX,
     QUEUE_RECORDS,
     QUEUE_RECORDS_MAX,
+    AskedRetries,
+    GroupRequest,
+    check_as_asked,
+    edited_retries,
+    policy_of,
 )
+from dssd.limits import BACKOFF_MS, BACKOFF_STEPS_MAX, MAX_DELIVER_MAX
 from dssd.store.rows import GroupRow
 
 PLAIN = GroupRow(7, "billing", "orders/#", "shared", "", None, 30_000, 0, 0)
@@ -82,7 +92,41 @@ def test_what_no_group_can_have_is_refused_with_a_sentence(
     ],
 )
 def test_a_group_is_what_is_said_of_it(asked: AskedRetries, differs: bool) -> None:
-    assert asked.differs(LANED) == differs
+    with pytest.raises(GroupExists) as refused:
+        check_as_asked(LANED, wanted(retries=asked), accepted=False)
+    assert isinstance(refused.value, GroupExistsOtherwise) == differs
+    if not differs:
+        check_as_asked(LANED, wanted(retries=asked), accepted=True)
+
+
+def wanted(**settings: Any) -> GroupRequest:  # noqa: ANN401 - as of the class
+    return GroupRequest("g", TopicFilter.parse("t/#"), "shared", None, None, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "advised"),
+    [
+        (
+            {"retries": AskedRetries(4, (1_500, 60_000), queue_bytes=4096, ordered=True)},
+            (
+                "--max-deliver 4 was asked for, and it has 3; --backoff 1500ms,60s was asked for, "
+                "and it has 10ms,20ms; --queue-bytes 4096B was asked for, and it has none; "
+                "--ordered was asked for, and it has no order"
+            ),
+            "--max-deliver 4 --backoff 1500ms,60s --queue-bytes 4096B --ordered; or leave",
+        ),
+        ({"on_damage": "stall"}, "--on-damage stall", "--on-damage stall; or leave that out"),
+        ({"protocol": "lease"}, "--protocol lease", "No edit makes it so: leave that out"),
+    ],
+)
+def test_a_group_that_is_another_is_refused_with_what_differs_and_the_edit_that_makes_it_so(
+    settings: dict[str, Any], told: str, advised: str
+) -> None:
+    group = replace(LANED, queue_bytes=0)
+    with pytest.raises(GroupExistsOtherwise) as refused:
+        check_as_asked(group, wanted(**settings), accepted=True)
+    assert told in refused.value.message
+    assert advised in refused.value.hint_text
 
 
 def test_an_edit_may_change_how_often_and_how_late() -> None:

@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dss_core.limits import NAK_DELAY_MS_MAX
 from dssd.leaders.progress_columns import (
     packed_attempts,
     packed_delays,
@@ -10,7 +11,6 @@ from dssd.leaders.progress_columns import (
     unpacked_ranges,
     unpacked_rests,
 )
-from dssd.limits import NAK_DELAY_MS_MAX
 from dssd.machines.attempts import Attempts, Due, Rests
 
 U64 = st.integers(0, (1 << 64) - 1)

@@ -4,41 +4,35 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters, Undo
+from dss_core.changes import (
+    Direction,
+    DiscardDeadLetters,
+    LaneRanges,
+    MoveCursors,
+    RedriveDeadLetters,
+    SkipRecords,
+    ToEarliest,
+    Undo,
+)
 from dss_core.errors import (
     IllegalArgument,
     NotUndoable,
     OperationInProgress,
     StreamNotRead,
 )
-from dss_core.filters import SubscriptionFilter
-from dss_core.ids import StreamId
-from dss_core.lane import DEAD
+from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
-from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.operations.kinds import dead_letters
-from dssd.store.rows import GroupRow
+from dssd.operations.plans import Made
+from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
-
-
-async def laned(works: Works, *failed: Failed) -> tuple[GroupRow, StreamId]:
-    """A group whose one stream has these dead letters."""
-    plant = works.plant
-    [stream] = await plant.topic("orders", 1)
-    parsed = SubscriptionFilter.parse("$share/g/orders/#")
-    group = await plant.groups.declare(parsed, retries=AskedRetries(5))
-    await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
-    queues = plant.catalogue.queues_of(group.group_id, stream)
-    assert queues is not None
-    if failed:
-        await append_entries(plant, queues[DEAD - 1], failed)
-    return group, queues[DEAD - 1]
+CAME_BACK = "dead letters came back"
 
 
 async def dead_of(works: Works) -> Progress:
@@ -66,7 +60,33 @@ async def test_a_plan_names_the_dead_letters_of_the_error_and_the_key_that_is_me
     plan = await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/0", offset=2))
     assert isinstance(plan.change, RedriveDeadLetters)
     assert plan.change.lanes[0].ranges == ((2, 3),)
-    assert (await works.operations.plan(RedriveDeadLetters("g", error="fff"))).nothing_to_do
+
+
+async def test_a_choice_that_takes_nothing_says_what_was_looked_for_and_where_to_look(
+    works: Works,
+) -> None:
+    await laned(works, *FIVE)
+    none = "of g@orders/#: none of its 5 dead letters is"
+    for change, told in (
+        (RedriveDeadLetters("g", error="fff"), f"redrive nothing {none} of the error fff"),
+        (RedriveDeadLetters("g", key=b"eve"), f"redrive nothing {none} of the key eve"),
+        (
+            DiscardDeadLetters("g", stream="orders/0/0", offset=9),
+            f"discard nothing {none} of the record orders/0/0@9",
+        ),
+    ):
+        plan = await works.operations.plan(change)
+        assert (plan.nothing_to_do, plan.summary) == (True, told)
+        assert plan.effects == ("See what is there: dssctl dlq errors 'g@orders/#'",)
+    with pytest.raises(StreamNotRead):
+        await works.operations.plan(RedriveDeadLetters("g", stream="orders/0/9"))
+
+
+async def test_a_group_without_dead_letters_says_so(works: Works) -> None:
+    await laned(works)
+    plan = await works.operations.plan(RedriveDeadLetters("g"))
+    assert plan.summary == "redrive nothing of g@orders/#: it has no dead letters"
+    assert (plan.nothing_to_do, plan.effects) == (True, ())
 
 
 async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_stay(
@@ -114,7 +134,7 @@ async def test_a_redrive_has_a_rate_that_can_be_kept(works: Works, rate: int) ->
         await works.operations.plan(RedriveDeadLetters("g", rate=rate))
 
 
-async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_the_rest_dead(
+async def test_a_redrive_says_how_many_came_back_and_a_cancelled_one_leaves_the_rest_dead(
     works: Works,
 ) -> None:
     group, _ = await laned(works, *FIVE)
@@ -122,12 +142,19 @@ async def test_a_redrive_that_is_cancelled_says_how_many_came_back_and_leaves_th
     member = works.plant.member(group, "ann")
     member.want()
     [granted] = await member.granted(1)
+    assert await works.operations.records_made(row) == Made(0, 5, CAME_BACK)
+    watched = works.operations.watch(row.number)
+    await anext(watched)
     came_back(member, granted, Progress(2))
+    await anext(watched)  # though nothing of the operation ended
+    assert await works.operations.records_made(row) == Made(2, 5, CAME_BACK)
+    await watched.aclose()
     await works.operations.cancel(row.number, caller=ANA, reason="not mended")
     await works.given_back(member, 0)
     ended = await works.ended(row.number)
     assert ended.state == "cancelled"
     assert ended.failure.endswith("cancelled it: not mended; 2 of 5 dead letters came back")
+    assert await works.operations.records_made(ended) is None
     assert await dead_of(works) == Progress(2)
     again = await works.operations.plan(RedriveDeadLetters("g"))
     assert isinstance(again.change, RedriveDeadLetters)
@@ -148,6 +175,23 @@ def came_back(member: Member, granted: GrantedStream, done: Progress) -> None:
     )
     message = UpdateProgress(member.borrower_id, member.epoch, (report,))
     member.plant.registry.to_leader(member.group.group_id, message)
+
+
+async def test_a_skip_says_that_what_waits_for_a_retry_stays(works: Works) -> None:
+    group, _ = await laned(works)
+    [main] = works.plant.catalogue.get("orders").streams()
+    await works.plant.publish(main, 3)
+    skip = SkipRecords("g", "orders/0/0", 0)
+    assert not any("retry" in effect for effect in (await works.operations.plan(skip)).effects)
+    queues = works.plant.catalogue.queues_of(group.group_id, main)
+    assert queues is not None
+    await append_entries(works.plant, queues[RETRY - 1], [Failed(1)])
+    for change in (skip, MoveCursors("g", Direction.SKIP, to=ToEarliest())):
+        effects = (await works.operations.plan(change)).effects
+        assert effects[-1].startswith("1 record waits in the retry queues of these streams, which")
+        assert "dssctl rq ls 'g@orders/#'" in effects[-1]
+    rewind = await works.operations.plan(MoveCursors("g", Direction.REWIND, to=ToEarliest()))
+    assert not any("retry" in effect for effect in rewind.effects)
 
 
 async def test_discarded_dead_letters_are_done_also_over_a_restart(works: Works) -> None:

@@ -45,7 +45,7 @@ async def test_an_edit_of_a_group_changes_what_it_names_and_is_taken_back(works:
     plan = await works.operations.plan(EditGroup("billing", ack_wait_ms=5_000))
     assert (plan.kind, plan.summary) == (
         "groups.edit",
-        "edit billing@orders/#: ack_wait_ms from 30000 to 5000",
+        "edit billing@orders/#: ack-wait from 30s to 5s",
     )
     edit = await works.apply(plan.change, if_revision=plan.revision)
     assert (edit.state, edit.revision) == ("done", 1)
@@ -65,6 +65,20 @@ async def test_an_edit_of_a_group_changes_what_it_names_and_is_taken_back(works:
     redo = await works.apply(Undo(undo.number))
     assert (await group_row(works)).ack_wait_ms == 5_000
     assert redo.kind == "groups.edit.redo"
+
+
+async def test_a_plan_writes_values_as_options_take_them(works: Works) -> None:
+    await works.plant.topic("orders", 1)
+    await laned(works)
+    change = EditGroup("billing", max_deliver=0)
+    assert (await works.operations.plan(change)).summary == (
+        "edit billing@orders/#: max-deliver from 5 to 0, backoff from 1s,5s to none, "
+        "queue-records from 1,000,000 to none, queue-bytes from 4G to none"
+    )
+    topic = EditTopic("orders", retention_ms=5_400_001, retention_bytes=(3 << 20) + 1)
+    assert (await works.operations.plan(topic)).summary == (
+        "edit orders: retention from none to 5400001ms, retention-bytes from none to 3,145,729B"
+    )
 
 
 async def test_members_are_named_and_a_shorter_wait_is_said_to_bring_records_again(
@@ -88,13 +102,13 @@ async def test_an_edit_is_not_taken_back_over_a_later_one_of_the_same_field(work
     first = await works.apply(EditGroup("billing", ack_wait_ms=1_000))
     other = await works.apply(EditGroup("billing", on_damage="stall"))
     later = await works.apply(EditGroup("billing", ack_wait_ms=2_000))
-    with pytest.raises(NotUndoable, match=f"operation {later.number} changed ack_wait_ms"):
+    with pytest.raises(NotUndoable, match=f"operation {later.number} changed ack-wait"):
         await works.operations.plan(Undo(first.number))
     await works.apply(Undo(other.number))
     assert (await group_row(works)).on_damage == "pass"
     taken_back = await works.apply(Undo(later.number))
     redone = await works.apply(Undo(taken_back.number))
-    with pytest.raises(NotUndoable, match=f"operation {later.number} changed ack_wait_ms"):
+    with pytest.raises(NotUndoable, match=f"operation {later.number} changed ack-wait"):
         await works.operations.plan(Undo(first.number))
     await works.apply(Undo(redone.number))
     await works.apply(Undo(first.number))
@@ -133,8 +147,8 @@ async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works:
     change = EditGroup("billing", max_deliver=3, backoff_ms=(7,), queue_records=9)
     plan = await works.operations.plan(change)
     assert plan.summary == (
-        "edit billing@orders/#: max_deliver from 5 to 3, backoff_ms from 1000,5000 to 7, "
-        "queue_records from 1000000 to 9"
+        "edit billing@orders/#: max-deliver from 5 to 3, backoff from 1s,5s to 7ms, "
+        "queue-records from 1,000,000 to 9"
     )
     assert [sentence.split()[0] for sentence in plan.effects] == ["What", "What", "Queues"]
     edit = await works.apply(change)

@@ -33,6 +33,7 @@ from dss_core.errors import (
     StorageTopicSealed,
     StorageTopicWaits,
     StreamNotRead,
+    TopicReadInOrder,
     TopicWrittenByJobs,
 )
 from dss_core.filters import SubscriptionFilter
@@ -241,6 +242,53 @@ async def test_a_switch_that_finds_no_room_for_long_has_failed_and_the_topic_tak
         assert [part.ends for part in orders(works).storage_topics] == [None, None]
     assert (await works.apply(SwitchTopic("orders"))).state == "done"
     assert isinstance(await appended(works, stream, producer, 1), StorageTopicSealed)
+    assert "was switched to it" in await works.operations.undo_refusal(row.number)
+
+
+async def test_a_growth_that_failed_before_its_switch_can_be_taken_back(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.topic("orders", 1)
+    done = await works.apply(GrowTopic("orders", 2))
+    assert done.not_undoable_because
+
+    async def fail(*_: object) -> None:
+        raise TopicReadInOrder(topic="orders", groups="g@orders/#", group="g@orders/#")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(works.plant.catalogue, "switch", fail)
+        failed = await works.apply(GrowTopic("orders", 4))
+    assert (failed.state, failed.not_undoable_because) == ("failed", "")
+    await works.restart()
+    assert (await works.apply(Undo(failed.number))).state == "done"
+    assert [part.ordinal for part in orders(works).storage_topics] == [0, 1]
+    with monkeypatch.context() as broken:
+        broken.setattr(works.plant.catalogue, "add_storage_topic", fail)
+        empty = await works.apply(GrowTopic("orders", 4))
+    assert "lies where it was switched to" in await works.operations.undo_refusal(empty.number)
+
+
+async def test_what_a_growth_under_way_stands_against_is_refused_by_its_number(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await works.plant.topic("orders", 2)
+    goes_on, switch = asyncio.Event(), works.plant.catalogue.switch
+
+    async def late(topic_id: int, ordinal: int) -> None:
+        await goes_on.wait()
+        await switch(topic_id, ordinal)
+
+    monkeypatch.setattr(works.plant.catalogue, "switch", late)
+    row = await works.operations.apply(GrowTopic("orders", 4), caller=ANA)
+    await works.until(lambda: len(orders(works).storage_topics) == 2)
+    for beside in (GrowTopic("orders", 8), AddStorageTopic("orders", 4), SwitchTopic("orders")):
+        with pytest.raises(OperationInProgress, match=f"Operation {row.number}") as refused:
+            await works.operations.apply(beside, caller=ANA)
+        assert f"dssctl ops wait {row.number}" in refused.value.hint_text
+    with pytest.raises(OperationInProgress):
+        await works.operations.plan(GrowTopic("orders", 8))
+    goes_on.set()
+    assert (await works.ended(row.number)).state == "done"
 
 
 async def test_a_job_reads_older_storage_topics_first_however_its_ranges_come(

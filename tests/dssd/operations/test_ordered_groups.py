@@ -45,8 +45,8 @@ async def test_a_live_group_becomes_ordered_with_its_queues_and_is_so_no_more_wi
     await works.plant.topic("orders", 1)
     before = await works.plant.group("$share/g/orders/#")
     plan = await works.operations.plan(GET)
-    assert "ordered from False to True" in plan.summary
-    assert "on_dead_letter from skip to block" in plan.summary
+    assert "ordered from no to yes, backoff from none to 1s,5s,30s,5m" in plan.summary
+    assert "on-dead-letter from skip to block" in plan.summary
     assert any("holds up its key until it is done" in each for each in plan.effects)
     got = await works.apply(GET)
     assert (group(works).ordered, group(works).on_dead_letter) == (True, "block")

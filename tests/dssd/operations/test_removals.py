@@ -15,6 +15,7 @@ from dss_core.errors import (
 )
 from dssd.machines.messages import Invalidate
 from dssd.machines.start_point import Earliest
+from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.store.port import Put
 from dssd.store.rows import (
     BanRow,
@@ -26,7 +27,9 @@ from dssd.store.rows import (
     StreamSetRow,
     TopicRow,
 )
+from support.laned_groups import laned
 from support.operated_groups import ANA, Works
+from support.queued_entries import Failed
 
 PER_GROUP = (GroupRow, GrantRow, ProgressRow, StreamSetRow, PendingMoveRow, BanRow)
 
@@ -57,6 +60,31 @@ async def test_a_removal_of_a_group_says_what_goes_and_takes_all_its_rows(works:
         await works.operations.plan(Undo(removal.number))
     with pytest.raises(GroupNotFound):
         await works.operations.plan(RemoveGroup("billing"))
+
+
+async def test_removals_say_how_many_dead_letters_and_waiting_retries_go(works: Works) -> None:
+    failed = [Failed(offset) for offset in range(5)]
+    await laned(works, *failed[:2], retrying=failed[2:])
+    queued = "3 records that wait to be tried again, 2 dead letters"
+    plan = await works.operations.plan(RemoveGroup("g"))
+    assert plan.summary == f"remove g@orders/#: 0 members, a lag of 0 records, {queued}"
+    assert plan.effects[1] == f"What failed goes too, for this group: {queued}."
+    plan = await works.operations.plan(RemoveTopic("orders", force=True))
+    stays = "it stays, with no stream to read."
+    assert plan.effects[1] == f"g@orders/# loses {queued}; {stays}"
+
+
+async def test_groups_that_a_removal_of_a_topic_does_not_name_are_summed_up(works: Works) -> None:
+    await laned(works, Failed(0), Failed(1))
+    [stream] = works.plant.catalogue.get("orders").streams()
+    await works.plant.publish(stream, 3)
+    for number in range(GROUPS_NAMED_MAX):
+        await works.plant.group(f"$share/x{number}/orders/#", Earliest())
+    plan = await works.operations.plan(RemoveTopic("orders", force=True))
+    [first, *named, rest] = plan.effects[1:]
+    assert first.startswith("g@orders/# loses 3 records"), "what loses most is named first"
+    assert len(named) == GROUPS_NAMED_MAX - 1
+    assert rest == "1 more group reads it, and loses 3 records more."
 
 
 async def test_a_group_on_which_an_operation_runs_is_not_removed(works: Works) -> None:

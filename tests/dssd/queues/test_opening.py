@@ -5,7 +5,7 @@ from dss_core.routing import key_hash
 from dssd.machines.delivery.causes import DIED
 from dssd.machines.delivery.events import EntriesRead, LaneOpened
 from dssd.queues import opening
-from dssd.queues.limits import ENTRIES_TOLD_MAX
+from dssd.queues.opening import ENTRIES_TOLD_MAX
 from support.held_lane import Holder, entries_of, piece
 
 pytestmark = pytest.mark.usefixtures("short_turns")

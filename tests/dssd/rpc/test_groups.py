@@ -23,8 +23,8 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
+from dssd.leaders.declarations import QUEUE_RECORDS
 from dssd.leaders.lag import GroupSurvey
-from dssd.limits import QUEUE_RECORDS
 from dssd.loop_yield import LoopTurn
 from dssd.questions.questions import Questions
 from dssd.rpc.groups import GrantsServicer, GroupsServicer

@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from dss_client.limits import SILENCE_OF_LEASE
+from dss_client._doubt import SILENCE_OF_LEASE
 from dss_core.limits import LEASE_MS
 from dss_sim.played_groups import PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall

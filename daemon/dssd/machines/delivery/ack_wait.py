@@ -7,7 +7,10 @@ what was acknowledged above the ack floor: what has expired may be settled alrea
 from bisect import bisect_left, bisect_right
 
 from dss_core.progress import Range
-from dssd.limits import ACK_WAIT_GRAIN_MS
+
+ACK_WAIT_GRAIN_MS = 50
+"""Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""
+
 
 ACK_WAIT_GRAINS = 256
 """A long ack wait is kept coarser, so that its entries stay this few."""

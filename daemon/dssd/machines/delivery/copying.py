@@ -13,15 +13,20 @@ from itertools import islice, pairwise
 
 from dss_core.lane import RETRY
 from dss_core.progress import Progress, Range, Ranges, normalised
-from dssd.limits import (
-    GAP_RECORDS_MAX,
-    MOVE_RECORDS_MAX,
-    QUEUE_RANGES_MAX,
-    SPARSE_PART,
-    SPARSE_RECORDS_MIN,
-)
+from dssd.limits import MOVE_RECORDS_MAX
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import MovePiece
+
+SPARSE_RECORDS_MIN = 65_536
+SPARSE_PART = 4
+"""A retry queue of so many entries from its floor to its end, of which less than this part waits,
+has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
+
+
+QUEUE_RANGES_MAX = 512
+GAP_RECORDS_MAX = 64
+"""The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
+hold so few entries are closed."""
 
 
 def to_copy(progress: Progress, entries: WaitingEntries, end: int) -> Iterable[Range]:

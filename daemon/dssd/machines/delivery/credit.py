@@ -21,9 +21,17 @@ where that is more. This module knows no stream.
 
 from collections.abc import Iterable
 
-from dssd.limits import AGAIN_PART, OUT_BYTES_MAX, RESERVED_PART
+from dssd.limits import OUT_BYTES_MAX
 from dssd.machines.delivery.frame_plan import CreditLeft
 from dssd.machines.delivery.retry import RestingCount
+
+AGAIN_PART = 8
+"""This part of the credit is left free by new records while refused ones are to come again."""
+
+
+RESERVED_PART = 2
+"""This part of a session's credit, the half, is divided among its subscriptions so that no other
+one can hold it; the other half goes to whoever has something to send."""
 
 
 class Taken:

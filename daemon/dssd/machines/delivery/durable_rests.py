@@ -11,8 +11,10 @@ carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life o
 from collections.abc import Iterator
 
 from dss_core.progress import Progress, Ranges, normalised
-from dssd.limits import DURABLE_REST_MS_MIN
 from dssd.machines.attempts import Due, Rests, unacked_attempts
+
+DURABLE_REST_MS_MIN = 1_000
+"""A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
 
 
 class DurableRests:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from dss_core.progress import Progress, Ranges, normalised, total
-from dssd.limits import ENTRIES_DUE_MAX
 from dssd.machines.delivery.events import Entry
+
+ENTRIES_DUE_MAX = 4_096
+"""So many entries of a retry queue are asked for at once; the others wait though it is time."""
+
 
 _ATTEMPT_BITS = 12
 _ATTEMPT_MAX = (1 << _ATTEMPT_BITS) - 1

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Range, Ranges, complement, covers, normalised, total, without
-from dssd.limits import KEYS_LOOKED_AT_MAX, LAST_MOVE_MS
+from dssd.limits import LAST_MOVE_MS
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REFUSED
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import AskBack, ChunkRead, Entry, MovePiece, TakenBack
@@ -40,6 +40,10 @@ from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.lanes.key_index import KeyIndex, Waiting
 from dssd.machines.lanes.sent_keys import SentKeys
 from dssd.machines.queues import RetryPolicy
+
+KEYS_LOOKED_AT_MAX = 1_000
+"""Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
+wait for the next one, which comes at once."""
 
 
 class _OwnTime(NamedTuple):

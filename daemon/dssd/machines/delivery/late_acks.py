@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from dss_core.lane import DEAD
 from dss_core.progress import Ranges, covers
-from dssd.limits import LATE_ACKS_MAX
 from dssd.machines.delivery.events import Entry
+
+LATE_ACKS_MAX = 4_096
+"""Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
+late."""
 
 
 class LateAcks:

@@ -17,12 +17,16 @@ from collections.abc import Iterator
 from itertools import chain
 
 from dss_core.progress import Progress, Ranges, clipped, complement, covers, normalised
-from dssd.limits import DOUBT_SHIFT, ISOLATE_AFTER_DOUBTS
+from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.attempt_counts import AttemptCounts
 from dssd.machines.delivery.frame_plan import Stretch
 from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.messages import GrantedStream
+
+DOUBT_SHIFT = 3
+"""By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
+be out together: 16 times fewer after each client that vanished, so a few find what to blame."""
 
 
 def together_max(credit: int, attempts: int, doubts: int) -> int:

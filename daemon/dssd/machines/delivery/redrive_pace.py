@@ -11,10 +11,16 @@ from collections.abc import Iterator
 
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Ranges, total
-from dssd.limits import MOVE_RECORDS_MAX, REDRIVE_MS_MAX, REDRIVE_MS_MIN, REDRIVE_RECORDS
+from dssd.limits import MOVE_RECORDS_MAX
 from dssd.machines.delivery.causes import REDRIVEN
 from dssd.machines.delivery.events import MovePiece
 from dssd.machines.queues import Redrive
+
+REDRIVE_RECORDS = 200
+REDRIVE_MS_MIN = 50
+REDRIVE_MS_MAX = 1_000
+"""A lane brings back about so many dead letters at a time, no more often than so, and no less often
+where its rate has fewer in that: each time costs a read, an append and a delivery."""
 
 
 class RedrivePace:

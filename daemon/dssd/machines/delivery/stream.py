@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from dss_core.limits import ACKED_RANGES_MAX, FRAME_BYTES_USUAL
 from dss_core.progress import Ranges, clipped, complement, normalised, without
-from dssd.limits import RANGES_ADDED_MAX
 from dssd.machines.delivery.events import ChunkRead, Deliver, Edited, Installed
 from dssd.machines.delivery.frame_plan import (
     CreditLeft,
@@ -46,6 +45,11 @@ from dssd.machines.queues import Queues
 
 if TYPE_CHECKING:
     from dssd.machines.delivery.entries import WaitingEntries
+
+RANGES_ADDED_MAX = 64
+"""Acked ranges that a holder may add to those it was granted, where these were as many as there may
+be, or nearly: with none, one record that is out would hold up all others."""
+
 
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""

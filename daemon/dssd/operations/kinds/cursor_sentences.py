@@ -4,6 +4,7 @@ Invariant: numbers only from the plan of each stream. This module does not know 
 """
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from dss_core.answers import StreamPlan
 from dss_core.counted import counted
@@ -60,6 +61,18 @@ def _of_which_order(streams: Sequence[StreamPlan]) -> str:
     storage_topics = {each.stream.rpartition("/")[0] for each in streams if each.again}
     topics = {each.rpartition("/")[0] for each in storage_topics}
     return " within each storage topic" if len(storage_topics) > len(topics) else ""
+
+
+def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
+    """What a skip does not reach: what failed in the streams and comes again."""
+    if waiting:
+        waits = counted(waiting, "record waits", "records wait")
+        name = quote(subject_of(group))
+        yield (
+            f"{waits} in the retry queues of these streams, which a skip leaves: each comes when "
+            f"it is due (dssctl rq ls {name}), and ends as a member acknowledges or rejects it. "
+            f"What is rejected is dead, and can be discarded: dssctl dlq discard {name}"
+        )
 
 
 def left_alone(gone: Sequence[str], unnamed: Sequence[str]) -> Iterator[str]:

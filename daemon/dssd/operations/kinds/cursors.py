@@ -47,7 +47,12 @@ from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
-from dssd.operations.kinds.cursor_sentences import effects_of, left_alone, summary_of
+from dssd.operations.kinds.cursor_sentences import (
+    effects_of,
+    left_alone,
+    left_in_queues,
+    summary_of,
+)
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
@@ -116,6 +121,9 @@ class CursorMoves:
         plan = await self._planned(resolved, kind_of(change), group, moving)
         if isinstance(change, ImportOffsets):
             return replace(plan, effects=(*plan.effects, *self._left_alone(change, survey)))
+        if isinstance(change, SkipRecords) or change.direction is Direction.SKIP:
+            waiting = sum(each.stream.queued.retrying for each in moving)
+            return replace(plan, effects=(*plan.effects, *left_in_queues(group, waiting)))
         return plan
 
     async def begin(self, plan: Plan, number: int) -> Begun:

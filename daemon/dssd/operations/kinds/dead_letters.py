@@ -31,7 +31,7 @@ from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dss_core.progress import Ranges, clipped, normalised, total
 from dss_core.times import text_of_span
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import StreamSurvey
+from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.leaders.progress_columns import packed_ranges
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
@@ -108,6 +108,7 @@ class DeadLetters(Final):
         change = _with_rate(change)
         survey = await self._registry.survey(group)
         streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        _check_reads(group, survey, change)
         look = EntryLook(self._log, _Budget())
         is_cut = False
         if change.lanes:
@@ -118,6 +119,8 @@ class DeadLetters(Final):
             chosen = await _chosen(look, streams, change)
         _check_none_comes_back(group, chosen)
         is_cut, has_members = is_cut or _is_cut(look, chosen), bool(survey.members)
+        if not chosen:
+            return _nothing_planned(change, group, survey.queued.dead, is_cut=is_cut)
         return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
@@ -142,6 +145,10 @@ class DeadLetters(Final):
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
+        """As `records_made`."""
+        return await self.records_made(row)
+
+    async def records_made(self, row: OperationRow) -> Made:
         """How many of the dead letters came back, or were given up."""
         survey = await self._registry.survey(self._groups.get(row.group_id))
         dead = {
@@ -164,6 +171,12 @@ def _check_has_queues(group: GroupRow) -> None:
         command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
         rule = f"its records come again for ever, and none is dead, until {command}"
         raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
+
+
+def _check_reads(group: GroupRow, survey: GroupSurvey, change: Change) -> None:
+    known = {str(each.name) for each in survey.streams}
+    if change.stream and str(StreamName.parse(change.stream)) not in known:
+        raise StreamNotRead(group=subject_of(group), stream=change.stream)
 
 
 def _with_rate(change: Change) -> Change:
@@ -303,7 +316,7 @@ def _still_dead(
 def _planned(
     change: Change, group: GroupRow, chosen: list[_Chosen], *, has_members: bool, is_cut: bool
 ) -> Plan:
-    kind = REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
+    kind = _kind(change)
     count = sum(each.count for each in chosen)
     lanes = tuple(
         LaneRanges(str(each.stream.name), each.stream.view.stream.storage_topic_id, each.ranges)
@@ -321,15 +334,55 @@ def _planned(
         kind=kind,
         subject=subject_of(group),
         revision=group.revision,
-        summary=f"{verb} {told if chosen else 'nothing'} of {subject_of(group)}",
+        summary=f"{verb} {told} of {subject_of(group)}",
         group=group,
         streams=tuple(_stream_plan(kind, each) for each in chosen),
-        effects=tuple(effects) if chosen else (),
+        effects=tuple(effects),
         members=tuple(members),
         not_undoable_because=_FINAL[kind],
-        nothing_to_do=not chosen,
         found=chosen,
     )
+
+
+def _nothing_planned(change: Change, group: GroupRow, dead: int, *, is_cut: bool) -> Plan:
+    """Of a choice that takes none of its dead letters."""
+    kind = _kind(change)
+    name = subject_of(group)
+    why = f"none of its {counted(dead, 'dead letter')} is {_named(change)}"
+    if not dead:
+        why = "it has no dead letters"
+    effects = [f"See what is there: dssctl dlq errors {quote(name)}"] if dead else []
+    if is_cut:
+        effects.insert(0, "They were not looked through to the end.")
+    return Plan(
+        change=replace(change, lanes=()),
+        kind=kind,
+        subject=name,
+        revision=group.revision,
+        summary=f"{kind.partition('.')[2]} nothing of {name}: {why}",
+        group=group,
+        effects=tuple(effects),
+        not_undoable_because=_FINAL[kind],
+        nothing_to_do=True,
+        found=[],
+    )
+
+
+def _named(change: Change) -> str:
+    """What was chosen, for people."""
+    if change.lanes:
+        return "what a plan named before"
+    key = "" if change.key is None else change.key.decode(errors="backslashreplace")
+    place = change.stream if change.offset is None else f"{change.stream}@{change.offset}"
+    told = {"error": change.error, "key": key, "stream": place}
+    if change.offset is not None:
+        told["record"] = told.pop("stream")
+    named = ", ".join(f"of the {what} {named}" for what, named in told.items() if named)
+    return named or "what was named"
+
+
+def _kind(change: Change) -> str:
+    return REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
 
 
 _FINAL = {

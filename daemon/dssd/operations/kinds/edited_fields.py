@@ -6,11 +6,13 @@ a later one changed the same field, and stands.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dss_core.errors import IllegalArgument, NotUndoable
+from dss_core.times import parse_span_ms, text_of_span
 from dssd.operations.plans import Plan
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
@@ -59,13 +61,52 @@ def written(subject: GroupRow | Topic, changed: Fields) -> str:
     if not changed:
         return "nothing would change"
     return ", ".join(
-        f"{name} from {_word(getattr(subject, name))} to {_word(value)}"
+        f"{option_of(name)} from {_word(name, getattr(subject, name))} to {_word(name, value)}"
         for name, value in changed.items()
     )
 
 
-def _word(value: object) -> str:
-    return "none" if value is None else str(value)
+def option_of(name: str) -> str:
+    """A field as the option is called that sets it: ack_wait_ms is ack-wait."""
+    return name.removesuffix("_ms").replace("_", "-")
+
+
+def _word(name: str, value: object) -> str:
+    """A value of a field as people write it."""
+    if value is None or value == "" or (value == 0 and name in _NONE_IS_ZERO):
+        return "none"
+    if name.endswith("_ms"):
+        return ",".join(_span(int(each)) for each in str(value).split(","))
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return _size(value) if name.endswith("_bytes") else f"{value:,}"
+        case _:
+            return str(value)
+
+
+_NONE_IS_ZERO = ("queue_records", "queue_bytes")
+"""Of a group that has no queues."""
+
+_SIZE_UNITS = ("B", "K", "M", "G", "T")
+
+
+def _size(value: int) -> str:
+    """An amount of bytes, exactly, in the largest unit that it is a multiple of."""
+    at = 0
+    while value and value % 1_024 == 0 and at < len(_SIZE_UNITS) - 1:
+        value, at = value // 1_024, at + 1
+    return f"{value:,}{_SIZE_UNITS[at]}"
+
+
+def _span(ms: int) -> str:
+    """A span exactly; in milliseconds where its two largest units are not all of it."""
+    text = _EMPTY_UNIT.sub("", text_of_span(ms))
+    return text if parse_span_ms(text) == ms else f"{ms}ms"
+
+
+_EMPTY_UNIT = re.compile(r"(?<=[mhd])00[smh]$")
 
 
 def taken_back(plan: Plan, undone: OperationRow) -> Plan:
@@ -88,7 +129,8 @@ async def fields_before(store: Store, undone: OperationRow) -> Fields:
             continue
         again = sorted(mine & _fields_changed(row))
         if again:
-            why = f"operation {row.number} changed {', '.join(again)} after it"
+            named = ", ".join(map(option_of, again))
+            why = f"operation {row.number} changed {named} after it"
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
     before = json.loads(undone.before)
     return {name: before[name] for name in sorted(mine)}

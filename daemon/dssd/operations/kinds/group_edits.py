@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from dss_core.changes import Change, EditGroup, Undo
+from dss_core.counted import counted
 from dss_core.errors import DssError, QueuesNotEmpty
 from dss_core.times import text_of_span
 from dssd.leaders.declarations import (
@@ -224,12 +225,16 @@ def _effects_of_queues(edited: GroupRow) -> Iterator[str]:
     if has_queues(edited):
         yield (
             "What rests after a failure comes again at once, and its attempts begin anew: after "
-            f"{edited.max_deliver:,} failures a record is a dead letter."
+            f"{counted(edited.max_deliver, 'failure')} a record is a dead letter."
         )
         yield _ORDERED if edited.ordered else _NOT_ORDERED
     else:
         yield "What fails rests in its stream and comes again for ever."
         yield "Its queues are removed. Where a record fails before that, nothing is changed."
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
 
 
 _NOT_ORDERED = (
@@ -258,7 +263,7 @@ def _effects_on_order(group: GroupRow, edited: GroupRow) -> Iterator[str]:
 
 def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
     if edited.max_deliver < group.max_deliver:
-        yield f"What failed {edited.max_deliver:,} times or more is dead once it fails again."
+        yield f"What failed {_times(edited.max_deliver)} or more is dead once it fails again."
     if edited.backoff_ms != group.backoff_ms:
         yield "What waits comes when it was due; the back-off counts for what fails from now on."
     if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:

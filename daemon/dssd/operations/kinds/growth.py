@@ -2,7 +2,7 @@
 
     topics.add-storage   its row; undone as long as nothing was switched
     topics.switch        seal, then one commit: ends, produce pointer, epoch
-    topics.grow          both
+    topics.grow          both; one that failed before its switch is undone as an addition is
 
 What is done lies behind the commit of the operation's row, and names the ordinal that it reaches:
 done again, by the next daemon for one, it changes nothing more. A full disk is waited for; each
@@ -18,6 +18,7 @@ from functools import partial
 from dss_core.changes import AddStorageTopic, GrowTopic, SwitchTopic, Undo
 from dss_core.counted import counted
 from dss_core.errors import (
+    DssError,
     GrowthOverdue,
     NotUndoable,
     TopicNotFound,
@@ -33,7 +34,7 @@ from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.kinds.full_disk import with_room
 from dssd.operations.limits import GROUPS_NAMED_MAX
-from dssd.operations.plans import Begun, Plan, subject_of
+from dssd.operations.plans import Begun, Plan, Worked, subject_of
 from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import GroupRow, OperationRow, TopicRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
@@ -116,11 +117,14 @@ class TopicGrowth(Unstoppable):
         """What taking back an addition would do.
 
         Raises:
-            NotUndoable: it was switched to, another was added behind it, or the topic is gone.
+            NotUndoable: it was switched to, another was added behind it, or it or its topic is
+                not there.
         """
         topic, growth = self._still_there(undone)
         refusal = ""
-        if growth.ordinal <= topic.produce_ordinal:
+        if growth.ordinal > topic.storage_topics[-1].ordinal:
+            refusal = "the storage topic is not there"
+        elif growth.ordinal <= topic.produce_ordinal:
             refusal = "the topic was switched to it"
         elif growth.ordinal != topic.storage_topics[-1].ordinal:
             refusal = "another storage topic was added behind it"
@@ -144,7 +148,7 @@ class TopicGrowth(Unstoppable):
 
     async def resumed(self, row: OperationRow) -> Begun:
         """What it had done is not done again."""
-        return Begun(work=partial(self._carry_out, _of(row), row.subject))
+        return Begun(work=partial(self._worked, _of(row), row.subject))
 
     async def _begun(self, topic: Topic, growth: _Growth) -> Begun:
         key = (topic.topic_id,)
@@ -156,10 +160,25 @@ class TopicGrowth(Unstoppable):
             writes=[Put(row)],
             preconditions=[VersionIs(TopicRow, key, found.version)],
             committed=partial(self._catalogue.note_edited, row),
-            work=partial(self._carry_out, growth, topic.name),
+            work=partial(self._worked, growth, topic.name),
             before={"ordinal": topic.produce_ordinal},
             after=asdict(growth),
         )
+
+    async def _worked(self, growth: _Growth, name: str) -> Worked | None:
+        """Grow the topic; a failure leaves what was added to be taken back."""
+        try:
+            await self._carry_out(growth, name)
+        except DssError as failed:
+            is_added = growth.partitions > 0 and growth.switches and not growth.drops
+            return Worked({}, failed.message, is_undoable=is_added and self._waits(growth, name))
+        return None
+
+    def _waits(self, growth: _Growth, name: str) -> bool:
+        """Whether what it added is there, and was not switched to."""
+        topic = self._catalogue.find(name)
+        waiting = topic.waiting if topic and topic.topic_id == growth.topic_id else ()
+        return any(part.ordinal == growth.ordinal for part in waiting)
 
     async def _carry_out(self, growth: _Growth, name: str) -> None:
         """Grow the topic, as far as it has not.

@@ -8,7 +8,7 @@ was made anew under the same name is another one, and stays.
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from dss_core.changes import RemoveGroup, RemoveTopic
 from dss_core.counted import counted
@@ -17,6 +17,7 @@ from dss_core.filters import TopicFilter
 from dss_core.progress import Progress, complement, total
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
+from dssd.leaders.lag import NOTHING_QUEUED, Queued
 from dssd.leaders.registry import Registry
 from dssd.leaders.topic_readers import readers_of
 from dssd.log.port import Log
@@ -48,7 +49,10 @@ class GroupRemovals(Final):
         name = subject_of(group)
         lag = f"{'' if survey.lag_exact else 'at most '}{counted(survey.lag, 'record')}"
         streams = counted(len(survey.streams), "stream")
+        queued = _queued_text(survey.queued)
         effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
+        if queued:
+            effects.append(f"What failed goes too, for this group: {queued}.")
         if members:
             told = they(members, "is told", "are told")
             effects.append(f"{told} that it was removed; nothing more is handed out.")
@@ -58,7 +62,8 @@ class GroupRemovals(Final):
             kind="groups.rm",
             subject=name,
             revision=group.revision,
-            summary=f"remove {name}: {counted(len(members), 'member')}, a lag of {lag}",
+            summary=f"remove {name}: {counted(len(members), 'member')}, a lag of {lag}"
+            + (f", {queued}" if queued else ""),
             effects=tuple(effects),
             members=tuple(members),
             not_undoable_because="its progress is deleted",
@@ -87,10 +92,16 @@ class _Reader:
 
     name: str
     unread: int
+    queued: Queued
     members: frozenset[str]
     """Clients that hold streams of it."""
     loses_all: bool
     """It reads nothing else."""
+
+    @property
+    def lost(self) -> int:
+        """Records that it will not have had."""
+        return self.unread + self.queued.retrying + self.queued.dead
 
 
 class TopicRemovals(Final):
@@ -117,7 +128,7 @@ class TopicRemovals(Final):
         if groups and not change.force:
             raise TopicInUse(topic=topic.name, groups=", ".join(group.name for group in groups))
         readers = [await self._reader(topic, group) for group in groups]
-        readers.sort(key=lambda reader: -reader.unread)
+        readers.sort(key=lambda reader: -reader.lost)
         records, size_bytes = await self._size(topic)
         what = f"{counted(records, 'record')}, {counted(size_bytes, 'byte')}"
         effects = [f"{what} in {counted(len(topic.streams()), 'stream')} are deleted."]
@@ -175,25 +186,48 @@ class TopicRemovals(Final):
             bounds, done = self._log.bounds(stream), progress.get(stream, Progress(0))
             start = max(done.floor, bounds.start)
             unread += total(complement(done.ranges, start, bounds.end)) if start < bounds.end else 0
+        survey = await self._registry.survey(group)
         live = self._registry.snapshot(group.group_id)
         streams = set(topic.streams())
+        parts = (each.queued for each in survey.streams if each.view.stream in streams)
+        queued = reduce(Queued.plus, parts, NOTHING_QUEUED)
         held = [each for each in (live.streams if live else ()) if each.stream in streams]
         clients = frozenset(each.client_id for each in held) - {""}
         read = self._catalogue.meeting(TopicFilter.parse(group.filter))
         loses_all = all(each.topic_id == topic.topic_id for each in read)
-        return _Reader(subject_of(group), unread, clients, loses_all)
+        return _Reader(subject_of(group), unread, queued, clients, loses_all)
 
 
 def _told_of(readers: list[_Reader]) -> list[str]:
-    told = [
-        (
-            f"{reader.name} loses {counted(reader.unread, 'record')} that it has not acknowledged"
-            if reader.unread
-            else f"{reader.name} has acknowledged all of it"
+    told = [_told_of_one(reader) for reader in readers[:GROUPS_NAMED_MAX]]
+    rest = readers[GROUPS_NAMED_MAX:]
+    if rest:
+        lost = sum(reader.lost for reader in rest)
+        reads, loses = ("group reads", "loses") if len(rest) == 1 else ("groups read", "lose")
+        told.append(
+            f"{len(rest)} more {reads} it"
+            + (f", and {loses} {counted(lost, 'record')} more." if lost else ".")
         )
-        + ("; it stays, with no stream to read." if reader.loses_all else ".")
-        for reader in readers[:GROUPS_NAMED_MAX]
-    ]
-    if len(readers) > GROUPS_NAMED_MAX:
-        told.append(f"{len(readers) - GROUPS_NAMED_MAX} more groups read it.")
     return told
+
+
+def _told_of_one(reader: _Reader) -> str:
+    lost = []
+    if reader.unread:
+        lost.append(f"{counted(reader.unread, 'record')} that it has not acknowledged")
+    lost += filter(None, [_queued_text(reader.queued)])
+    what = f"loses {', '.join(lost)}" if lost else "has acknowledged all of it"
+    return f"{reader.name} {what}" + (
+        "; it stays, with no stream to read." if reader.loses_all else "."
+    )
+
+
+def _queued_text(queued: Queued) -> str:
+    """What of a group failed and is not settled; empty where there is nothing."""
+    told = []
+    if queued.retrying:
+        waits = "waits" if queued.retrying == 1 else "wait"
+        told.append(f"{counted(queued.retrying, 'record')} that {waits} to be tried again")
+    if queued.dead:
+        told.append(counted(queued.dead, "dead letter"))
+    return ", ".join(told)

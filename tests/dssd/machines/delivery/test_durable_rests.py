@@ -1,9 +1,8 @@
 """Rests that outlive a grant: which, until when, and what clocks may do to them."""
 
 from dss_core.progress import Progress
-from dssd.limits import DURABLE_REST_MS_MIN
 from dssd.machines.attempts import Due
-from dssd.machines.delivery.durable_rests import DurableRests
+from dssd.machines.delivery.durable_rests import DURABLE_REST_MS_MIN, DurableRests
 
 AHEAD_MS = 1_000_000
 DAY_MS = 24 * 3_600_000

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dss_core.progress import Progress, Range, Ranges, covers, normalised, total
-from dssd.limits import AGAIN_PART, RESERVED_PART
+from dssd.machines.delivery.credit import AGAIN_PART, RESERVED_PART
 from dssd.machines.delivery.events import Deliver, Nak, Settle
 from support.played_window import Client, Stream, offsets
 from support.proof_share import share

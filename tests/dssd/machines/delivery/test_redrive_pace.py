@@ -2,8 +2,8 @@
 
 import pytest
 
-from dssd.limits import MOVE_RECORDS_MAX, REDRIVE_MS_MAX, REDRIVE_RECORDS
-from dssd.machines.delivery.redrive_pace import RedrivePace
+from dssd.limits import MOVE_RECORDS_MAX
+from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX, REDRIVE_RECORDS, RedrivePace
 from dssd.machines.queues import Redrive
 
 
