@@ -159,10 +159,10 @@ class DeliveredStream:
             return None
         if self.trouble.again_ms is not None:
             return None
-        due = records.resting.due()
+        due = self._due_again()
         if due is not None:
             self.resending = True
-            return due[0]
+            return due
         if self.at_tail or self._cursor_held():
             return None
         self.resending = False
@@ -170,6 +170,17 @@ class DeliveredStream:
             # What is done already is not read: it may be what cannot be.
             self.cursor = records.sent = records.progress.first_unacked(self.cursor)
         return self.cursor
+
+    def _due_again(self) -> int | None:
+        """Where what comes again is read next; what was done while it rested is not read, for it
+        may be what cannot be."""
+        resting = self.records.resting
+        while (due := resting.due()) is not None:
+            left = self.records.not_done((due,))
+            if left == (due,):
+                return due[0]
+            resting.took(*due, left)
+        return None
 
     def read_bytes_max(self) -> int:
         """How much to read: of what comes again, about a frame for each range that is due."""

@@ -780,6 +780,18 @@ def test_what_a_step_sends_goes_before_its_reports() -> None:
     assert [type(effect) for effect in effects] == [Deliver, Report]
 
 
+def test_what_was_acknowledged_while_it_rested_is_not_read_and_holds_up_nothing() -> None:
+    client, stream = Client(), Stream([1, 1, 1, 1])
+    client.install(1, stream)
+    client.take()
+    client.feed(Settle(1, naks=(Nak(1, 2), Nak(3, 4)), frontier=4), Settle(1, ((1, 2),)))
+    stream.per_read, stream.unreadable = 1, (1, 2)
+    client.tick(1_000)
+    assert client.take() == [(((3, 4),), True, 2)]
+    client.tick(10)
+    assert not client.reports[1].stall
+
+
 def test_what_the_group_is_done_with_is_not_read() -> None:
     client = Client()
     stream = Stream([1, 1, 1, 1])
