@@ -41,6 +41,11 @@ class OrderedGroup:
                 return
             await asyncio.sleep(LOOK_AGAIN_S)
 
+    async def retrying(self, count: int) -> None:
+        """Wait until so many are in the retry queues."""
+        while (await self.client.groups.describe("g")).group.retrying != count:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_AGAIN_S)
+
     async def verified(self) -> None:
         """What it is done with adds up with what was appended."""
         sums = await self.client.groups.verify("g", scan=True)

@@ -92,6 +92,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_member_comes_back.py",
         f"{SCENARIOS}/test_member_killed.py",
         f"{SCENARIOS}/test_members_handed_over.py",
+        f"{SCENARIOS}/test_ordered_over_deaths.py",
         f"{SCENARIOS}/test_pause.py",
         f"{SCENARIOS}/test_restart_reservation.py",
     ),
