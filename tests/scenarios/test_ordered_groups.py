@@ -205,6 +205,47 @@ async def test_a_poison_record_takes_the_rest_of_its_key_along_and_all_return_in
         assert [at for key, at in done if key == b"good%d" % rest] == [*range(rest, 80, 4)]
 
 
+async def test_a_redrive_of_a_part_of_a_key_brings_its_first_records_and_no_others() -> None:
+    rows = [(b"bad", b"%d" % at) for at in range(5)]
+    done: list[int] = []
+    is_mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if not is_mended:
+            raise Reject("it is poison")
+        done.append(int(record.payload))
+
+    async def redriven(offset: int, dead: int) -> None:
+        """This record alone was redriven, and so many are dead then."""
+        change = RedriveDeadLetters("g", stream=stream, offset=offset, unordered=True)
+        operation = await client.operations.apply(change, reason="to try it")
+        await client.operations.ended(operation.number)
+        await settled(client, dead=dead)
+
+    async with (
+        ordered(rows, on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=5)
+        letters = [each async for each in client.queues.dead_letters("g", whole=True)]
+        stream, offsets = letters[0].stream, sorted(each.offset for each in letters)
+        is_mended = True
+        await redriven(offsets[2], dead=5)
+        assert done == []
+        await redriven(offsets[0], dead=4)
+        assert done == [0]
+        async with client.producer("orders") as producer:
+            await producer.send(b"5", key=b"bad")
+        await settled(client, dead=5)
+        await client.operations.apply(RedriveDeadLetters("g", key=b"bad"), reason="mended")
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert done == [*range(6)]
+
+
 async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
     done: list[int] = []
 
