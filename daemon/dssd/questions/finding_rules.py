@@ -19,12 +19,11 @@ from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
 from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import quoted
+from dssd.questions.reasons import QUEUES_FULL, quoted
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import (
     BEHIND,
     DEAD,
-    QUEUES_FULL,
     Level,
     Verdict,
     verdict_of,

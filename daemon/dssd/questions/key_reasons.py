@@ -15,17 +15,19 @@ from dss_core.lane import DEAD
 from dss_core.times import text_of_span
 from dssd.machines.queues import BLOCK
 from dssd.questions.queued_reasons import queued
-from dssd.questions.reasons import Now, RecordAsked
+from dssd.questions.reasons import QUEUES_FULL, Now, RecordAsked
 from dssd.queues.looking import QueueEntry
 from dssd.store.rows import GroupRow
 
 BEHIND_KEY = "behind-key"
 """The code of what waits for an earlier record of its key."""
 
-_TURN = frozenset({"behind", "due", "no-credit"})
+_TURN = frozenset({"behind", "due", "no-credit", "moving", QUEUES_FULL})
 """Codes of what is not sent: its key is why, if an earlier record of that waits."""
 
-_FIRST_IS_OUT = frozenset({"handed-out", "sent", "resting", "moving", "suspect", "due"})
+_FIRST_IS_OUT = frozenset(
+    {"handed-out", "sent", "resting", "moving", QUEUES_FULL, "suspect", "due"}
+)
 """Codes of a record for which later ones of its key wait."""
 
 

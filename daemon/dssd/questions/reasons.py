@@ -20,6 +20,8 @@ from dssd.store.rows import GroupRow
 
 PAUSED = "paused"
 """The code of what an operator paused."""
+QUEUES_FULL = "queues-full"
+"""The code of what failed, and of groups of which nothing more can leave its stream."""
 REWIND = "offsets.rewind"
 """The kind of an operation that only lets records come again."""
 
@@ -241,7 +243,7 @@ def out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Rea
             told = f"It was sent to {client_id}, and waits there to be handed out."
             return Reason("sent", told, client_id=client_id, attempt=standing.attempts)
         case Place.RESTING | Place.MOVING:
-            return _later(client_id, standing, now)
+            return _later(asked, client_id, standing, now)
         case Place.SUSPECT:
             return _suspect(asked, client_id, standing, now)
         case Place.GIVEN_BACK:
@@ -263,8 +265,10 @@ def _handed_out(asked: RecordAsked, client_id: str, standing: Standing, now: Now
     return Reason("handed-out", f"{told}.", asked.skip, client_id, since_ms, until_ms, attempt)
 
 
-def _later(client_id: str, standing: Standing, now: Now) -> Reason:
+def _later(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
     """It rests, or goes to a queue of its group."""
+    if standing.place is Place.MOVING and standing.are_queues_full:
+        return _queues_full(asked, client_id, standing)
     attempt, until_ms, until = standing.attempts, None, ""
     if standing.until_ms is not None:
         until_ms, until = now.wall(standing.until_ms), now.until(standing.until_ms)
@@ -276,6 +280,16 @@ def _later(client_id: str, standing: Standing, now: Now) -> Reason:
     else:
         told = "It failed, and is on its way to a queue of the group."
     return Reason(standing.place.value, told, "", client_id, None, until_ms, attempt)
+
+
+def _queues_full(asked: RecordAsked, client_id: str, standing: Standing) -> Reason:
+    """It failed, or follows what did, and stays where it is, its key behind it."""
+    told = (
+        "It waits in its stream for room: the queues of the stream, with its dead letters, hold as "
+        "much as they may. Other keys go on"
+    )
+    command = f"dssctl dlq errors {asked.group_name}"
+    return Reason(QUEUES_FULL, f"{told}.", command, client_id, attempt=standing.attempts)
 
 
 def _suspect(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:

@@ -92,6 +92,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_member_comes_back.py",
         f"{SCENARIOS}/test_member_killed.py",
         f"{SCENARIOS}/test_members_handed_over.py",
+        f"{SCENARIOS}/test_ordered_over_deaths.py",
         f"{SCENARIOS}/test_pause.py",
         f"{SCENARIOS}/test_restart_reservation.py",
     ),
@@ -103,8 +104,9 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
-        f"{SCENARIOS}/test_ordered_groups.py",
+        f"{SCENARIOS}/test_ordered_flights.py",
     ),
+    _tests("a million records in order", 5, f"{SCENARIOS}/test_ordered_line.py"),
     _tests(
         "faults of bulk jobs",
         4,

@@ -103,6 +103,11 @@ class Lane:
         return self._moves.again_ms
 
     @property
+    def is_full(self) -> bool:
+        """Whether nothing more may leave main."""
+        return self._room(0) <= 0
+
+    @property
     def is_moving(self) -> bool:
         """Whether something waits to be moved, or is on its way."""
         return bool(self._moves or self.main.records.following)

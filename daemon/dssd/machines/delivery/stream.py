@@ -80,6 +80,10 @@ class LaneOfParts(Protocol):
     def again_ms(self) -> int | None:
         """When it is tried again to move what could not be appended."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may leave the stream."""
+
     def queues(self) -> Queues:
         """As the group protocol carries them."""
 
