@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from dss_client.daemon import DaemonStatus, PeerHeld, Quarantined
     from dss_client.events import Event, EventPage
-    from dss_client.group_values import Borrower, Grant, Group, Rates
+    from dss_client.group_values import Borrower, Grant, Group, Rates, ShardedGroup
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
@@ -102,6 +102,7 @@ __all__ = [
     "ScheduleDescription",
     "ScheduleRun",
     "SessionSummary",
+    "ShardedGroup",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
@@ -146,6 +147,7 @@ _PLACES = {
     "Borrower": "group_values",
     "Grant": "group_values",
     "Group": "group_values",
+    "ShardedGroup": "group_values",
     "GroupDescription": "answers",
     "Verdict": "answers",
     "GroupOffsets": "offsets",
