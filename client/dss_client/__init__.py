@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         WatchUpdate,
     )
     from dss_core.answers import Held, UnreadLoss
+    from dss_core.shards import Shard
 
 __all__ = [
     "Ack",
@@ -102,6 +103,7 @@ __all__ = [
     "ScheduleDescription",
     "ScheduleRun",
     "SessionSummary",
+    "Shard",
     "ShardedGroup",
     "StorageTopic",
     "StreamBounds",
@@ -178,6 +180,7 @@ _PLACES = {
     "TaskArgument": "schedules",
     "SessionSummary": "sessions",
     "GrantNotice": "_subscription_options",
+    "Shard": "_subscription_options",
     "Subscription": "subscription",
     "StorageTopic": "topics",
     "LocatedRange": "topics",

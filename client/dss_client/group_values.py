@@ -118,7 +118,7 @@ class ShardedStorage:
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class ShardStanding:
     """One shard of a group, and how it stands."""
 
     number: int
@@ -149,7 +149,7 @@ class ShardedGroup:
     """The nearest counts that are both; empty where this one is."""
     storage_topics: tuple[ShardedStorage, ...]
     """Those that it still reads, the oldest first."""
-    each: tuple[Shard, ...]
+    each: tuple[ShardStanding, ...]
     without: tuple[str, ...]
     """Client ids of members that have none."""
 

@@ -12,7 +12,7 @@ from dssctl.output import Column, Instant, Item, Kind
 
 if TYPE_CHECKING:
     from dss_client import ShardedGroup
-    from dss_client.group_values import Shard
+    from dss_client.group_values import ShardStanding
 
 SHARD: Fields = (
     text("group", "NAME of its group."),
@@ -53,7 +53,7 @@ SHARD_KIND = Kind(
 )
 
 
-def shard_item(sharded: "ShardedGroup", shard: "Shard") -> Item:
+def shard_item(sharded: "ShardedGroup", shard: "ShardStanding") -> Item:
     """A shard as the renderer takes it."""
     oldest_us = shard.oldest_unacked_us
     return item_of(
