@@ -75,6 +75,20 @@ Keyless = Annotated[
         help="Of an ordered group: deliver records without a key, or have them dead.",
     ),
 ]
+Allocation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: shard, as where none is given, or sticky, one by one.",
+    ),
+]
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Of an ordered group: cut its streams so, not as its topic's base is.",
+    ),
+]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int,

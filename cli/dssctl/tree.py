@@ -36,6 +36,7 @@ COMMANDS = {
     "topics": "Named logs: list, create, describe, edit, remove.",
     "groups": "Shared subscriptions: list, create, describe, pause, edit, remove.",
     "grants": "Which member reads which stream: list, transfer, revoke.",
+    "shards": "Slices in which ordered groups share out streams: list, describe, set their count.",
     "offsets": "How far groups are: list, rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: peek at the newest, find, get one whole, skip.",

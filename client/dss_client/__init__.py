@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from dss_client.daemon import DaemonStatus, PeerHeld, Quarantined
     from dss_client.events import Event, EventPage
-    from dss_client.group_values import Borrower, Grant, Group, Rates
+    from dss_client.group_values import Borrower, Grant, Group, Rates, ShardedGroup
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         WatchUpdate,
     )
     from dss_core.answers import Held, UnreadLoss
+    from dss_core.shards import Shard
 
 __all__ = [
     "Ack",
@@ -102,6 +103,8 @@ __all__ = [
     "ScheduleDescription",
     "ScheduleRun",
     "SessionSummary",
+    "Shard",
+    "ShardedGroup",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
@@ -146,6 +149,7 @@ _PLACES = {
     "Borrower": "group_values",
     "Grant": "group_values",
     "Group": "group_values",
+    "ShardedGroup": "group_values",
     "GroupDescription": "answers",
     "Verdict": "answers",
     "GroupOffsets": "offsets",
@@ -176,6 +180,7 @@ _PLACES = {
     "TaskArgument": "schedules",
     "SessionSummary": "sessions",
     "GrantNotice": "_subscription_options",
+    "Shard": "_subscription_options",
     "Subscription": "subscription",
     "StorageTopic": "topics",
     "LocatedRange": "topics",

@@ -21,6 +21,7 @@ from dss_client._doubt import Doubt
 from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport
 from dss_client._handout import Handout
+from dss_client._held_shards import held_shard
 from dss_client._listeners import Listener
 from dss_client._reports_on_wire import sent_together, settle_of
 from dss_client._retried import RetriedHandout
@@ -76,8 +77,7 @@ class Attachment:
         """By token: who waits for the acks that a grant reported to become durable."""
         self._pinged: dict[int, asyncio.Future[None]] = {}
         self._doubt = Doubt(self._lease_s)
-        self._closing = False
-        self._lost = False
+        self._closing = self._lost = False
 
     async def run(self) -> DssError:
         """Serve the call until it is lost; returns why."""
@@ -245,6 +245,7 @@ class Attachment:
             touched=self._touched,
             storage_topic_id=item.storage_topic_id,
             queues=item.queues,
+            shard=held_shard(item),
         )
         grant.order = subscription.ordered() if item.ordered else None
         self._grants[item.grant] = grant
@@ -258,12 +259,12 @@ class Attachment:
         if subscription is None:
             return
         mask: Ranges = tuple((each.start, each.end) for each in item.mask)
-        frames = item.frames
-        self._taken_bytes += len(frames)
+        self._taken_bytes += len(item.frames)
         redelivered, attempt, kind = item.redelivered, item.attempt, Handout
         if item.level != MAIN:
             grant, kind = grant.of_level(item.level), RetriedHandout
-        subscription.deliver(kind(grant, frames, mask, redelivered=redelivered, attempt=attempt))
+        handout = kind(grant, item.frames, mask, redelivered=redelivered, attempt=attempt)
+        subscription.deliver(handout)
 
     def _on_settled(self, token: int) -> None:
         settling = self._settling.pop(token, None)
@@ -291,8 +292,7 @@ class Attachment:
             self._ask_after_acks(item.grant)
 
     def _on_gone(self, item: wire.Gone) -> None:
-        grant = self._grants.get(item.grant)
-        if grant is not None:
+        if (grant := self._grants.get(item.grant)) is not None:
             ranges = normalised((each.start, each.end) for each in item.ranges)
             grant.of_level(item.level).gone(ranges)
 

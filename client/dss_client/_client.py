@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
+    from dss_core.shards import Shard
 
 
 FilePath = str | os.PathLike[str]
@@ -214,6 +215,8 @@ class Client:
         ack_wait: float | None = None,
         on_grant: "Callable[[GrantNotice], None] | None" = None,
         on_revoke: "Callable[[GrantNotice], None] | None" = None,
+        on_assigned: "Callable[[tuple[Shard, ...], int], None] | None" = None,
+        on_lost: "Callable[[tuple[Shard, ...]], None] | None" = None,
     ) -> "Subscription":
         """A subscription; use it as ``async with client.subscribe(...) as subscription``.
 
@@ -225,6 +228,11 @@ class Client:
                 that this use declares.
             on_grant: called when a stream is lent to this subscription.
             on_revoke: called when it is taken back; unacknowledged records go to others.
+            on_assigned: called with shards and their epoch, before any record of them is handed
+                out, in a group that is shared out by shards: from then on until ``on_lost`` nobody
+                else is given records of them. Whoever has them later has a higher epoch.
+            on_lost: called with shards, once nothing more of them is handed out and what was has
+                been settled, or could not be in time, and before somebody else has them.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
@@ -234,7 +242,13 @@ class Client:
         from dss_client.subscription import Subscription
 
         options = SubscriptionOptions.of(
-            filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke
+            filter,
+            start=start,
+            ack_wait=ack_wait,
+            on_grant=on_grant,
+            on_revoke=on_revoke,
+            on_assigned=on_assigned,
+            on_lost=on_lost,
         )
         return Subscription(self.opened_session, options)
 

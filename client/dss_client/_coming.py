@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dss_client._held_shards import HeldShards
 from dss_client._ordered import Ordered, order_of
 from dss_client._runs import Runs
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
@@ -47,6 +48,7 @@ class Coming:
         """Handed out since the last report, but for the piece in hand."""
         self._runs = Runs()
         self._ended: deque[HeldGrant] = deque()
+        self._shards = HeldShards(self._call_back, options.on_assigned, options.on_lost)
         self._late_acks = 0
 
     # Taking from it.
@@ -140,11 +142,12 @@ class Coming:
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""
         self._order = order_of(grant)
-        self._call_back(self.options.on_grant, grant)
+        self._shards.add(grant.shard)
+        self._call_back(self.options.on_grant, _notice_of(grant))
 
     def revoked(self, grant: "HeldGrant") -> None:
         """A stream was taken back."""
-        self._call_back(self.options.on_revoke, grant)
+        self._call_back(self.options.on_revoke, _notice_of(grant))
 
     def stands(self, state: str) -> None:
         """The daemon says how it stands."""
@@ -226,6 +229,8 @@ class Coming:
         if order is not None and order.over(grant):
             loop = asyncio.get_running_loop()
             loop.call_later(EARLIER_ATTEMPT_S, order.give_up, grant)
+        if grant.level == MAIN:
+            self._shards.let_go(grant.shard)
         self._ended.append(grant)
         if len(self._ended) > ENDED_GRANTS_MAX:
             self._late_acks += self._ended.popleft().late
@@ -235,14 +240,12 @@ class Coming:
         self._error = error
         self._arrived.set()
 
-    def _call_back(
-        self, callback: Callable[[GrantNotice], None] | None, grant: "HeldGrant"
-    ) -> None:
+    def _call_back(self, callback: Callable[..., None] | None, *told: object) -> None:
         """Call the user's callback; its exception is raised in the user's task, not in ours."""
         if callback is None:
             return
         try:
-            callback(GrantNotice(grant.stream, grant.grant_epoch, grant.floor))
+            callback(*told)
         except Exception as error:  # noqa: BLE001 - raised again where records are taken
             self._callback_error = error
             self._arrived.set()
@@ -251,3 +254,7 @@ class Coming:
         error, self._callback_error = self._callback_error, None
         if error is not None:
             raise error
+
+
+def _notice_of(grant: "HeldGrant") -> GrantNotice:
+    return GrantNotice(grant.stream, grant.grant_epoch, grant.floor)

@@ -40,6 +40,7 @@ ResumeJob = core.ResumeJob
 ResumeSchedule = core.ResumeSchedule
 RevokeGrant = core.RevokeGrant
 RunTask = core.RunTask
+SetShardCount = core.SetShardCount
 SkipRecords = core.SkipRecords
 StreamMove = core.StreamMove
 StreamTarget = core.StreamTarget

@@ -10,7 +10,7 @@ from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
 from dss_client._spans import span_ms, spans_ms
 from dss_client._start_point import Start, start_to_wire
-from dss_client.group_values import Grant, Group
+from dss_client.group_values import Grant, Group, ShardedGroup
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
 
@@ -45,6 +45,8 @@ class Groups:
         ordered: bool | None = None,
         on_dead_letter: str | None = None,
         keyless: str | None = None,
+        allocation: str | None = None,
+        shards: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -61,7 +63,9 @@ class Groups:
         key one at a time and in order, also through retries: one that fails holds up its own key.
         Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
         nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once.
+        with ``keyless="dead"`` are dead letters at once. Its streams are shared out by ``shards``,
+        as many as the topic has for a base where none is given: one member has all streams of a
+        shard. With ``allocation="sticky"`` each stream is shared out by itself.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
@@ -71,6 +75,7 @@ class Groups:
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            ShardCountUnfit: its topic has fewer partitions than that, or it is none.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         from dss_api.v1 import groups_pb2
@@ -85,12 +90,14 @@ class Groups:
                 queue_records=queue_records,
                 queue_bytes=queue_bytes,
                 ordered=ordered,
+                shards=shards,
                 **spans,
                 **_numbers(
                     protocol=protocol,
                     on_damage=on_damage,
                     on_dead_letter=on_dead_letter,
                     keyless=keyless,
+                    allocation=allocation,
                 ),
             )
         except (TypeError, ValueError, OverflowError) as problem:
@@ -126,6 +133,20 @@ class Groups:
             request.page_token = reply.next_page_token
             if not request.page_token:
                 return tuple(found)
+
+    async def shards(self, group: str) -> "ShardedGroup":
+        """How a group that is shared out by shards stands, shard by shard.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several.
+            ShardsNeedOrder: it has no shards.
+            OrderNeedsOneTopic: the topic that it reads is gone.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.ShardsRequest(group=group)
+        reply = await self._connection.ask(self._connection.groups.Shards, request)
+        return decoded(reply, ShardedGroup)
 
     async def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.

@@ -438,6 +438,7 @@ def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
             filter=options.filter,
             start=start_to_wire(options.start),
             ack_wait_ms=ack_wait_ms,
+            by_shard=options.by_shard,
         )
     )
 

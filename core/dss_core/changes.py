@@ -223,6 +223,14 @@ class EditGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class SetShardCount:
+    """Cuts the streams of an ordered group into so many shards, each of which one member has."""
+
+    group: str
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveGroup:
     """Removes a group with its progress."""
 
@@ -495,6 +503,7 @@ Change: TypeAlias = (
     | RedriveDeadLetters
     | DiscardDeadLetters
     | EditGroup
+    | SetShardCount
     | RemoveGroup
     | EditTopic
     | AddStorageTopic

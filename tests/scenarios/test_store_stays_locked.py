@@ -109,6 +109,7 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Topics/Locate", {"name": "orders"}),
     ("/dss_api.v1.Groups/List", {"all": True}),
     ("/dss_api.v1.Groups/Describe", G),
+    ("/dss_api.v1.Groups/Shards", G),
     ("/dss_api.v1.Groups/Offsets", G),
     ("/dss_api.v1.Groups/Why", {**G, **STREAM, "offset": 0}),
     ("/dss_api.v1.Groups/Stuck", {}),

@@ -9,6 +9,7 @@ from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import (
     AckWait,
+    Allocation,
     Backoff,
     GroupName,
     IfExists,
@@ -19,6 +20,7 @@ from dssctl.arguments import (
     Ordered,
     QueueBytes,
     QueueRecords,
+    Shards,
 )
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
@@ -93,6 +95,8 @@ def create(
     ordered: Ordered = False,
     on_dead_letter: OnDeadLetter = None,
     keyless: Keyless = None,
+    shards: Shards = None,
+    allocation: Allocation = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -123,6 +127,8 @@ def create(
             ordered=ordered or None,
             on_dead_letter=on_dead_letter,
             keyless=keyless,
+            allocation=allocation,
+            shards=shards,
         )
 
     item = group_item(ask(settings, look_and_create))

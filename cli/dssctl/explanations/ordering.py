@@ -39,4 +39,12 @@ ORDERING = {
         for them, and a plan reads a bounded part. Nothing was changed. All of a stream is whole by
         itself, whatever its size: name it with --origin. Or let --unordered take what is found of
         it, and the same command the rest afterwards.""",
+    "DSS2160": """A shard is a slice of the streams of an ordered group that one member has as a
+        whole: all that can hold a key. A group that keeps no order of keys has no use for that: its
+        streams are shared out one by one. Nothing was made or changed. Whether a group keeps the
+        order of keys is settled when it gets its queues; make another one that does.""",
+    "DSS2161": """A shard owns partitions of the topic, so a group has one shard at least, and as
+        many as the topic has partitions at most: of the storage topic that has the most of those
+        that the group still reads. Nothing was made or changed. Where more members are to work at
+        a time, let the topic grow, and give the group more shards then.""",
 }

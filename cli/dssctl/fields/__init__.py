@@ -18,6 +18,7 @@ _PLACES = {
     "Grant": "nouns.grants.GRANT",
     "Leader": "nouns.groups.LEADER",
     "LedStream": "nouns.grants.LED_STREAM",
+    "Shard": "nouns.shards.SHARD",
     "GroupStanding": "nouns.answers.GROUP_STANDING",
     "RecordStanding": "nouns.answers.RECORD_STANDING",
     "Stuck": "nouns.answers.STUCK",

@@ -16,7 +16,7 @@ from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
 from dss_client.events import Event, EventPage
 from dss_client.events import Events as AsyncEvents
-from dss_client.group_values import Grant, Group
+from dss_client.group_values import Grant, Group, ShardedGroup
 from dss_client.groups import Grants as AsyncGrants
 from dss_client.groups import Groups as AsyncGroups
 from dss_client.job_values import Job, JobChunk
@@ -244,6 +244,8 @@ class Groups:
         ordered: bool | None = None,
         on_dead_letter: str | None = None,
         keyless: str | None = None,
+        allocation: str | None = None,
+        shards: int | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -260,7 +262,9 @@ class Groups:
         key one at a time and in order, also through retries: one that fails holds up its own key.
         Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
         nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once.
+        with ``keyless="dead"`` are dead letters at once. Its streams are shared out by ``shards``,
+        as many as the topic has for a base where none is given: one member has all streams of a
+        shard. With ``allocation="sticky"`` each stream is shared out by itself.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
@@ -270,6 +274,7 @@ class Groups:
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            ShardCountUnfit: its topic has fewer partitions than that, or it is none.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         return self._portal.run(
@@ -287,6 +292,8 @@ class Groups:
                 ordered=ordered,
                 on_dead_letter=on_dead_letter,
                 keyless=keyless,
+                allocation=allocation,
+                shards=shards,
             )
         )
 
@@ -303,6 +310,16 @@ class Groups:
             FilterUnreadable, OrderUnreadable: the filter or the order breaks the grammar.
         """
         return self._portal.run(self._twin.list(all=all, filter=filter, sort=sort))
+
+    def shards(self, group: str) -> "ShardedGroup":
+        """How a group that is shared out by shards stands, shard by shard.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several.
+            ShardsNeedOrder: it has no shards.
+            OrderNeedsOneTopic: the topic that it reads is gone.
+        """
+        return self._portal.run(self._twin.shards(group))
 
     def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.

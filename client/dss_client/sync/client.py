@@ -23,6 +23,7 @@ from dss_client.sync.subscription import Pieces, Subscription
 if TYPE_CHECKING:
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
+    from dss_core.shards import Shard
 
 
 def connect(
@@ -134,18 +135,26 @@ class Client(Administered):
         ack_wait: float | None = None,
         on_grant: Callable[[GrantNotice], None] | None = None,
         on_revoke: Callable[[GrantNotice], None] | None = None,
+        on_assigned: "Callable[[tuple[Shard, ...], int], None] | None" = None,
+        on_lost: "Callable[[tuple[Shard, ...]], None] | None" = None,
     ) -> Subscription:
         """A subscription; use it as ``with client.subscribe(...) as subscription``.
 
-        The arguments are those of `dss_client.Client.subscribe`. ``on_grant`` and ``on_revoke`` are
-        called in the thread of the loop, where nothing of this client can be called.
+        The arguments are those of `dss_client.Client.subscribe`. ``on_grant`` and the other
+        callbacks are called in the thread of the loop, where nothing of this client can be called.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
                 rule.
         """
         options = SubscriptionOptions.of(
-            filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke
+            filter,
+            start=start,
+            ack_wait=ack_wait,
+            on_grant=on_grant,
+            on_revoke=on_revoke,
+            on_assigned=on_assigned,
+            on_lost=on_lost,
         )
         return Subscription(self._portal, Pieces(self._client.opened_session, options))
 

@@ -127,6 +127,38 @@ class KeysBeyondLook(DssError):
 
 
 @registered
+class ShardsNeedOrder(DssError):
+    """Shards are of ordered groups. Fields: group, new, shards."""
+
+    code = "DSS2160"
+    sentence = "{group} has no shards: only ordered groups have, and it is not ordered."
+    hint = (
+        "Nothing was changed. Its streams are shared out one by one, as many to each member. A "
+        "group that is ordered: dssctl groups create {new} --ordered --max-deliver 5 --shards "
+        "{shards}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ShardCountUnfit(DssError):
+    """No group of this topic can have so many shards. Fields: group, shards, topic, most, near."""
+
+    code = "DSS2161"
+    sentence = (
+        "{group} cannot have {shards} shards: it has at least 1, and at most {most}, which is how "
+        "many partitions {topic} has."
+    )
+    hint = (
+        "Nothing was changed. The nearest count: dssctl shards set-count {group} {near}. For more "
+        "the topic has to grow first: dssctl topics grow {topic} --partitions P"
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
 class DaemonKnowsNoOrder(DssError):
     """An older daemon would take an ordered group for one without order. Fields: version."""
 

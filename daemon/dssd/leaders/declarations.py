@@ -53,6 +53,9 @@ SKIP, DELIVER = "skip", "deliver"
 """In an ordered group: a key goes on behind its dead letters (else `BLOCK`), and records without a
 key come (else they are `DEAD_LETTERS`)."""
 
+SHARD, STICKY = "shard", "sticky"
+"""How the streams of a group are shared out: by shards, or each by itself."""
+
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
 
@@ -84,6 +87,8 @@ class AskedRetries:
     ordered: bool | None = None
     on_dead_letter: str | None = None
     keyless: str | None = None
+    allocation: str | None = None
+    shards: int | None = None
 
     def columns(self) -> Mapping[str, Any]:
         """What is said, as a group's row has it."""
@@ -95,6 +100,8 @@ class AskedRetries:
             "ordered": self.ordered,
             "on_dead_letter": self.on_dead_letter,
             "keyless": self.keyless,
+            "allocation": self.allocation,
+            "shards": self.shards,
         }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -120,12 +127,13 @@ class AskedRetries:
         made.check()
         return made
 
-    def _order(self) -> tuple[bool | None, str | None, str | None]:
+    def _order(self) -> "_Order":
         """What a new group with queues has; None: as any group has it."""
         if not self.ordered:
             self.refuse_of_order()
-            return None, None, None
-        return True, self.on_dead_letter or BLOCK, self.keyless or DELIVER
+            return None, None, None, None, None
+        blocks, keyless = self.on_dead_letter or BLOCK, self.keyless or DELIVER
+        return True, blocks, keyless, self.allocation or SHARD, self.shards
 
     def refuse_of_order(self) -> None:
         """Refuse what only an ordered group may have.
@@ -133,7 +141,7 @@ class AskedRetries:
         Raises:
             IllegalArgument: something of it is said.
         """
-        for name, usual in (("on_dead_letter", SKIP), ("keyless", DELIVER)):
+        for name, usual in _USUAL.items():
             value = getattr(self, name)
             if value not in (None, usual):
                 raise IllegalArgument(
@@ -153,6 +161,10 @@ class AskedRetries:
         _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
         _check_word("on_dead_letter", self.on_dead_letter, BLOCK, SKIP)
         _check_word("keyless", self.keyless, DELIVER, DEAD_LETTERS)
+        _check_word("allocation", self.allocation, SHARD, STICKY)
+        if self.allocation == STICKY and self.shards is not None:
+            rule = "streams are shared out by shards, or each by itself: leave one of them out"
+            raise IllegalArgument(argument="shards with allocation sticky", rule=rule)
         if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
             raise IllegalArgument(
                 argument=f"backoff of {len(self.backoff_ms):,} steps",
@@ -168,6 +180,12 @@ class AskedRetries:
 
 NOTHING_SAID = AskedRetries()
 
+_Order = tuple[bool | None, str | None, str | None, str | None, int | None]
+"""What a new group has of order: as the last fields of `AskedRetries`, from ``ordered`` on."""
+
+_USUAL = {"on_dead_letter": SKIP, "keyless": DELIVER, "allocation": STICKY, "shards": None}
+"""What a group without order has."""
+
 
 def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> None:
     if value is None or not 1 <= value <= maximum:
@@ -182,6 +200,7 @@ def _check_word(name: str, value: str | None, *words: str) -> None:
 NO_QUEUES: Mapping[str, Any] = {
     "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0,
     "ordered": False, "on_dead_letter": SKIP, "keyless": DELIVER,
+    "allocation": STICKY, "shards": 0,
 }  # fmt: skip
 """What a row says of queues, of a group that has none."""
 
@@ -245,6 +264,8 @@ def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
         said.get("ordered"),
         said.get("on_dead_letter"),
         said.get("keyless"),
+        said.get("allocation"),
+        said.get("shards"),
     ).of_new_group()
 
 
@@ -258,6 +279,8 @@ def _retries_of(group: GroupRow) -> AskedRetries:
         group.ordered,
         group.on_dead_letter,
         group.keyless,
+        group.allocation,
+        group.shards or None,
     )
 
 
@@ -370,6 +393,12 @@ def _advice(group: GroupRow, differs: Mapping[str, Any]) -> str:
     as_it_is = "leave that out and pass --if-not-exists to accept it as it is"
     if "protocol" in differs or differs.get("ordered") is False:
         return f"No edit makes it so: {as_it_is}, or take another name."
+    if "allocation" in differs or "shards" in differs:
+        count = differs.get("shards", group.shards) or "N"
+        return (
+            f"Its streams are cut anew with dssctl shards set-count {quote(group.full_name)} "
+            f"{count}; or {as_it_is}."
+        )
     options = " ".join(_option(name, value) for name, value in differs.items())
     return f"Make it so: dssctl groups edit {quote(group.full_name)} {options}; or {as_it_is}."
 

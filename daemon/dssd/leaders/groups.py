@@ -45,6 +45,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
+from dssd.leaders.slices import check_shard_count, new_span
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS
 from dssd.listeners import Listeners
@@ -400,7 +401,10 @@ class Groups:
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )
         if row.ordered:
-            check_start_in_order(row, topic_in_order(row, self._catalogue), starts)
+            topic = topic_in_order(row, self._catalogue)
+            if asked.retries.shards is not None:
+                check_shard_count(row, asked.retries.shards, new_span(topic))
+            check_start_in_order(row, topic, starts)
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

@@ -35,6 +35,7 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import Instruction, LeaderGlance, LeaderView, StreamView
 from dssd.machines.leader.hand_over_events import HandOver
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
 from dssd.store.port import Precondition, PreconditionFailed, Store
@@ -93,6 +94,7 @@ class Registry:
         self._stop_watching = [
             self._catalogue.watch(self._topic_changed),
             self._groups.watch_removed(self._group_removed),
+            self._groups.watch_changed(self._group_changed),
         ]
         return self
 
@@ -284,6 +286,11 @@ class Registry:
         actor = self._actors.get(group_id)
         return () if actor is None else actor.planned_hand_overs(moves_max)
 
+    def planned_shares(self, group_id: int, slicing: Slicing | None) -> tuple[HandOver, ...]:
+        """What cutting the streams anew would move now; nothing where there is no leader."""
+        actor = self._actors.get(group_id)
+        return () if actor is None else actor.planned_shares(slicing)
+
     def watch_concluded(self, concluded: Callable[[int], None]) -> None:
         """Call ``concluded`` with the number of each operation that a leader has done."""
         self._concluded = concluded
@@ -355,6 +362,11 @@ class Registry:
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         for actor in self._actors.values():
             actor.change_topic(topic, removed=removed)
+
+    def _group_changed(self, group: GroupRow) -> None:
+        actor = self._actors.get(group.group_id)
+        if actor is not None:
+            actor.change_group(group)
 
     def _group_removed(self, group: GroupRow) -> None:
         self._unended.pop(group.group_id, None)

@@ -28,6 +28,7 @@ from dss_core.changes import (
     ResumeGroup,
     ResumeJob,
     RevokeGrant,
+    SetShardCount,
     SkipRecords,
     SwitchTopic,
     TransferGrant,
@@ -47,6 +48,7 @@ from dssd.operations.kinds.jobs import JobCreations, JobEdits, JobRemovals
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.sessions import SessionClosures
+from dssd.operations.kinds.shard_counts import SET_COUNT, ShardCounts
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
@@ -81,6 +83,7 @@ def operation_kinds(
             ("dlq",),
         ),
         (GroupEdits(store, groups, registry, catalogue), (EditGroup,), ("groups.edit",)),
+        (ShardCounts(store, groups, registry, catalogue), (SetShardCount,), (SET_COUNT,)),
         (
             TopicEdits(store, groups, registry, catalogue, log, clock),
             (EditTopic,),

@@ -240,6 +240,7 @@ DEMANDS: Mapping[str, Asked] = {
     "/dss_api.v1.Groups/Offsets": _in_group(Role.READ),
     "/dss_api.v1.Groups/Why": _in_group(Role.READ),
     "/dss_api.v1.Groups/Stuck": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Shards": _in_group(Role.READ),
     "/dss_api.v1.Groups/Verify": _in_group(Role.READ),
     "/dss_api.v1.Queues/List": _reads_queues,
     "/dss_api.v1.Queues/Errors": _reads_queues,

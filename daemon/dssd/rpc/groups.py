@@ -25,6 +25,7 @@ from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
 from dssd.questions.selection import GroupSelection
+from dssd.questions.shards import Sharded, sharded
 from dssd.questions.verdicts import Verdict, verdict_of
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.questions import QuestionCalls, stuck_message
@@ -145,6 +146,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         """Which groups and streams do not move, and why."""
         return await self._calls.stuck(request)
 
+    async def Shards(
+        self, request: groups_pb2.ShardsRequest, context: Context
+    ) -> groups_pb2.ShardsReply:
+        """How a group that is shared out by shards stands, shard by shard."""
+        group = self._groups.find(request.group)
+        survey = await self._registry.survey(group, LoopTurn(), CountBudget())
+        return _shards(group, sharded(group, survey, self._catalogue))
+
     async def Verify(
         self, request: groups_pb2.VerifyRequest, context: Context
     ) -> AsyncGenerator[groups_pb2.VerifyReply, None]:
@@ -221,6 +230,20 @@ def group_message(overview: Overview, verdict: Verdict | None = None) -> groups_
         drain_ms=overview.drain_ms,
         health=(verdict or verdict_of(overview)).level,
         **told,
+    )
+
+
+def _shards(group: GroupRow, found: Sharded) -> groups_pb2.ShardsReply:
+    return message_of(
+        groups_pb2.ShardsReply,
+        found,
+        group=group.name,
+        filter=group.filter,
+        storage_topics=[
+            message_of(groups_pb2.ShardedStorage, part, name=f"{found.span.topic}/{part.ordinal}")
+            for part in found.span.parts
+        ],
+        each=[message_of(groups_pb2.Shard, shard, shard.queued) for shard in found.each],
     )
 
 

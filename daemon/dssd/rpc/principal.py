@@ -35,6 +35,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Groups/Offsets": Role.READ,
     "/dss_api.v1.Groups/Why": Role.READ,
     "/dss_api.v1.Groups/Stuck": Role.READ,
+    "/dss_api.v1.Groups/Shards": Role.READ,
     "/dss_api.v1.Groups/Verify": Role.READ,
     "/dss_api.v1.Grants/List": Role.READ,
     "/dss_api.v1.Queues/List": Role.READ,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dss_core.errors import DssError
 from dss_core.lane import ORDERED, QUEUES
 from dss_core.progress import Progress, Ranges
+from dss_core.shards import Shard
 from dssd.machines.delivery.events import AskBack, Deliver, Settles, TakeBack, TakenBack
 from dssd.machines.start_point import StartPoint
 
@@ -45,6 +46,8 @@ class Subscribe:
     filter: str
     start: StartPoint | None = None
     ack_wait_ms: int | None = None
+    by_shard: bool = False
+    """Its program keeps state by shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,10 @@ class Granted:
     """Whether it is lent with a retry queue and dead letters."""
     ordered: bool = False
     """Whether records of a key are handed out one at a time, in order."""
+    shard: Shard | None = None
+    """Of which it is a part, in a group that is shared out by shards."""
+    shard_epoch: int = 0
+    """As in `GrantedStream`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,10 +194,10 @@ class Scheduler:
         self._stepping = within
         self._account.window(self._window.held_bytes)
 
-    def begin(self, subscription: int, group: GroupRow) -> None:
+    def begin(self, subscription: int, group: GroupRow, *, by_shard: bool) -> None:
         """Start borrowing for a subscription."""
         now_ms = self._clock.now_ms()
-        self.handler.begin(subscription, group, now_ms)
+        self.handler.begin(subscription, group, now_ms, by_shard=by_shard)
         self._arm(now_ms)
 
     def edit(self, group: GroupRow) -> None:
@@ -430,6 +430,8 @@ class Scheduler:
                 granted.stream.storage_topic_id,
                 bool(queues),
                 is_ordered,
+                granted.shard,
+                granted.shard_epoch,
             )
         )
         self.feed(

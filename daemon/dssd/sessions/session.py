@@ -109,8 +109,9 @@ class Session:
         self._forgotten: set[int] = set()
         """Those of them whose rows are gone, durably."""
         """Numbers that the client left."""
-        self._wanted_again: set[int] = set()
-        """Numbers that it subscribed to again while their borrowers were still ending."""
+        self._wanted_again: dict[int, bool] = {}
+        """Numbers that it subscribed to again while their borrowers were still ending, and whether
+        its program keeps state by shard."""
         self._features = opened.features
         self._scheduler = Scheduler(
             opened,
@@ -339,9 +340,9 @@ class Session:
         self._send(Subscribed(number, group.name, joined.declared))
         agent = self._scheduler.handler.agent(number)
         if agent is None:
-            self._scheduler.begin(number, group)
+            self._scheduler.begin(number, group, by_shard=item.by_shard)
         elif agent.leaving:
-            self._wanted_again.add(number)
+            self._wanted_again[number] = item.by_shard
         else:
             # The client may have forgotten the subscription, and what it was told of it.
             self._scheduler.tell_pause(number)
@@ -358,7 +359,7 @@ class Session:
         if known is None or subscription in self._leaving:
             raise NotSubscribed(subscription=subscription)
         self._leaving.add(subscription)
-        self._wanted_again.discard(subscription)
+        self._wanted_again.pop(subscription, None)
         try:
             # Durable first: if the connection is lost now, a resumed session must not have it.
             await finished(self._forget(*known), name=f"forget subscription {subscription}")
@@ -407,10 +408,11 @@ class Session:
                     again(FULL_DISK_RETRY_S, self._ended_agents.put_nowait, (agent, error_code))
                     continue
                 self._rows.pop(subscription, None)
-                self._wanted_again.discard(subscription)
+                self._wanted_again.pop(subscription, None)
             elif subscription in self._wanted_again:
-                self._wanted_again.discard(subscription)
-                self._scheduler.begin(subscription, self._rows[subscription][1])
+                by_shard = self._wanted_again.pop(subscription)
+                group = self._rows[subscription][1]
+                self._scheduler.begin(subscription, group, by_shard=by_shard)
 
     async def _forget(self, row: SubscriptionRow, group: GroupRow) -> None:
         """Remove the row of a subscription; one commit removes a private one and its group."""

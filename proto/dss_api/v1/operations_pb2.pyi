@@ -77,6 +77,7 @@ class Change(_message.Message):
     ADD_STORAGE_TOPIC_FIELD_NUMBER: _builtins.int
     SWITCH_TOPIC_FIELD_NUMBER: _builtins.int
     GROW_TOPIC_FIELD_NUMBER: _builtins.int
+    SET_SHARD_COUNT_FIELD_NUMBER: _builtins.int
     CREATE_JOB_FIELD_NUMBER: _builtins.int
     PAUSE_JOB_FIELD_NUMBER: _builtins.int
     RESUME_JOB_FIELD_NUMBER: _builtins.int
@@ -135,6 +136,8 @@ class Change(_message.Message):
     @_builtins.property
     def grow_topic(self) -> Global___GrowTopic: ...
     @_builtins.property
+    def set_shard_count(self) -> Global___SetShardCount: ...
+    @_builtins.property
     def create_job(self) -> Global___CreateJob: ...
     @_builtins.property
     def pause_job(self) -> Global___PauseJob: ...
@@ -173,17 +176,18 @@ class Change(_message.Message):
         add_storage_topic: Global___AddStorageTopic | None = ...,
         switch_topic: Global___SwitchTopic | None = ...,
         grow_topic: Global___GrowTopic | None = ...,
+        set_shard_count: Global___SetShardCount | None = ...,
         create_job: Global___CreateJob | None = ...,
         pause_job: Global___PauseJob | None = ...,
         resume_job: Global___ResumeJob | None = ...,
         cancel_job: Global___CancelJob | None = ...,
         remove_job: Global___RemoveJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "set_shard_count", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -783,6 +787,30 @@ class EditGroup(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
 
 Global___EditGroup: _TypeAlias = EditGroup  # noqa: Y015
+
+@_typing.final
+class SetShardCount(_message.Message):
+    """The streams of a group are cut into so many shards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    shards: _builtins.int
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        shards: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetShardCount: _TypeAlias = SetShardCount  # noqa: Y015
 
 @_typing.final
 class RemoveGroup(_message.Message):

@@ -13,6 +13,7 @@ from dss_core.progress import Progress, Ranges
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
 from dssd.machines.queues import Queues
 
@@ -118,7 +119,17 @@ class CancelPause:
     number: int
 
 
-Instruction = MoveCursors | CancelMoves | PauseGroup | CancelPause | HandOverInstruction
+@dataclass(frozen=True, slots=True)
+class ShareByShards:
+    """Cut the streams into these shards, and share them out."""
+
+    number: int
+    slicing: Slicing | None
+
+
+Instruction = (
+    MoveCursors | CancelMoves | PauseGroup | CancelPause | ShareByShards | HandOverInstruction
+)
 """What an operation asks of the leader."""
 
 
@@ -146,6 +157,8 @@ class TookOver:
     """Clients that operators keep out."""
     paused: bool = False
     """The group is paused."""
+    slicing: Slicing | None = None
+    """The shards by which streams are shared out; None: each by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +197,8 @@ class StreamsChanged:
     now_ms: int
     present: tuple[PresentStream, ...] = ()
     gone: tuple[StreamId, ...] = ()
+    slicing: Slicing | None = None
+    """As it is with them; None: as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +225,8 @@ class LendAgain:
     now_ms: int
     queues: tuple[tuple[StreamId, Queues], ...] = ()
     """The queues that streams have from now on; those that are not named stay as they are."""
+    slicing: Slicing | None = None
+    """As in `TookOver`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +379,8 @@ class MemberView:
     """It gets nothing more."""
     subscription: int = 0
     """Of its session."""
+    by_shard: bool = False
+    """Its program keeps state by shard."""
 
 
 @dataclass(frozen=True, slots=True)

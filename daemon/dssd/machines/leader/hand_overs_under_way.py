@@ -78,6 +78,9 @@ def _is_waiting(state: Leader, lent: LentStream, opened: OpenHandOver) -> bool:
     if lent.state is StreamState.FINISHED:
         return False
     owner = owner_of(lent)
+    if lent.state is StreamState.FREE and state.shards.slicing is not None:
+        # It waits for the rest of its shard.
+        owner = lent.heir
     member = state.members.get(owner) if owner is not None else None
     if member is not None and member.session_id == opened.session_id and not member.leaving:
         return lent.state is not StreamState.GRANTED or not opened.saved

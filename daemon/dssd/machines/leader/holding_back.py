@@ -24,6 +24,7 @@ from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.cursor_moves import fence
 from dssd.machines.leader.events import Held, Hold, LendAgain
 from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.sharding import slice_anew
 from dssd.machines.leader.state import Holding, KeptFor, Leader
 from dssd.machines.leader.stream_acts import place, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
@@ -73,6 +74,7 @@ def lend_again(turn: LeaderTurn, given: LendAgain) -> None:
     """The streams that are named have these queues from now on; all may be lent."""
     state = turn.state
     state.holding = Holding.NOTHING
+    slice_anew(state, given.slicing)
     for stream, queues in given.queues:
         lent = state.streams.get(stream)
         if lent is not None and bool(queues) != bool(lent.queues):

@@ -18,6 +18,7 @@ from dssd.machines.leader.events import (
     Instruction,
     MoveCursors,
     PauseGroup,
+    ShareByShards,
 )
 from dssd.machines.leader.evictions import evict, lift_ban
 from dssd.machines.leader.hand_over_events import (
@@ -39,6 +40,7 @@ from dssd.machines.leader.hand_overs import (
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
 from dssd.machines.leader.pausing import cancel_pause, change_pause
+from dssd.machines.leader.rebalance import share_by
 from dssd.machines.leader.state import KeptFor
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
@@ -130,6 +132,11 @@ def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
     conclude_if_done(turn, asked.number)
 
 
+def _share_by_shards(turn: LeaderTurn, asked: ShareByShards) -> None:
+    share_by(turn, asked.slicing)
+    turn.state.shards.waiting.add(asked.number)
+
+
 INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     MoveCursors: _move_cursors,
     CancelMoves: _cancel_moves,
@@ -142,4 +149,5 @@ INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     CancelHandOvers: cancel_hand_overs,
     PauseGroup: change_pause,
     CancelPause: cancel_pause,
+    ShareByShards: _share_by_shards,
 }

@@ -7,6 +7,7 @@ only; otherwise `holder` names who held it last.
 from enum import Enum
 
 from dss_core.lane import DEAD, RETRY
+from dss_core.shards import Shard
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
@@ -54,8 +55,8 @@ class LentStream:
         "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
         "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
         "pinned_session_id", "progress", "queues", "reserved", "saved", "saved_queues",
-        "sealed_end", "session_id", "since_ms", "stall", "state", "stream", "suspect_end",
-        "unmeasured",
+        "sealed_end", "session_id", "shard", "shard_epoch", "since_ms", "stall", "state",
+        "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -96,6 +97,9 @@ class LentStream:
         """What the present state waits for is committed."""
         self.grant_unsaved = False
         self.since_ms = 0
+        self.shard: Shard | None = None
+        """Of which shard its holder has it, in a group that is shared out by shards."""
+        self.shard_epoch = 0
         if stored.grant_epoch and not stored.finished:
             self.queues = out_of_sight(self.queues)
         if stored.finished or self.is_over():
@@ -161,4 +165,6 @@ class LentStream:
             pause,
             self.queues,
             self.cursor_generation,
+            self.shard,
+            self.shard_epoch,
         )

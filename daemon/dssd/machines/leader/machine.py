@@ -73,8 +73,9 @@ from dssd.machines.leader.instructions import (
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.moves_under_way import forget_moves
-from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
+from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due, share_by
 from dssd.machines.leader.receiving import receive
+from dssd.machines.leader.sharding import conclude_if_shared, note_let_go, slice_anew
 from dssd.machines.leader.state import (
     Alarm,
     BanEnds,
@@ -123,6 +124,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
         end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
         go_on(turn)
+        conclude_if_shared(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -157,6 +159,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
     state.order = tuple(sorted(state.streams))
+    slice_anew(state, given.slicing)
     if state.stream_sets is not None:
         versions = ((each.session_id, each.version) for each in given.versions)
         state.stream_sets.counters = {session: at for session, at in versions if at is not None}
@@ -203,6 +206,8 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     for stream in given.gone:
         _forget_stream(turn, stream)
     state.order = tuple(sorted(state.streams))
+    if given.slicing is not None:
+        share_by(turn, given.slicing)
 
 
 def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
@@ -215,6 +220,8 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         invalidate(turn, lent.holder, stream, lent.grant_epoch, "topic removed")
     if lent.heir is not None:
         state.members[lent.heir].inherits.discard(stream)
+    if lent.shard is not None:
+        note_let_go(state, lent)
     state.dirty.pop(stream, None)
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))

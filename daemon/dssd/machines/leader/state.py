@@ -22,6 +22,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import Evictions, HandOvers
+from dssd.machines.leader.shard_state import Shards
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
@@ -118,8 +119,8 @@ class Member:
     """A borrower that the leader knows."""
 
     __slots__ = (
-        "borrower_id", "client_id", "inherits", "joined_ms", "leaving", "session_id", "streams",
-        "subscription",
+        "borrower_id", "by_shard", "client_id", "inherits", "joined_ms", "leaving", "session_id",
+        "streams", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -129,8 +130,12 @@ class Member:
         client_id: str,
         joined_ms: int,
         subscription: int = 0,
+        *,
+        by_shard: bool = False,
     ) -> None:
         self.borrower_id = borrower_id
+        self.by_shard = by_shard
+        """It keeps state by shard: `sharding`."""
         self.subscription = subscription
         self.session_id = session_id
         self.client_id = client_id
@@ -171,6 +176,7 @@ class Leader:
         "returning",
         "sessions",
         "sessions_ending",
+        "shards",
         "state",
         "stream_sets",
         "streams",
@@ -217,6 +223,7 @@ class Leader:
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
         """The moves return streams to the sessions of before; shares are computed after them."""
+        self.shards = Shards()
         self.rebalanced_ms: int | None = None
         self.dirty: dict[StreamId, None] = {}
         """Streams with changes that are in no commit yet, in the order in which they changed."""
@@ -288,6 +295,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
             now_ms - member.joined_ms,
             member.leaving,
             member.subscription,
+            member.by_shard,
         )
         for member in state.members.values()
     )

@@ -15,6 +15,7 @@ from dssd.machines.leader.events import Committed
 from dssd.machines.leader.hand_overs_under_way import note_stream
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
 from dssd.machines.leader.moves_under_way import note_moved
+from dssd.machines.leader.sharding import may_have, note_held, note_let_go
 from dssd.machines.leader.state import Alarm, Holding, Leader, Member, Resend, StateDeadline
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
@@ -61,10 +62,19 @@ def turn_stream(
                 member.streams.discard(lent.stream)
         if lent.state in HELD and lent.holder is not None:
             state.members[lent.holder].streams.add(lent.stream)
+        _note_shard(turn, lent, before)
     for act in acts:
         if act is not Act.PLACE or place:
             _act(turn, lent, event, act)
     note_stream(turn, lent, event)
+
+
+def _note_shard(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None:
+    if lent.state in HELD:
+        if before not in HELD:
+            note_held(turn.state, lent)
+    elif before in HELD and note_let_go(turn.state, lent):
+        rebalance_by(turn, turn.now_ms)
 
 
 def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> None:
@@ -203,12 +213,15 @@ def place(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
-    """Lend a free stream to a member; while nothing is lent it stays free, and keeps its heir.
+    """Lend a free stream to a member; while nothing is lent, or another member has to let go of its
+    shard first, it stays free, and keeps its heir.
 
     Where the daemon ends its sessions, a stream stays with the last one that it was lent to: the
     next daemon keeps it for that one, whose client may still hand out what it has.
     """
     if turn.state.holding is not Holding.NOTHING or turn.state.sessions_ending:
+        return
+    if not may_have(turn.state, lent, member):
         return
     turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
     if turn.state.stream_sets is not None and lent.state is StreamState.GRANTING:
