@@ -101,6 +101,10 @@ class Group:
     """``block``: a dead letter holds up its key; or ``skip``. None in a group without order."""
     keyless: str | None = None
     """``deliver`` or ``dead``: what becomes of records without a key there."""
+    metadata: str = ""
+    """What whoever made it keeps with it."""
+    unused_ms: int = 0
+    """It goes once no client has subscribed to it for so long; 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,6 +244,8 @@ class Groups:
         ordered: bool | None = None,
         on_dead_letter: str | None = None,
         keyless: str | None = None,
+        metadata: str = "",
+        unused: float | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -262,15 +264,17 @@ class Groups:
         nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
         with ``keyless="dead"`` are dead letters at once.
 
+        ``metadata``, a text of at most 4 KiB, is kept with the group for whoever made it. With
+        ``unused`` the group is removed once no client has subscribed to it for so many seconds.
+
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
             GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
-                is out of its bounds.
+            IllegalArgument: there is no such word, or a number is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         return self._portal.run(
             self._twin.create(
@@ -287,6 +291,8 @@ class Groups:
                 ordered=ordered,
                 on_dead_letter=on_dead_letter,
                 keyless=keyless,
+                metadata=metadata,
+                unused=unused,
             )
         )
 
@@ -394,14 +400,16 @@ class Groups:
             self._twin.verify(group, streams=streams, scan=scan, progress=progress)
         )
 
-    def remove(self, group: str, *, if_exists: bool = False) -> bool:
+    def remove(self, group: str, *, if_exists: bool = False, if_unused: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
         Raises:
             GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupInUse: a client has subscribed to it, and ``if_unused`` was given.
+            DaemonKnowsNoMetadata: it is older, and would remove a group that is in use.
             GroupAmbiguous: several have the name.
         """
-        return self._portal.run(self._twin.remove(group, if_exists=if_exists))
+        return self._portal.run(self._twin.remove(group, if_exists=if_exists, if_unused=if_unused))
 
 
 class Grants:
