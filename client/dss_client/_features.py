@@ -6,8 +6,8 @@ Invariant: where it does not know it, nothing was asked.
 from typing import TYPE_CHECKING
 
 from dss_client.changes import Change, EditGroup, RedriveDeadLetters
-from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues
-from dss_core.lane import ORDERED, QUEUES
+from dss_core.errors import DaemonKnowsNoMetadata, DaemonKnowsNoOrder, DaemonKnowsNoQueues
+from dss_core.lane import METADATA, ORDERED, QUEUES
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
@@ -29,6 +29,8 @@ def needed_for(change: Change) -> str:
 
 def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
     """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.metadata or request.unused_ms:
+        return METADATA  # the newest: a daemon that knows it knows the others
     if request.ordered or request.on_dead_letter or request.keyless:
         return ORDERED
     says = bool(request.max_deliver or request.backoff_ms)
@@ -40,7 +42,7 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     """Ask the daemon whether it knows it; not where it is empty.
 
     Raises:
-        DaemonKnowsNoQueues, DaemonKnowsNoOrder: it does not.
+        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it does not.
     """
     from dss_api.v1 import daemon_pb2
 
@@ -50,4 +52,5 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     if QUEUES not in status.features:
         raise DaemonKnowsNoQueues(version=status.version)
     if feature not in status.features:
-        raise DaemonKnowsNoOrder(version=status.version)
+        lacks = DaemonKnowsNoMetadata if feature == METADATA else DaemonKnowsNoOrder
+        raise lacks(version=status.version)

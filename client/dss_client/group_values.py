@@ -152,6 +152,10 @@ class ShardedGroup:
     each: tuple[ShardStanding, ...]
     without: tuple[str, ...]
     """Client ids of members that have none."""
+    metadata: str = ""
+    """What whoever made it keeps with it."""
+    unused_ms: int = 0
+    """It goes once no client has subscribed to it for so long; 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dss_client._start_point import Start, start_to_wire
 from dss_client.group_values import Grant, Group, ShardedGroup
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
+from dss_core.lane import METADATA
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -47,6 +48,8 @@ class Groups:
         keyless: str | None = None,
         allocation: str | None = None,
         shards: int | None = None,
+        metadata: str = "",
+        unused: float | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -67,20 +70,22 @@ class Groups:
         as many as the topic has for a base where none is given: one member has all streams of a
         shard. With ``allocation="sticky"`` each stream is shared out by itself.
 
+        ``metadata``, a text of at most 4 KiB, is kept with the group for whoever made it. With
+        ``unused`` the group is removed once no client has subscribed to it for so many seconds.
+
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
             GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
-                is out of its bounds.
+            IllegalArgument: there is no such word, or a number is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
             ShardCountUnfit: its topic has fewer partitions than that, or it is none.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         from dss_api.v1 import groups_pb2
 
-        spans = _spans(ack_wait, backoff)
+        spans = _spans(ack_wait, backoff, unused)
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
@@ -91,6 +96,7 @@ class Groups:
                 queue_bytes=queue_bytes,
                 ordered=ordered,
                 shards=shards,
+                metadata=metadata,
                 **spans,
                 **_numbers(
                     protocol=protocol,
@@ -284,31 +290,39 @@ class Groups:
 
         return await self._connection.outages.over(verified, repeats=True)
 
-    async def remove(self, group: str, *, if_exists: bool = False) -> bool:
+    async def remove(self, group: str, *, if_exists: bool = False, if_unused: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
         Raises:
             GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupInUse: a client has subscribed to it, and ``if_unused`` was given.
+            DaemonKnowsNoMetadata: it is older, and would remove a group that is in use.
             GroupAmbiguous: several have the name.
         """
         from dss_api.v1 import groups_pb2
 
-        request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
+        await check_knows(self._connection, METADATA if if_unused else "")
+        request = groups_pb2.RemoveGroupRequest(
+            group=group, if_exists=if_exists, if_unused=if_unused
+        )
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
 
 
-def _spans(ack_wait: float | None, backoff: Sequence[float]) -> dict[str, Any]:
+def _spans(
+    ack_wait: float | None, backoff: Sequence[float], unused: float | None
+) -> dict[str, Any]:
     """Spans of a group that is to be made, as the wire has them.
 
     Raises:
         IllegalArgument: one is no number of seconds.
     """
     ack_wait_ms = None if ack_wait is None else span_ms("ack_wait", ack_wait)
-    return {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
+    spans = {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
+    return spans if unused is None else spans | {"unused_ms": span_ms("unused", unused)}
 
 
-def _numbers(**words: str | None) -> dict[str, Any]:
+def _numbers(**said: str | None) -> dict[str, Any]:
     """Words of a group that is to be made, as the wire has them; 0 where nothing is said.
 
     Raises:
@@ -317,7 +331,7 @@ def _numbers(**words: str | None) -> dict[str, Any]:
     from dss_api.v1 import groups_pb2
 
     fields = groups_pb2.CreateGroupRequest.DESCRIPTOR.fields_by_name
-    return {name: number_of(fields[name].enum_type, name, word) for name, word in words.items()}
+    return {name: number_of(fields[name].enum_type, name, word) for name, word in said.items()}
 
 
 class Grants:

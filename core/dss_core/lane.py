@@ -59,6 +59,9 @@ QUEUES = "queues"
 ORDERED = "ordered"
 """The feature of a client that hands out one record of a key at a time."""
 
+METADATA = "metadata"
+"""The feature of a daemon that keeps metadata with a group, and removes unused groups."""
+
 
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""

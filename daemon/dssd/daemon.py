@@ -295,6 +295,7 @@ class Daemon:
             ("retention ahead", ahead.run),
             ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
             ("keep groups", parts.groups.keep),
+            ("unused groups", parts.unused.keep),
             ("rows of removed topics", parts.gone.run),
             ("ends of pauses", pause_ends.run),
             ("schedules", parts.schedules.run),
@@ -328,7 +329,9 @@ class Daemon:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
-        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
+        groups = GroupsServicer(
+            parts.groups, parts.registry, parts.catalogue, parts.questions, parts.unused
+        )
         grants = GrantsServicer(parts.groups, parts.registry, parts.questions.sampler)
         queues = QueuesServicer(parts.questions.queues)
         events = EventsServicer(parts.events)

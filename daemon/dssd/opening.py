@@ -28,6 +28,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.reached_offsets import reached_offsets
 from dssd.leaders.registry import Registry
 from dssd.leaders.retention_losses import RetentionLosses
+from dssd.leaders.unused_groups import UnusedGroups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
@@ -66,6 +67,7 @@ class Parts:
     events: Events
     groups: Groups
     registry: Registry
+    unused: UnusedGroups
     sessions: Sessions
     jobs: Jobs
     operations: Operations
@@ -109,7 +111,6 @@ async def opened(
     jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
     stack.push_async_callback(jobs.settle)
-
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -137,6 +138,7 @@ async def opened(
         events=events,
         groups=groups,
         registry=registry,
+        unused=UnusedGroups(store, groups, registry, clock),
         sessions=sessions,
         jobs=jobs,
         operations=operations,

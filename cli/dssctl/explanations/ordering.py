@@ -5,6 +5,14 @@ ORDERING = {
         ordered groups would make a group whose failed records come behind later ones of their key.
         So the client asks first what the daemon knows, and calls nothing if that is missing: no
         group was made, and none was changed.""",
+    "DSS2162": """Whoever asked wanted the group removed only if nobody uses it, and a session has
+        subscribed to it, or is just doing so: a client that is connected, or one whose session
+        waits for it to come back. The group and its progress are as they were. It goes once the
+        last of them has unsubscribed, or at once by dssctl groups rm, which asks nobody.""",
+    "DSS2163": """A daemon passes over what it does not know of a call. One of a version before
+        metadata would make a group without it, one that stays for ever, or remove a group from
+        under its members. So the client asks first what the daemon knows, and calls nothing if that
+        is missing.""",
     "DSS2150": """The order of a key is that of the log, and a topic keeps the records of a key in
         one stream; two topics have no order between them. So the filter of an ordered group lies
         within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a

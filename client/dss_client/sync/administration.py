@@ -246,6 +246,8 @@ class Groups:
         keyless: str | None = None,
         allocation: str | None = None,
         shards: int | None = None,
+        metadata: str = "",
+        unused: float | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
@@ -266,16 +268,18 @@ class Groups:
         as many as the topic has for a base where none is given: one member has all streams of a
         shard. With ``allocation="sticky"`` each stream is shared out by itself.
 
+        ``metadata``, a text of at most 4 KiB, is kept with the group for whoever made it. With
+        ``unused`` the group is removed once no client has subscribed to it for so many seconds.
+
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
             GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
-                is out of its bounds.
+            IllegalArgument: there is no such word, or a number is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
             ShardCountUnfit: its topic has fewer partitions than that, or it is none.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         return self._portal.run(
             self._twin.create(
@@ -294,6 +298,8 @@ class Groups:
                 keyless=keyless,
                 allocation=allocation,
                 shards=shards,
+                metadata=metadata,
+                unused=unused,
             )
         )
 
@@ -411,14 +417,16 @@ class Groups:
             self._twin.verify(group, streams=streams, scan=scan, progress=progress)
         )
 
-    def remove(self, group: str, *, if_exists: bool = False) -> bool:
+    def remove(self, group: str, *, if_exists: bool = False, if_unused: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
         Raises:
             GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupInUse: a client has subscribed to it, and ``if_unused`` was given.
+            DaemonKnowsNoMetadata: it is older, and would remove a group that is in use.
             GroupAmbiguous: several have the name.
         """
-        return self._portal.run(self._twin.remove(group, if_exists=if_exists))
+        return self._portal.run(self._twin.remove(group, if_exists=if_exists, if_unused=if_unused))
 
 
 class Grants:

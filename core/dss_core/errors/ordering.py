@@ -159,6 +159,23 @@ class ShardCountUnfit(DssError):
 
 
 @registered
+class DaemonKnowsNoMetadata(DssError):
+    """An older daemon would forget what is kept with a group, and for how long. Fields: version."""
+
+    code = "DSS2163"
+    sentence = (
+        "The daemon, of version {version}, keeps no metadata with groups and does not know which "
+        "are unused; nothing was made or changed."
+    )
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class DaemonKnowsNoOrder(DssError):
     """An older daemon would take an ordered group for one without order. Fields: version."""
 

@@ -46,6 +46,14 @@ QUEUE_BYTES_MAX = 1 << 40
 memory for each record that waits."""
 
 
+METADATA_BYTES_MAX = 4_096
+"""What may be kept with a group: every list has it, for 5,000 groups at a time."""
+
+UNUSED_MS_MIN = 1_000
+UNUSED_MS_MAX = 365 * 24 * 3_600 * 1_000
+"""Between the sweep that notices and a year: who means longer means for ever."""
+
+
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
 
@@ -297,6 +305,8 @@ class GroupRequest:
     protocol: str | None = None
     on_damage: str | None = None
     retries: AskedRetries = NOTHING_SAID
+    metadata: str = ""
+    unused_ms: int = 0
     fence: Precondition | None = None
     beside: Beside = nothing_beside
 
@@ -317,6 +327,19 @@ def policy_of(group: GroupRow) -> RetryPolicy | None:
         on_dead_letter=group.on_dead_letter,
         keyless=group.keyless,
     )
+
+
+def check_keeping(asked: GroupRequest) -> None:
+    """Refuse what no group can keep, and a time after which none goes.
+
+    Raises:
+        IllegalArgument: a value is out of its bounds.
+    """
+    if len(asked.metadata.encode()) > METADATA_BYTES_MAX:
+        raise IllegalArgument(argument="metadata", rule=f"at most {METADATA_BYTES_MAX:,} bytes")
+    if asked.unused_ms and not UNUSED_MS_MIN <= asked.unused_ms <= UNUSED_MS_MAX:
+        rule = f"{UNUSED_MS_MIN:,} to {UNUSED_MS_MAX:,} ms, or 0 for a group that stays"
+        raise IllegalArgument(argument="unused_ms", rule=rule)
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:
@@ -374,6 +397,7 @@ def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> N
         GroupExists: that was not accepted.
     """
     settings = {"protocol": asked.protocol, "on_damage": asked.on_damage}
+    settings |= {"metadata": asked.metadata or None}
     said = {name: value for name, value in settings.items() if value is not None}
     said |= asked.retries.columns()
     differs = {name: value for name, value in said.items() if getattr(group, name) != value}
@@ -391,7 +415,7 @@ def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> N
 
 def _advice(group: GroupRow, differs: Mapping[str, Any]) -> str:
     as_it_is = "leave that out and pass --if-not-exists to accept it as it is"
-    if "protocol" in differs or differs.get("ordered") is False:
+    if "protocol" in differs or "metadata" in differs or differs.get("ordered") is False:
         return f"No edit makes it so: {as_it_is}, or take another name."
     if "allocation" in differs or "shards" in differs:
         count = differs.get("shards", group.shards) or "N"

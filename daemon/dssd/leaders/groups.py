@@ -36,6 +36,7 @@ from dssd.leaders.declarations import (
     GroupRequest,
     asked_by_session,
     check_as_asked,
+    check_keeping,
     check_kind,
     check_settings,
     check_start,
@@ -43,6 +44,7 @@ from dssd.leaders.declarations import (
     nothing_beside,
 )
 from dssd.leaders.group_start import resolved_start
+from dssd.leaders.join_gate import JoinGate
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
 from dssd.leaders.slices import check_shard_count, new_span
@@ -108,6 +110,7 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
+        self.gate = JoinGate()
         self._removals: Listeners[GroupRow] = Listeners()
         self._changes: Listeners[GroupRow] = Listeners()
 
@@ -228,6 +231,8 @@ class Groups:
         protocol: str | None = None,
         on_damage: str | None = None,
         retries: AskedRetries = NOTHING_SAID,
+        metadata: str = "",
+        unused_ms: int = 0,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
@@ -252,6 +257,8 @@ class Groups:
             protocol=protocol,
             on_damage=on_damage,
             retries=retries,
+            metadata=metadata,
+            unused_ms=unused_ms,
         )
         known = self._existing(asked)
         if known is None:
@@ -290,6 +297,7 @@ class Groups:
         """
         asked = asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
         asked = replace(asked, fence=fence, beside=beside)
+        await self.gate.settled(asked.key)
         existing = self._existing(asked)
         if parsed.queue and existing is None:
             self._refuse_tombstone(asked)
@@ -357,6 +365,7 @@ class Groups:
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
         on_damage = asked.on_damage or PASS
         check_settings(ack_wait_ms, on_damage)
+        check_keeping(asked)
         retries = asked.retries.of_new_group().columns()
         group_id = await self._store.next_id()
         row = GroupRow(
@@ -371,6 +380,8 @@ class Groups:
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
             on_damage=on_damage,
+            metadata=asked.metadata,
+            unused_ms=asked.unused_ms,
             **retries,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)

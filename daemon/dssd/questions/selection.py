@@ -22,8 +22,11 @@ from dssd.store.rows import GroupRow
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
-_INTERNAL = {"cursor_generation", "failing", "stuck", "error", "shards", "allocation"}
-"""What no list shows; `health` tells the next three, and the last two are not used yet."""
+_INTERNAL = {
+    "cursor_generation", "failing", "stuck", "error", "shards", "allocation", "metadata"
+}  # fmt: skip
+"""What no list shows; `health` tells the next three, the two behind them are not used yet, and the
+last one is not the daemon's."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:

@@ -17,6 +17,7 @@ from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
 from dssd.leaders.registry import Registry
+from dssd.leaders.unused_groups import UnusedGroups
 from dssd.loop_yield import LoopTurn
 from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
@@ -44,8 +45,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
     def __init__(
-        self, groups: Groups, registry: Registry, catalogue: Catalogue, questions: Questions
+        self,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        questions: Questions,
+        unused: UnusedGroups,
     ) -> None:
+        self._unused = unused
         self._questions = questions
         self._calls = QuestionCalls(questions)
         self._groups = groups
@@ -65,6 +72,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             protocol=word_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", request.protocol),
             on_damage=word_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", request.on_damage),
             retries=decoded(request, AskedRetries),
+            metadata=request.metadata,
+            unused_ms=request.unused_ms,
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
@@ -112,7 +121,10 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
                 note_unchanged()
                 return groups_pb2.RemoveGroupReply(removed=False)
             raise
-        await self._groups.remove(group.group_id)
+        if request.if_unused:
+            await self._unused.remove(group)
+        else:
+            await self._groups.remove(group.group_id)
         return groups_pb2.RemoveGroupReply(removed=True)
 
     async def Offsets(

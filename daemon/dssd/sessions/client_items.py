@@ -7,13 +7,13 @@ untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dss_core.lane import ORDERED, QUEUES
+from dss_core.lane import METADATA, ORDERED, QUEUES
 from dss_core.progress import Progress, Ranges
 from dss_core.shards import Shard
 from dssd.machines.delivery.events import AskBack, Deliver, Settles, TakeBack, TakenBack
 from dssd.machines.start_point import StartPoint
 
-FEATURES = frozenset({QUEUES, ORDERED})
+FEATURES = frozenset({QUEUES, ORDERED, METADATA})
 """What a client may know beyond the first version, and this daemon does."""
 
 

@@ -302,8 +302,12 @@ class Session:
     # Subscriptions
 
     async def _subscribe(self, item: Subscribe) -> None:
-        number = item.subscription
         parsed = SubscriptionFilter.parse(item.filter)
+        with self._services.groups.gate.joining(parsed):
+            await self._subscribe_to(parsed, item)
+
+    async def _subscribe_to(self, parsed: SubscriptionFilter, item: Subscribe) -> None:
+        number = item.subscription
         known = self._rows.get(number)
         _check_subscribe(item, parsed, known[0].filter if known else None, len(self._rows))
         if number in self._leaving:

@@ -168,6 +168,10 @@ class GroupRow(Row):
     """skip or block: what becomes of a key whose record is dead."""
     keyless: str = "deliver"
     """deliver or dead: what becomes of records without a key in an ordered group."""
+    metadata: str = ""
+    """What whoever made it keeps with it; the daemon does not read it."""
+    unused_ms: int = 0
+    """It is removed once no session has subscribed to it for so long; 0: it stays."""
 
     @property
     def full_name(self) -> str:

@@ -116,10 +116,7 @@ def add_events(db: "sqlite_utils.Database") -> None:
 
 def add_operations(db: "sqlite_utils.Database") -> None:
     """Add the tables of operations, and what operations change in the rows that are there."""
-    for table, columns in _OPERATED_COLUMNS.items():
-        for column in columns:
-            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
-        fill(db.conn, table)
+    _add_columns(db, _OPERATED_COLUMNS)
     _add_tables(db, _OPERATION_TABLES)
 
 
@@ -138,16 +135,12 @@ def add_asked_delays(db: "sqlite_utils.Database") -> None:
 
 def add_queues(db: "sqlite_utils.Database") -> None:
     """Add retry queues and dead letters: whose topics they are, and how far each has come."""
-    for table, columns in _QUEUE_COLUMNS.items():
-        for column in columns:
-            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
-        fill(db.conn, table)
+    _add_columns(db, _QUEUE_COLUMNS)
 
 
 def add_growth(db: "sqlite_utils.Database") -> None:
     """Add when a storage topic took over from the one before it."""
-    db.execute("ALTER TABLE storage_topics ADD COLUMN begins_us INTEGER NOT NULL DEFAULT 0")
-    fill(db.conn, "storage_topics")
+    _add_columns(db, {"storage_topics": ("begins_us INTEGER NOT NULL DEFAULT 0",)})
 
 
 def add_incarnations(db: "sqlite_utils.Database") -> None:
@@ -157,8 +150,20 @@ def add_incarnations(db: "sqlite_utils.Database") -> None:
 
 def add_redrive_rates(db: "sqlite_utils.Database") -> None:
     """Add over how long dead letters come back."""
-    for table in ("progress", "pending_moves"):
-        db.execute(f'ALTER TABLE "{table}" ADD COLUMN redrive_ms INTEGER NOT NULL DEFAULT 0')
+    columns = ("redrive_ms INTEGER NOT NULL DEFAULT 0",)
+    _add_columns(db, {"progress": columns, "pending_moves": columns})
+
+
+def add_group_metadata(db: "sqlite_utils.Database") -> None:
+    """Add what whoever made a group keeps with it, and when an unused one goes."""
+    columns = ("metadata TEXT NOT NULL DEFAULT ''", "unused_ms INTEGER NOT NULL DEFAULT 0")
+    _add_columns(db, {"groups": columns})
+
+
+def _add_columns(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
+    for table, columns in tables.items():
+        for column in columns:
+            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
         fill(db.conn, table)
 
 
@@ -339,6 +344,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_incarnations,
     add_redrive_rates,
     add_principals,
+    add_group_metadata,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

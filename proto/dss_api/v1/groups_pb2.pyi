@@ -191,6 +191,8 @@ class Group(_message.Message):
     KEYLESS_FIELD_NUMBER: _builtins.int
     ALLOCATION_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    UNUSED_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -243,6 +245,10 @@ class Group(_message.Message):
     allocation: Global___Allocation.ValueType
     shards: _builtins.int
     """as declared; 0: as many as the topic has for a base"""
+    metadata: _builtins.str
+    """what whoever made it keeps with it; the daemon does not read it"""
+    unused_ms: _builtins.int
+    """it goes once no session has subscribed to it for so long; 0: it stays"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -300,10 +306,12 @@ class Group(_message.Message):
         keyless: Global___Keyless.ValueType = ...,
         allocation: Global___Allocation.ValueType = ...,
         shards: _builtins.int = ...,
+        metadata: _builtins.str = ...,
+        unused_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "allocation", b"allocation", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "keyless", b"keyless", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "shards", b"shards", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "allocation", b"allocation", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "keyless", b"keyless", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "metadata", b"metadata", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "shards", b"shards", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "unused_ms", b"unused_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
@@ -409,6 +417,8 @@ class CreateGroupRequest(_message.Message):
     KEYLESS_FIELD_NUMBER: _builtins.int
     ALLOCATION_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    UNUSED_MS_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
@@ -431,6 +441,10 @@ class CreateGroupRequest(_message.Message):
     """shard where unspecified; this and shards: of an ordered group"""
     shards: _builtins.int
     """as many as the topic has for a base where absent"""
+    metadata: _builtins.str
+    """kept with the group, at most 4 KiB"""
+    unused_ms: _builtins.int
+    """remove it once no session has subscribed to it for so long; 0: never"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -457,10 +471,12 @@ class CreateGroupRequest(_message.Message):
         keyless: Global___Keyless.ValueType = ...,
         allocation: Global___Allocation.ValueType = ...,
         shards: _builtins.int | None = ...,
+        metadata: _builtins.str = ...,
+        unused_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "_shards", b"_shards", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "shards", b"shards", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "_shards", b"_shards", "ack_wait_ms", b"ack_wait_ms", "allocation", b"allocation", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "keyless", b"keyless", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "shards", b"shards", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "_shards", b"_shards", "ack_wait_ms", b"ack_wait_ms", "allocation", b"allocation", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "keyless", b"keyless", "max_deliver", b"max_deliver", "metadata", b"metadata", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "shards", b"shards", "start", b"start", "unused_ms", b"unused_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
@@ -931,17 +947,21 @@ class RemoveGroupRequest(_message.Message):
 
     GROUP_FIELD_NUMBER: _builtins.int
     IF_EXISTS_FIELD_NUMBER: _builtins.int
+    IF_UNUSED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     if_exists: _builtins.bool
+    if_unused: _builtins.bool
+    """refused where a session has subscribed to it, or is just doing so"""
     def __init__(
         self,
         *,
         group: _builtins.str = ...,
         if_exists: _builtins.bool = ...,
+        if_unused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "if_exists", b"if_exists"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "if_exists", b"if_exists", "if_unused", b"if_unused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
