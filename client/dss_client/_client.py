@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._subscription_options import GrantNotice
     from dss_client.access import Access
+    from dss_client.backups import Backups
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
@@ -104,6 +105,7 @@ def connect(
 
 _PARTS = {
     "access": "access",
+    "backups": "backups",
     "topics": "topics",
     "groups": "groups",
     "grants": "groups",
@@ -123,6 +125,7 @@ class Client:
     """One daemon, seen from here. Made by `connect`; open inside its ``async with`` block."""
 
     access: "Access"
+    backups: "Backups"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"

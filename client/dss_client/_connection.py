@@ -35,6 +35,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 if TYPE_CHECKING:
     from dss_api.v1 import (
         access_pb2_grpc,
+        backups_pb2_grpc,
         daemon_pb2_grpc,
         events_pb2_grpc,
         groups_pb2_grpc,
@@ -115,6 +116,13 @@ class Connection:
         from dss_api.v1.access_pb2_grpc import AccessStub
 
         return AccessStub(self._channel)
+
+    @cached_property
+    def backups(self) -> "backups_pb2_grpc.BackupsStub":
+        """Stub of the service Backups."""
+        from dss_api.v1.backups_pb2_grpc import BackupsStub
+
+        return BackupsStub(self._channel)
 
     @cached_property
     def topics(self) -> "topics_pb2_grpc.TopicsStub":

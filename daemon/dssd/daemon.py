@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from dss_api.v1 import (
     access_pb2_grpc,
+    backups_pb2_grpc,
     daemon_pb2_grpc,
     events_pb2_grpc,
     groups_pb2_grpc,
@@ -60,6 +61,7 @@ from dssd.questions.daemon_facts import DaemonFacts, Quarantined
 from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.access import AccessServicer
 from dssd.rpc.audit import Audit
+from dssd.rpc.backups import BackupsServicer
 from dssd.rpc.certificates import Certificates, certificate_facts, ends_ms_of
 from dssd.rpc.daemon import DaemonServicer
 from dssd.rpc.demands import Known
@@ -340,6 +342,7 @@ class Daemon:
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         jobs = JobsServicer(parts.jobs)
         access = AccessServicer(parts.access)
+        backups = BackupsServicer(parts.snapshots, parts.ledger)
         asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
         views = (parts.operations, parts.schedules.views, parts.jobs.all, self._facts)
         daemon = DaemonServicer(self._facts, FindingQuestions(*asked, *views))
@@ -363,6 +366,7 @@ class Daemon:
             lambda server: schedules_pb2_grpc.add_SchedulesServicer_to_server(schedules, server),
             lambda server: jobs_pb2_grpc.add_JobsServicer_to_server(jobs, server),
             lambda server: access_pb2_grpc.add_AccessServicer_to_server(access, server),
+            lambda server: backups_pb2_grpc.add_BackupsServicer_to_server(backups, server),
         ]
 
     def _crash(self, error: BaseException) -> None:
@@ -422,6 +426,9 @@ class Daemon:
             before=before.how,
             before_ended_at_ms=before.at_ms,
             before_reason=before.reason,
+            backup_at_ms=parts.ledger.last_at_ms,
+            principals_suspended=parts.access.suspended,
+            restores=parts.catalogue.restores,
             **certificate_facts(doors.certificates),
         )
 

@@ -17,6 +17,8 @@ from functools import partial
 
 from dss_core.errors import DiskFailed, DiskFull
 from dssd.access.access import Access
+from dssd.backups.ledger import BackupLedger
+from dssd.backups.snapshots import Snapshots, remove_snapshot
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
@@ -79,6 +81,8 @@ class Parts:
     watches: Watches
     access: Access
     gone: GoneStreams
+    snapshots: Snapshots
+    ledger: BackupLedger
 
 
 async def opened(
@@ -111,6 +115,12 @@ async def opened(
     jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
     stack.push_async_callback(jobs.settle)
+
+    remove_snapshot(directory.snapshot_path)  # of a daemon that was killed as it made a backup
+    whose = (catalogue.incarnation, clock)
+    snapshots = Snapshots(directory.snapshot_path, store, log.files(), *whose)
+    ledger = await BackupLedger.open(events)
+
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -150,6 +160,8 @@ async def opened(
         watches=Watches(looks, events),
         access=await Access.open(store, clock),
         gone=GoneStreams(store, catalogue, groups),
+        snapshots=snapshots,
+        ledger=ledger,
     )
 
 

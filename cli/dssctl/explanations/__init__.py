@@ -6,6 +6,7 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 from collections.abc import Mapping
 
 from dssctl.explanations.access import ACCESS
+from dssctl.explanations.backups import BACKUPS
 from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
@@ -16,6 +17,7 @@ from dssctl.explanations.service import SERVICE
 
 EXPLANATIONS: Mapping[str, str] = {
     **ACCESS,
+    **BACKUPS,
     **REQUESTS,
     **PROGRAMS,
     **CONFLICTS,

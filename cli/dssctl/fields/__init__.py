@@ -52,6 +52,8 @@ _PLACES = {
     "Look": "fields.daemon.LOOK",
     "Principal": "nouns.principals.PRINCIPAL",
     "NewToken": "nouns.principals.NEW_TOKEN",
+    "Backup": "nouns.backups.BACKUP",
+    "MadeBackup": "nouns.backups.MADE_BACKUP",
     "Schedule": "nouns.schedules.SCHEDULE",
     "ScheduleRun": "nouns.schedules.RUN",
     "DueTime": "nouns.schedules.DUE_TIME",

@@ -3,14 +3,17 @@
 Invariant: each method is that of the class of the same name in `dss_client`, awaited in the loop.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from dss_client._start_point import Start
 from dss_client.access import Access as AsyncAccess
 from dss_client.access import NewToken, Permission, Principal
 from dss_client.answers import GroupDescription, StreamSums, Stuck, Verdict, WhyAnswer
+from dss_client.backups import Backups as AsyncBackups
+from dss_client.backups import MadeBackup, Told
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
@@ -42,6 +45,7 @@ class Administered:
     """What a client administers, by noun."""
 
     access: "Access"
+    backups: "Backups"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"
@@ -56,6 +60,7 @@ class Administered:
     def _administer(self, portal: "Portal", client: "Client") -> None:
         """Make the parts, of those of a client that is open."""
         self.access = Access(portal, client.access)
+        self.backups = Backups(portal, client.backups)
         self.topics = Topics(portal, client.topics)
         self.groups = Groups(portal, client.groups)
         self.grants = Grants(portal, client.grants)
@@ -131,6 +136,17 @@ class Access:
         """
         return self._portal.run(self._twin.rotate_token(name, both_for_ms=both_for_ms))
 
+    def confirm(self, names: Sequence[str] = ()) -> tuple[Principal, ...]:
+        """Let those in again whom a restore from a backup suspended; who they are.
+
+        Args:
+            names: with their kinds; all that are suspended where none is given.
+
+        Raises:
+            PrincipalNotFound: there is nobody of a name; nothing was changed.
+        """
+        return self._portal.run(self._twin.confirm(names))
+
     def remove(self, name: str, *, if_exists: bool = False) -> bool:
         """Let nobody in as this one any more; whether there was one.
 
@@ -142,6 +158,48 @@ class Access:
             PrincipalNotFound: there is nobody of that name.
         """
         return self._portal.run(self._twin.remove(name, if_exists=if_exists))
+
+
+class Backups:
+    """Makes backups; reached as ``client.backups``. For administrators."""
+
+    def __init__(self, portal: "Portal", twin: AsyncBackups) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def create(
+        self, directory: str | os.PathLike[str], *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a backup into a directory of backups; it is made where it is not there.
+
+        Sealed files that an earlier backup in it has are not sent again.
+
+        Args:
+            directory: on this machine, outside of any data directory.
+            bytes_s: how many bytes a second are taken; 0: as many as come.
+            told: called as it goes on.
+
+        Raises:
+            BackupTargetUnfit, BackupUnderWay, NoRoomForBackup: nothing was begun.
+            BackupFailed: what was written is removed by the next one.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        return self._portal.run(self._twin.create(directory, bytes_s=bytes_s, told=told))
+
+    def write_tar(
+        self, file: BinaryIO, *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a whole backup as a tar; what is unpacked of it is a directory of backups.
+
+        Args:
+            file: is written in order, and need not be one that can be sought in.
+            bytes_s, told: as for `create`.
+
+        Raises:
+            BackupFailed: the file cannot be written.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        return self._portal.run(self._twin.write_tar(file, bytes_s=bytes_s, told=told))
 
 
 class Topics:

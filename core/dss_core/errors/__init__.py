@@ -17,6 +17,7 @@ message; nothing parses a message. `definite` says whether the caller may be sur
 was done. Invariant: a code, once released, keeps its meaning and is never given again.
 """
 
+from dss_core.errors.backups import *  # noqa: F403
 from dss_core.errors.bounds import *  # noqa: F403
 from dss_core.errors.condition import *  # noqa: F403
 from dss_core.errors.conflicts import *  # noqa: F403

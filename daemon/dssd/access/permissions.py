@@ -160,6 +160,9 @@ def permission_of(role: str, topics: Iterable[str], groups: Iterable[str]) -> Pe
     return Permission(Role(role), read, named)
 
 
+_SUSPENDED = "suspended"
+
+
 def stored(permissions: Sequence[Permission]) -> str:
     """Permissions as a row keeps them."""
     return json.dumps(
@@ -170,11 +173,25 @@ def stored(permissions: Sequence[Permission]) -> str:
     )
 
 
+def suspended(text: str) -> str:
+    """The permissions of a row, to be confirmed before they hold again."""
+    return text if is_suspended(text) else json.dumps({_SUSPENDED: json.loads(text)})
+
+
+def confirmed(text: str) -> str:
+    """The permissions of a row, as they were before they were suspended."""
+    return json.dumps(json.loads(text)[_SUSPENDED]) if is_suspended(text) else text
+
+
+def is_suspended(text: str) -> bool:
+    """Whether the permissions of a row do not hold until they are confirmed."""
+    return text.startswith("{")
+
+
 def read_stored(text: str) -> tuple[Permission, ...]:
-    """The permissions of a row."""
+    """The permissions of a row, also where they are suspended."""
+    listed = json.loads(confirmed(text))
     try:
-        return tuple(
-            permission_of(each["role"], each["topics"], each["groups"]) for each in json.loads(text)
-        )
+        return tuple(permission_of(each["role"], each["topics"], each["groups"]) for each in listed)
     except (IllegalArgument, IllegalFilter) as newer:
         raise AssertionError("a row of permissions that no daemon writes") from newer

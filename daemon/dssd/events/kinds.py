@@ -43,6 +43,8 @@ JOB_TAKEN = EventKind("job.taken", Severity.INFO)
 JOB_SILENT = EventKind("job.silent", Severity.WARNING)
 JOB_ENDED = EventKind("job.ended", Severity.INFO, Repeats.ONCE)
 JOB_FAILED = EventKind("job.failed", Severity.ERROR, Repeats.ONCE)
+BACKUP_DONE = EventKind("backup.done", Severity.INFO, Repeats.KEPT)
+DATA_RESTORED = EventKind("data.restored", Severity.WARNING, Repeats.KEPT)
 INTERNAL_ERROR = EventKind("internal.error", Severity.ERROR)
 
 KINDS = tuple(each for each in globals().values() if isinstance(each, EventKind))

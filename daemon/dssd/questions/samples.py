@@ -17,6 +17,7 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
+from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.questions.rates import NO_RATES, Age, EndSamples, RateMeter, Rates
@@ -129,7 +130,8 @@ class Sampler:
     def _counts(self, group_id: int) -> dict[StreamId, int]:
         """With how much a live group is done since it began, by stream."""
         glance = self._registry.glance(group_id)
-        return {each.stream: sum(each.fate.counts) for each in glance.streams} if glance else {}
+        streams = glance.streams if glance else ()
+        return {each.stream: sum(each.fate.counts.without_restores()) for each in streams}
 
     async def _look_at_streams(self, turn: LoopTurn, now_ms: int) -> None:
         known: dict[StreamId, _Growing] = {}
@@ -237,6 +239,7 @@ def _consumed(
             more += max(0, done)
         elif consumed.progress is not own:
             done = _done(own) - _done(consumed.progress)
+            done = done % RESTORE_OFFSETS_RAISED if done > 0 else done
             consumed.progress = own
             if done:
                 # A rewind moves it as well; what is acknowledged again counts again.

@@ -33,6 +33,7 @@ from dss_core.progress import Progress, Ranges, complement, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey, selects_whole
 from dssd.leaders.registry import Registry
+from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.port import Chunk, Log
 from dssd.machines.fate import Counts
 from dssd.machines.leader.events import StreamView
@@ -107,8 +108,8 @@ class StreamSums:
 
     @property
     def appended(self) -> int:
-        """Offsets since the group began."""
-        return self.end - self.began
+        """Offsets since the group began, without the gaps that restores from backups left."""
+        return (self.end - self.began) % RESTORE_OFFSETS_RAISED
 
 
 class ScanProgress(NamedTuple):
@@ -188,9 +189,9 @@ class VerifyQuestions:
             name,
             began,
             bounds.end,
-            view.fate.counts,
+            view.fate.counts.without_restores(),
             out,
-            undone - gone - out,
+            (undone - gone - out) % RESTORE_OFFSETS_RAISED,
             gone,
             uncounted,
             problem,

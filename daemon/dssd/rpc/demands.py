@@ -115,6 +115,9 @@ ALL_OF_THEM: Mapping[str, Role] = {
     "/dss_api.v1.Access/Put": Role.ADMIN,
     "/dss_api.v1.Access/Rotate": Role.ADMIN,
     "/dss_api.v1.Access/Remove": Role.ADMIN,
+    "/dss_api.v1.Access/Confirm": Role.ADMIN,
+    "/dss_api.v1.Backups/Create": Role.ADMIN,
+    "/dss_api.v1.Backups/Confirm": Role.ADMIN,
 }
 """What concerns all topics and groups together."""
 

@@ -1,0 +1,248 @@
+"""Backups of a daemon, written here: into a directory of backups, or as one tar.
+
+Invariant: what is written is of one moment, and counts once all of it is there. The daemon is told
+when it is durable. Files are written in a thread, a piece behind the one that comes.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from dss_core.backups.directory import BackupDirectory
+from dss_core.backups.manifest import BackedUpFile, Manifest
+from dss_core.backups.targets import BackupTarget, DirectoryTarget, TarTarget
+from dss_core.errors import BackupFailed
+
+if TYPE_CHECKING:
+    from dss_api.v1 import backups_pb2
+    from dss_client._connection import Connection
+
+    Replies = AsyncGenerator[backups_pb2.CreateBackupReply, None]
+
+Told: TypeAlias = Callable[[int, int], None]
+"""Called with how many bytes came, and how many come in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBackup:
+    """A backup that is whole and durable."""
+
+    manifest: Manifest
+    bytes: int
+    """Of all its files."""
+    new_bytes: int
+    """That were written for it."""
+    seconds: float
+
+
+class Backups:
+    """Makes backups; reached as ``client.backups``. For administrators."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def create(
+        self, directory: str | os.PathLike[str], *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a backup into a directory of backups; it is made where it is not there.
+
+        Sealed files that an earlier backup in it has are not sent again.
+
+        Args:
+            directory: on this machine, outside of any data directory.
+            bytes_s: how many bytes a second are taken; 0: as many as come.
+            told: called as it goes on.
+
+        Raises:
+            BackupTargetUnfit, BackupUnderWay, NoRoomForBackup: nothing was begun.
+            BackupFailed: what was written is removed by the next one.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        with ExitStack() as stack:
+            opened = BackupDirectory.opened(Path(directory))
+            into = await asyncio.to_thread(stack.enter_context, opened)
+            target = await asyncio.to_thread(DirectoryTarget, into)
+            return await self._made(target, bytes_s, told)
+
+    async def write_tar(
+        self, file: BinaryIO, *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a whole backup as a tar; what is unpacked of it is a directory of backups.
+
+        Args:
+            file: is written in order, and need not be one that can be sought in.
+            bytes_s, told: as for `create`.
+
+        Raises:
+            BackupFailed: the file cannot be written.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        return await self._made(TarTarget(file), bytes_s, told)
+
+    async def _made(self, target: BackupTarget, bytes_s: int, told: Told | None) -> MadeBackup:
+        began_s = monotonic()
+        async with aclosing(self._replies(_request(target))) as replies:
+            listing = await _listed(replies)
+            coming = sum(each.bytes for each in listing.files if not each.held)
+            pace = _Pace(bytes_s, coming, told)
+            try:
+                await asyncio.to_thread(target.begin, coming)
+                files = await _written(listing, replies, target, pace)
+                manifest = await asyncio.to_thread(target.finish, _manifest(listing, files))
+            finally:
+                target.abandon()
+        await self._confirm(listing, manifest, coming, target.name)
+        return MadeBackup(manifest, manifest.bytes, coming, monotonic() - began_s)
+
+    async def _replies(self, request: "backups_pb2.CreateBackupRequest") -> "Replies":
+        from dss_client._connection import ConnectionLostError
+
+        call = self._connection.backups.Create(request)
+        try:
+            while (reply := await self._connection.read_or_end(call)) is not None:
+                yield reply
+        except ConnectionLostError as lost:
+            raise lost.reason from lost
+        finally:
+            call.cancel()
+
+    async def _confirm(
+        self, listing: "backups_pb2.BackupListing", manifest: Manifest, coming: int, name: str
+    ) -> None:
+        from dss_api.v1 import backups_pb2
+
+        request = backups_pb2.ConfirmBackupRequest(
+            id=listing.id, destination=name, bytes=manifest.bytes, new_bytes=coming
+        )
+        await self._connection.ask(self._connection.backups.Confirm, request)
+
+
+def _request(target: BackupTarget) -> "backups_pb2.CreateBackupRequest":
+    from dss_api.v1 import backups_pb2
+
+    request = backups_pb2.CreateBackupRequest(incarnation=bytes.fromhex(target.incarnation))
+    by_topic: dict[int, backups_pb2.HeldSegments] = {}
+    for name in target.held:
+        stem, _, suffix = name.rpartition("/")[2].rpartition(".")
+        # An index comes again with its segment.
+        if suffix == "seg" and name.replace(".seg", ".idx") in target.held:
+            topic, segment = (int(each, 16) for each in stem.split("-"))
+            held = by_topic.get(topic)
+            if held is None:
+                held = by_topic[topic] = request.held.add(storage_topic_id=topic)
+            held.segments.append(segment)
+    return request
+
+
+async def _listed(replies: "Replies") -> "backups_pb2.BackupListing":
+    """All that the daemon says that the backup has, in one message."""
+    whole = None
+    async for reply in replies:
+        if reply.WhichOneof("item") != "listing":
+            break
+        if whole is None:
+            whole = reply.listing
+        else:
+            whole.files.extend(reply.listing.files)
+            whole.ends.extend(reply.listing.ends)
+        if not reply.listing.more:
+            return whole
+    raise BackupFailed(reason="the daemon's answer has no list of files")
+
+
+async def _written(
+    listing: "backups_pb2.BackupListing", replies: "Replies", target: BackupTarget, pace: "_Pace"
+) -> list[BackedUpFile]:
+    """Write what comes; the files of the backup, those that were there too."""
+    files: list[BackedUpFile] = []
+    behind = _Behind()
+    for number, file in enumerate(listing.files):
+        if file.held:
+            files.append(replace(target.held[file.name], sealed=True))
+            continue
+        await behind.do(target.open, file.name, file.bytes)
+        left = file.bytes
+        while left > 0:
+            content = _content(await anext(replies, None), number, left)
+            left -= len(content)
+            await behind.do(target.write, content)
+            await pace.took(len(content))
+        await behind.done()
+        files.append(await asyncio.to_thread(target.close, sealed=file.sealed))
+    end = await anext(replies, None)
+    if end is None or end.WhichOneof("item") != "end":
+        raise BackupFailed(reason="the daemon's answer has no end")
+    return files
+
+
+def _content(reply: "backups_pb2.CreateBackupReply | None", number: int, left: int) -> bytes:
+    is_piece = reply is not None and reply.WhichOneof("item") == "piece"
+    if (
+        not is_piece
+        or reply is None
+        or reply.piece.file != number
+        or len(reply.piece.content) > left
+    ):
+        raise BackupFailed(reason="the daemon's answer is not what its list says")
+    return reply.piece.content
+
+
+def _manifest(listing: "backups_pb2.BackupListing", files: list[BackedUpFile]) -> Manifest:
+    return Manifest(
+        number=0,
+        incarnation=listing.incarnation.hex(),
+        taken_at_us=listing.taken_at_us,
+        version=listing.version,
+        store_format=listing.store_format,
+        directory_format=listing.directory_format,
+        files=tuple(files),
+        ends={each.storage_topic_id: tuple(each.offsets) for each in listing.ends},
+    )
+
+
+class _Behind:
+    """Steps in a thread, one after the other; the caller is a step ahead."""
+
+    def __init__(self) -> None:
+        self._step: asyncio.Task[None] | None = None
+
+    async def do(self, step: Callable[..., None], *given: Any) -> None:  # noqa: ANN401 - of the step
+        """Begin it, once the one before is done."""
+        await self.done()
+        work = asyncio.to_thread(step, *given)
+        self._step = asyncio.create_task(work, name="write a backup")
+
+    async def done(self) -> None:
+        """Wait for the last one.
+
+        Raises:
+            BackupFailed: it failed.
+        """
+        if self._step is not None:
+            step, self._step = self._step, None
+            await step
+
+
+class _Pace:
+    """How fast it goes, and how far it is."""
+
+    def __init__(self, bytes_s: int, coming: int, told: Told | None) -> None:
+        self._bytes_s = bytes_s
+        self._coming = coming
+        self._told = told
+        self._came = 0
+        self._began_s = monotonic()
+
+    async def took(self, size: int) -> None:
+        """So much came; waits until more may."""
+        self._came += size
+        if self._told is not None:
+            self._told(self._came, self._coming)
+        if self._bytes_s:
+            due_s = self._began_s + self._came / self._bytes_s
+            await asyncio.sleep(max(0.0, due_s - monotonic()))
