@@ -511,10 +511,11 @@ class Lane:
 
     def given_back(self) -> bool:
         """The client did; whether some of what it refused is to be moved first. What follows that
-        is not."""
+        is not, nor what has no room: it comes again."""
         if self.keyed is not None:
             self.keyed.drop_followers()
-            self._moves.drop_cause(FOLLOWS)
+            room = self._room(0)
+            self._moves.keep(lambda each: each.cause != FOLLOWS and self._may_go(each, room) > 0)
         return self.is_moving
 
     def wake(self, now_ms: int) -> None:

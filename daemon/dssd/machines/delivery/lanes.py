@@ -33,6 +33,7 @@ class Lanes:
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, Lane] = {}
         """Those that may have something to move."""
+        self._put_off_ms: int | None = None
 
     def install(
         self,
@@ -162,8 +163,16 @@ class Lanes:
         if not self._busy:
             return []
         moves = [move for lane in self._busy.values() if (move := lane.next_move(now_ms))]
+        times = (lane.again_ms for lane in self._busy.values())
+        self._put_off_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         self._busy.clear()
         return moves
+
+    def put_off_ms(self) -> int | None:
+        """When that is tried again which was to be moved since this was asked last, and has no
+        room."""
+        at_ms, self._put_off_ms = self._put_off_ms, None
+        return at_ms
 
     def next_ms(self) -> int | None:
         """When a lane has something to do by itself."""

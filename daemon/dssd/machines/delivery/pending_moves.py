@@ -116,9 +116,9 @@ class PendingMoves:
         of_level = (done, (), ())
         self._keep([left for each in self._pending for left in each.left(of_level)])
 
-    def drop_cause(self, cause: str) -> None:
-        """What waits for this cause stays where it is."""
-        self._keep([each for each in self._pending if each.cause != cause])
+    def keep(self, wanted: Callable[[MovePiece], bool]) -> None:
+        """What else waits stays where it is."""
+        self._keep([each for each in self._pending if wanted(each)])
 
     def _keep(self, pending: list[MovePiece]) -> None:
         self._pending = pending

@@ -111,6 +111,7 @@ class DeliveryWindow:
         effects += self._lanes.moves(now_ms)
         self._dispatch.send(effects)
         effects += self._lanes.moves(now_ms)
+        self._due_by(self._lanes.put_off_ms())
         self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from dss_core.lane import DEAD, MAIN, RETRY
+from dssd.limits import REFUSED_MOVE_MS
 from dssd.machines.delivery import stream
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY
 from dssd.machines.delivery.events import (
     AskBack,
+    Edited,
     Nak,
     Paused,
     RevokeBegun,
@@ -431,6 +433,29 @@ def test_full_queues_hold_a_failed_record_and_its_key_back_and_not_others() -> N
     lane.ack(RETRY, 0)
     lane.tick(2_000)
     assert live(lane, RETRY)[:1] == [1]
+
+
+def test_what_found_no_room_is_tried_again_though_nothing_else_happens() -> None:
+    lane = PlayedLane(3, replace(BLOCK, queue_records=1), (A, B, B))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    lane.tick(REFUSED_MOVE_MS)
+    assert lane.places() == [[DEAD], [MAIN], [MAIN]]
+    lane.feed(Edited(1, ACK_WAIT_MS, False, BLOCK))
+    lane.tick(REFUSED_MOVE_MS)
+    assert lane.places() == [[DEAD], [DEAD], [DEAD]]
+
+
+def test_what_finds_no_room_does_not_keep_its_stream_from_being_given_back() -> None:
+    lane = PlayedLane(3, replace(BLOCK, queue_records=1), (A, B, B))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    lane.feed(RevokeBegun(GRANT, 10_000))
+    lane.feed(RevokeFinished(GRANT))
+    assert all(each.finished for each in lane.window.streams())
+    lane.save()
+    lane.lend()
+    assert out(lane) == [(1, B), (2, B)]
 
 
 def test_a_record_that_holds_up_what_is_in_full_queues_is_moved_all_the_same() -> None:
