@@ -94,9 +94,9 @@ async def refused(record: DeliveredRecord) -> None:
 
 def told_of_full_queues(daemon: Daemon) -> None:
     """Whoever asks hears that the queues are full, what waits for what, and what helps."""
-    *_, behind = items(daemon, "groups", "why", "team", "--key", "ida")
-    assert (behind["code"], behind["blocked_by"]) == ("behind-key", 0)
-    assert behind["command"] == "dssctl dlq redrive 'team@bills/#' --key ida"
+    *_, last = items(daemon, "groups", "why", "team", "--key", "ida")
+    assert (last["code"], last["blocked_by"]) == ("behind-key", 0)
+    assert last["command"] == "dssctl dlq redrive 'team@bills/#' --key ida"
     first, *behind = items(daemon, "groups", "why", "team", "--key", "leo")
     assert first["code"] == "queues-full"
     assert first["command"] == "dssctl dlq errors 'team@bills/#'"

@@ -11,17 +11,17 @@ import pytest
 from dss_client.changes import RedriveDeadLetters
 from support.ordered_group import DEATHS_MAX, FILTER, ordered_group
 from support.ordered_members import DIED, Told, done, inversions, kill_at, members
-from support.proof_share import share
+from support.proof_share import only_in_proof
 
 FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "flights.parquet"
-COUNT, KEYLESS = share((3_000, 5), (336_776, 2_512))
+COUNT, KEYLESS = 336_776, 2_512
 """How many flights, and of how many of them the aeroplane is not known."""
-KILLER = share("N521US", "N807AW")
-"""It flew a few times among those."""
-POISON_EACH, ONCE_EACH = share((307, 101), (4_001, 101))
-KILLS, KILLS_OF_REDRIVE = share(2, 30), share(1, 8)
+KILLER = "N807AW"
+"""It flew twice."""
+POISON_EACH, ONCE_EACH = 4_001, 101
+KILLS, KILLS_OF_REDRIVE = 30, 8
 REDRIVE_RATE = 2_000
-PATIENCE_S = share(60.0, 1_800.0)
+PATIENCE_S = 1_800.0
 
 
 def kind(number: int, tailnum: str | None) -> str:
@@ -46,6 +46,7 @@ def dead_of(keys: Sequence[str | None], kinds: Sequence[str]) -> tuple[set[int],
     return dead, first
 
 
+@only_in_proof
 @pytest.mark.slow("members and the daemon die, and are started again")
 async def test_flights_of_each_aeroplane_come_in_order_to_the_last_one() -> None:
     chance, told = Random(2013), Told()

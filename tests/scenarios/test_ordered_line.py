@@ -77,7 +77,9 @@ async def test_no_key_is_turned_over_by_deaths_nor_by_its_redrive() -> None:
 async def test_where_dead_letters_are_skipped_their_keys_go_on_in_order_over_deaths() -> None:
     chance, told = Random(31), Told()
     poison = {number for number in range(RECORDS) if is_poison(number)}
-    async with ordered_group(rows(range(RECORDS)), "skip", patience_s=PATIENCE_S) as group:
+    async with ordered_group(
+        rows(range(RECORDS)), "skip", patience_s=PATIENCE_S, protocol="lease"
+    ) as group:
         kills = moments(chance, KILLS, RECORDS // 100, RECORDS * 19 // 20)
         async with members(group.daemon.endpoint, FILTER, "cruel", told) as living:
             await kill_at(kills, told, living, group.daemon, chance)

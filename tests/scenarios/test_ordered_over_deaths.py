@@ -7,7 +7,7 @@ import pytest
 from support.member_process import PATIENCE_S, member
 from support.ordered_group import DEATHS_MAX, FILTER, Row, ordered_group
 from support.ordered_members import DIED, Told, done, inversions, members
-from support.proof_share import only_in_proof
+from support.proof_share import only_in_proof, share
 
 PROGRAM = Path(__file__).parent / "programs" / "member.py"
 KEYS, RECORDS, KILLER = 20, 400, 60
@@ -18,7 +18,7 @@ def key_of(number: int) -> int:
 
 
 @pytest.mark.slow("members die of a record, and are started again")
-@pytest.mark.parametrize("on_dead_letter", ["block", "skip"])
+@pytest.mark.parametrize("on_dead_letter", share(["block"], ["block", "skip"]))
 async def test_a_record_that_kills_is_dead_soon_and_only_its_own_key_waits(
     on_dead_letter: str,
 ) -> None:

@@ -65,7 +65,7 @@ class OrderedGroup:
 
 @asynccontextmanager
 async def ordered_group(
-    rows: Sequence[Row], on_dead_letter: str, *, patience_s: float, ack_wait_s: float = 30
+    rows: Sequence[Row], on_dead_letter: str, *, patience_s: float, protocol: str = "borrow"
 ) -> AsyncIterator[OrderedGroup]:
     """The group, of a topic that has these."""
     async with (
@@ -81,7 +81,8 @@ async def ordered_group(
             max_deliver=MAX_DELIVER,
             backoff=[0.01, 0.05],
             on_dead_letter=on_dead_letter,
-            ack_wait=ack_wait_s,
+            ack_wait=30,
+            protocol=protocol,
         )
         group = OrderedGroup(daemon, client)
         await group.produce(rows)

@@ -64,6 +64,7 @@ from dss_sim.groups.history import (
     Lost,
     Moved,
     Nakked,
+    OutOfTime,
     Passed,
     Published,
     Queued,
@@ -409,6 +410,9 @@ class Checker:
         self._disturbed = True
         self._charges_nobody = self._charges_nobody or event.what not in MEMBER_FAULTS
 
+    def _out_of_time(self, event: OutOfTime) -> None:
+        self._keys.let_go(event)
+
     def _nakked(self, event: Nakked) -> None:
         self._queues.nakked(event)
         self._keys.let_go(event)
@@ -462,6 +466,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     HandedOut: Checker._handed_out,
     Acked: Checker._acked,
     Nakked: Checker._nakked,
+    OutOfTime: Checker._out_of_time,
     AckDurable: Checker._ack_durable,
     Moved: Checker._moved,
     Committed: Checker._committed,

@@ -79,8 +79,8 @@ class CursorOperator:
             moves.append(_move_of(drawn, stream, number, end, to, chance))
         self._apply(group, number, moves)
 
-    def redrive(self, group: GroupRow) -> None:
-        """Bring back some of the group's dead letters, and give up some others.
+    def redrive(self, group: GroupRow, *, whole: bool = False) -> None:
+        """Bring back all of the group's dead letters, or some, and give up some others.
 
         It is refused while others of these lanes come back, as those of a cancelled redrive do.
         """
@@ -95,7 +95,7 @@ class CursorOperator:
             if left and dead.redriving:
                 return
             letters = [(at, at + 1) for part in left for at in range(*part)]
-            drawn = [chance.random() for _ in letters]
+            drawn = [0.0 if whole else chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
             given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
             moves.append(CursorMove(stream, number, (), (), redriven=back, discarded=given_up))

@@ -186,6 +186,17 @@ class Nakked(NamedTuple):
     """It shall not come again."""
 
 
+class OutOfTime(NamedTuple):
+    """The ack wait of a record ran out, and user code has it still: in its own eyes only, as it has
+    what it was handed of the key behind that."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    member: str
+
+
 class AckDurable(NamedTuple):
     """User code was told that these acks of its own survive anything."""
 
@@ -325,6 +336,7 @@ Event = (
     | HandedOut
     | Acked
     | Nakked
+    | OutOfTime
     | AckDurable
     | Moved
     | Committed
@@ -341,7 +353,7 @@ _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
-        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed,
+        Unreadable, Passed, HandedOut, Acked, Nakked, OutOfTime, AckDurable, Moved, Committed,
         QueuesBorn, Queued, LaneTaken, Redriven, Led, Disturbed, Ended,
     )
 }  # fmt: skip

@@ -13,7 +13,7 @@ keeps a record for longer than its ack wait may be handed that record again, and
 from collections import defaultdict
 
 from dss_sim.groups.checked_stream import CheckedStream
-from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, Passed, Queued
+from dss_sim.groups.history import Acked, HandedOut, Key, Nakked, OutOfTime, Passed, Queued
 from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
@@ -85,7 +85,9 @@ class KeyRules:
             event.group, event.stream
         ):
             main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
-            self._forget(event.group, main, origin, origin + 1)
+            for holder, out in self._with_program.items():
+                if holder[:2] == (event.group, main) and origin in out:
+                    _take(out, origin, with_batch=True)
 
     def passed(self, event: Passed) -> None:
         """Records cannot be read any more, and their group goes on without them."""
@@ -97,16 +99,20 @@ class KeyRules:
                 for origin in [at for at in out if start <= at < end]:
                     del out[origin]
 
-    def let_go(self, event: Acked | Nakked) -> None:
-        """The program is done with a record."""
+    def let_go(self, event: Acked | Nakked | OutOfTime) -> None:
+        """The program is done with a record, or has had it for too long."""
         if not self._queues.is_ordered(event.group, event.stream):
             return
         main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
         for holder, out in self._with_program.items():
-            if holder[:3] == (event.group, main, event.member):
-                key, batch = out.pop(origin, (None, NO_BATCH))
-                if batch and isinstance(event, Nakked):
-                    # It refuses those behind it in its batch, of which nobody hears any more.
-                    for at in [at for at, each in out.items() if each == (key, batch)]:
-                        if at > origin:
-                            del out[at]
+            if holder[:3] == (event.group, main, event.member) and origin in out:
+                _take(out, origin, with_batch=not isinstance(event, Acked))
+
+
+def _take(out: dict[int, tuple[Key, int]], origin: int, *, with_batch: bool) -> None:
+    """The program has it no more; nor, if it failed, those of its key behind it in its batch, of
+    which nobody hears, and which may wait for room."""
+    of_batch = out.pop(origin)
+    if with_batch and of_batch[1]:
+        for at in [at for at, each in out.items() if each == of_batch and at > origin]:
+            del out[at]

@@ -35,6 +35,10 @@ REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
 REDRIVES_MAX = 2
+WHOLE = 1
+"""The amount of a redrive that takes all dead letters of streams, and so whole keys; 0: any."""
+WHOLE_SHARE = 1 / 2
+"""Of the redrives of ordered groups."""
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
 """Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
@@ -90,6 +94,11 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
 
 ORDERED_SHARE = 1 / 2
 """Of the runs with queues, the share in which all groups that have them are ordered."""
+SMALL_QUEUES_SHARE = 1 / 4
+"""Of the runs with ordered groups, the share in which their queues are soon full."""
+SMALL_QUEUES = (1, 2, 4, 8)
+ROOM_MS = 180_000
+"""What waits for room in full queues, however often they are emptied and fill up again."""
 GROWTHS = frozenset({SWITCH, "grow_topic", "seal_topic"})
 
 
@@ -99,7 +108,16 @@ def with_order(plan: "Plan") -> "Plan":
     if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
         return plan
     blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
-    timed = tuple(each for each in plan.timed if each.kind not in GROWTHS)
+    timed = tuple(
+        replace(each, amount=WHOLE)
+        if each.kind == REDRIVE and chance.random() < WHOLE_SHARE
+        else each
+        for each in plan.timed
+        if each.kind not in GROWTHS
+    )
+    room = RECORDS_A_RUN
+    if chance.random() < SMALL_QUEUES_SHARE:
+        room = chance.choice(SMALL_QUEUES)
     groups = tuple(
         group
         if group.queues is None
@@ -110,14 +128,22 @@ def with_order(plan: "Plan") -> "Plan":
                 ordered=True,
                 blocks=blocks,
                 keyless_dead=keyless_dead,
-                # What leaves the stream of an ordered group waits for room, and dead letters take
-                # it for good.
-                queue_records=RECORDS_A_RUN,
+                queue_records=room,
             ),
         )
         for group in plan.groups
     )
     return replace(plan, groups=groups, timed=timed)
+
+
+def waits_for_room(plan: "Plan") -> bool:
+    """Whether what fails may wait in its stream until an operator makes room."""
+    return any(
+        group.queues is not None
+        and group.queues.ordered
+        and group.queues.queue_records < RECORDS_A_RUN
+        for group in plan.groups
+    )
 
 
 def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:

@@ -16,6 +16,7 @@ from dss_sim.groups.checker import Violation
 from dss_sim.groups.heal_bounds import bounds_of
 from dss_sim.groups.history import Disturbed, Ended, Event
 from dss_sim.groups.plan import Plan, plan_of
+from dss_sim.groups.queue_plans import waits_for_room
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import disturbs_by_plan
 from dss_sim.groups.timed_events import happen
@@ -25,7 +26,8 @@ from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.state import LeaderState
 
 STEADY_US = LEASE_MS * 1_000
-
+ROOM_EVERY_US = 2_000_000
+"""Once so often queues that may be full are emptied."""
 LOOK_EVERY = 20
 """Events between two checks whether everything is settled."""
 
@@ -85,6 +87,8 @@ def _live(world: World) -> None:
     bounds, healed_us = bounds_of(plan), world.schedule.now_us
     _until(world, bounds.granted_us, partial(is_balanced, world), "L1", partial(_shares, world))
     left_us = healed_us + bounds.settled_us - world.schedule.now_us
+    if waits_for_room(plan):
+        _make_room(world)
     _until(world, left_us, partial(is_settled, world), "L2", partial(_unsettled, world))
     world.tell(Ended(world.schedule.now_us))
     kept_us = max(healed_us + bounds.given_back_us - world.schedule.now_us, 0)
@@ -99,6 +103,16 @@ def _pass_time(world: World, span_us: int) -> None:
     world.schedule.after(span_us, partial(passed.append, None))
     while not passed:
         world.step()
+
+
+def _make_room(world: World) -> None:
+    """Whoever is told that queues are full redrives what is dead, until nothing waits."""
+    if is_settled(world):
+        return
+    for group in world.groups.values():
+        if group.max_deliver and group.ordered:
+            world.cursor_operator.redrive(group, whole=True)
+    world.schedule.after(ROOM_EVERY_US, partial(_make_room, world))
 
 
 def heal(world: World) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dss_sim.groups.client import Habits
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
+from dss_sim.groups.queue_plans import WHOLE
 from dss_sim.groups.run import run
 from dssd.machines.queues import RetryPolicy
 
@@ -350,7 +351,20 @@ def _moved() -> list[Scenario]:
 def _retried() -> list[Scenario]:
     begin, queues = at(10, "begin"), RetryPolicy(2, (100,), 1_000, 1 << 30)
     lane = (_group(queues=queues),)
+    keyed = (_group(queues=replace(queues, ordered=True, blocks=True)),)
     return [
+        _scenario(
+            "keys wait behind their dead letters, and come back whole",
+            [begin, *records(300, 6), at(700, "redrive", 0, WHOLE)],
+            habits=(REJECTS,),
+            groups=keyed,
+        ),
+        _scenario(
+            "a joiner takes keys that wait from one that refuses",
+            [begin, at(500, "begin", 1), *records(300, 6), at(900, "redrive", 0, WHOLE)],
+            habits=(REFUSES, REFUSES),
+            groups=keyed,
+        ),
         _scenario(
             "one member refuses, and gets it again from a queue",
             [begin, *records(300, 4), at(700, "redrive")],

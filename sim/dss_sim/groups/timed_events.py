@@ -16,7 +16,7 @@ from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
-from dss_sim.groups.queue_plans import REDRIVE, SWITCH
+from dss_sim.groups.queue_plans import REDRIVE, SWITCH, WHOLE
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
@@ -287,7 +287,7 @@ def _instruct_again(world: World, timed: Timed) -> None:
 def _redrive(world: World, timed: Timed) -> None:
     group = _group(world, timed)
     if group.max_deliver:
-        world.cursor_operator.redrive(group)
+        world.cursor_operator.redrive(group, whole=timed.amount == WHOLE)
 
 
 def _hold(world: World, timed: Timed) -> None:

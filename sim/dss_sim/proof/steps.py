@@ -104,9 +104,13 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
+    ),
+    _tests(
+        "a million records in order",
+        11,
+        f"{SCENARIOS}/test_ordered_line.py",
         f"{SCENARIOS}/test_ordered_flights.py",
     ),
-    _tests("a million records in order", 5, f"{SCENARIOS}/test_ordered_line.py"),
     _tests(
         "faults of bulk jobs",
         4,

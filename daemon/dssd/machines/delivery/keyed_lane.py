@@ -45,6 +45,10 @@ KEYS_LOOKED_AT_MAX = 1_000
 """Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
 wait for the next one, which comes at once."""
 
+ASKED_AT_ONCE_MAX = 1_000
+"""Of so many records whose ack wait ran out the client is asked in one step: some milliseconds, and
+messages of some 20 bytes each. Others follow at the next look."""
+
 
 class _OwnTime(NamedTuple):
     """Records of main that come in their own time: they rest, or are suspects."""
@@ -455,7 +459,7 @@ class KeyedLane:
         records = part.records
         freed: list[SentRange] = []
         firsts: dict[int, int] = {}
-        for start, end in records.waits.expired(now_ms):
+        for start, end in records.waits.expired(now_ms, ASKED_AT_ONCE_MAX):
             for low, high in records.out.within(start, end):
                 for at in range(low, high):
                     key = self._key_of(level, at)

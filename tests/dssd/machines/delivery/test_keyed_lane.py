@@ -6,7 +6,8 @@ import pytest
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dssd.limits import REFUSED_MOVE_MS
-from dssd.machines.delivery import stream
+from dssd.machines.delivery import keyed_lane, stream
+from dssd.machines.delivery.ack_wait import ACK_WAIT_GRAINS
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY
 from dssd.machines.delivery.events import (
     AskBack,
@@ -306,6 +307,18 @@ def test_a_record_without_a_key_fails_without_a_question() -> None:
     lane.tick(ACK_WAIT_MS + 100)
     assert not lane.others
     assert live(lane, RETRY) == [0]
+
+
+def test_of_many_ack_waits_that_run_out_at_once_so_many_are_asked_for_in_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "ASKED_AT_ONCE_MAX", 3)
+    lane = lane_of(*range(1, 9))
+    lane.settle(MAIN)
+    lane.tick(ACK_WAIT_MS)
+    assert lane.others == [AskBack(GRANT, ((at, at + 1),), at + 1) for at in range(3)]
+    lane.tick(10 * ACK_WAIT_MS // ACK_WAIT_GRAINS)
+    assert lane.others == [AskBack(GRANT, ((at, at + 1),), at + 1) for at in range(8)]
 
 
 def test_a_grant_that_ends_while_it_is_asked_moves_nothing() -> None:
