@@ -37,6 +37,21 @@ def normalised(ranges: Iterable[Range]) -> Ranges:
     return tuple(joined)
 
 
+def runs_of(offsets: Iterable[int]) -> Ranges:
+    """Ascending offsets as ranges."""
+    found: list[Range] = []
+    start = end = -1
+    for at in offsets:
+        if at != end:
+            if start >= 0:
+                found.append((start, end))
+            start = at
+        end = at + 1
+    if start >= 0:
+        found.append((start, end))
+    return tuple(found)
+
+
 def complement(ranges: Ranges, start: int, end: int) -> Ranges:
     """The parts of ``[start, end)`` that no range covers. The ranges must be normalised."""
     gaps: list[Range] = []
