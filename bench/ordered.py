@@ -26,8 +26,9 @@ WAITING = 10_000
 FRAMES = {"arrow": (1_000, 3_000_000), "rows": (20, 300_000)}
 """Records a frame, and records in all, by the layout that such frames have."""
 SENT_AT_ONCE = 64
-BACK_OFF_S = 3_600.0
+BACK_OFF_S = [3_600.0]
 """Longer than a round: what failed waits until it ends."""
+BACK_OFF_USUAL_S = [1.0, 5.0, 30.0, 300.0]
 PATIENCE_S = 120.0
 
 
@@ -42,12 +43,17 @@ class Taken:
 
 
 async def declare(
-    daemon: Daemon, name: str, topic: str = TOPIC, *, start: str = "earliest", again_s: float
+    daemon: Daemon,
+    name: str,
+    topic: str = TOPIC,
+    *,
+    start: str = "earliest",
+    backoff: list[float] = BACK_OFF_S,
 ) -> None:
-    """An ordered group, whose records come again so long after each failure."""
+    """An ordered group."""
     async with dss_client.connect(endpoint=daemon.endpoint) as client:
         await client.groups.create(
-            f"$share/{name}/{topic}/#", start=start, max_deliver=5, backoff=[again_s], ordered=True
+            f"$share/{name}/{topic}/#", start=start, max_deliver=5, backoff=backoff, ordered=True
         )
 
 
@@ -111,7 +117,7 @@ async def unhindered_round(table: dict[str, Row]) -> None:
             "produce_prebuilt", daemon.endpoint, str(max(WAYS.values()) + 12_000), "1000"
         )
         for way in WAYS:
-            await declare(daemon, f"ordered-{way}", again_s=BACK_OFF_S)
+            await declare(daemon, f"ordered-{way}")
             row = table[f"ordered_{way}"]
             groups = [f"plain-{way}", f"ordered-{way}"]
             if len(row.rounds) % 2:
@@ -133,7 +139,7 @@ async def poison_round(table: dict[str, Row]) -> None:
     async with running_daemon() as daemon:
         await create(daemon, ALONE, 1)
         for name in ("without", "with"):
-            await declare(daemon, name, ALONE, again_s=BACK_OFF_S)
+            await declare(daemon, name, ALONE)
         await send(daemon, [b"good", BAD] * FOLLOWERS, 1_000)
         without = await good_keys(daemon, "without", "none", FOLLOWERS)
         meeting = await good_keys(daemon, "with", "fails", FOLLOWERS)
@@ -155,10 +161,10 @@ async def waiting_round(table: dict[str, Row]) -> None:
     for layout, (frame_records, records) in FRAMES.items():
         async with running_daemon() as daemon:
             await create(daemon, ALONE, 1)
-            await declare(daemon, "with", ALONE, again_s=BACK_OFF_S)
+            await declare(daemon, "with", ALONE)
             await send(daemon, [b"%s%05d" % (BAD, at) for at in range(WAITING)], 1_000)
             await fail_all(daemon, "with", WAITING)
-            await declare(daemon, "without", ALONE, start="now", again_s=BACK_OFF_S)
+            await declare(daemon, "without", ALONE, start="now")
             row = table[f"waiting_{layout}"]
             await send(daemon, [b"key-%04d" % (at % 9_973) for at in range(records)], frame_records)
             rates = await in_turns(daemon, "batch", records, len(row.rounds))
@@ -166,7 +172,7 @@ async def waiting_round(table: dict[str, Row]) -> None:
 
 
 async def beside_round(table: dict[str, Row]) -> None:
-    """One key in a hundred fails, and comes again each 100 ms; or none does."""
+    """One key in a hundred fails whenever it comes, after the usual back-off; or none does."""
     async with running_daemon() as daemon:
         await create(daemon, TOPIC, PARTITIONS)
         names = ["none", "fails"]
@@ -174,7 +180,7 @@ async def beside_round(table: dict[str, Row]) -> None:
             names.reverse()
         took: dict[str, float] = {}
         for name in names:
-            await declare(daemon, name, start="now", again_s=0.1)
+            await declare(daemon, name, start="now", backoff=BACK_OFF_USUAL_S)
             took[name] = float(
                 (await run_program("beside_bad", daemon.endpoint, name, name))["p99_ms"]
             )

@@ -66,6 +66,10 @@ class Acks:
                     self._touch()
                 self._others.append(offset)
 
+    def run_has(self, first: int, last: int) -> bool:
+        """Whether both offsets are in the run, and so all between them."""
+        return self._run_start <= first and last < self.run_end
+
     def take(self) -> Ranges:
         """What was left, as ranges; it then counts as reported."""
         parts: list[Range] = []
