@@ -1,10 +1,10 @@
-"""What an ordered lane costs the loop of the daemon: the longest step of its delivery window, and the
-memory of a record that waits.
+"""What an ordered lane costs the loop of the daemon: the longest step of its delivery window, and
+the memory of a record that waits.
 
 Run by itself: ``python bench/lane_steps.py``. The real machine has a lane alone: reads, moves and
-openings are answered at once, with as much as the daemon answers at a time. Costs are processor time
-of the thread; garbage is collected as seldom as the daemon has it, and what that takes is in them.
-Records are as small as they get, so that a chunk has as many as it can.
+openings are answered at once, with as much as the daemon answers at a time. Costs are processor
+time of the thread; garbage is collected as seldom as the daemon has it, and what that takes is in
+them. Records are as small as they get, so that a chunk has as many as it can.
 """
 
 import gc

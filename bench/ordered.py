@@ -93,9 +93,16 @@ async def fail_all(daemon: Daemon, group: str, records: int) -> None:
         asyncio.TaskGroup() as tasks,
     ):
         refusing = tasks.create_task(refuse(subscription), name="refuse")
-        while (await client.groups.describe(group)).group.retrying < records:
-            await asyncio.sleep(0.02)
+        await retrying(client, group, records)
         refusing.cancel()
+
+
+async def retrying(client: dss_client.Client, group: str, records: int) -> None:
+    """Wait until so many wait in the retry queue."""
+    while True:
+        if (await client.groups.describe(group)).group.retrying >= records:
+            return
+        await asyncio.sleep(0.02)
 
 
 async def consumed(daemon: Daemon, way: str, group: str) -> Taken:

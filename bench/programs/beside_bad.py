@@ -62,4 +62,4 @@ async def main(endpoint: str, group: str, mode: str) -> None:
     print(json.dumps({"p50_ms": cuts[49], "p99_ms": cuts[98], "records": len(took_ms)}))
 
 
-asyncio.run(main(*sys.argv[1:4]))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3]))

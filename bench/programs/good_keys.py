@@ -46,4 +46,4 @@ async def main(endpoint: str, group: str, topic: str, mode: str, good: int) -> N
     print(json.dumps({"records": good - 1, "seconds": seconds}))
 
 
-asyncio.run(main(*sys.argv[1:5], int(sys.argv[5])))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])))

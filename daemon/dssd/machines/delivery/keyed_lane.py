@@ -22,7 +22,7 @@ main; what the cursor passes by is in `held_back`, until it is moved; a follower
 and no acknowledgement settles it. This module does not know credit, turns or the log.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
@@ -45,28 +45,20 @@ from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REFUSED
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import AskBack, ChunkRead, Entry, MovePiece, TakenBack
 from dssd.machines.delivery.outstanding import GivenBack, SentRange
+from dssd.machines.delivery.own_times import OwnTime, own_times_of
 from dssd.machines.delivery.record_states import Failed
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.lanes.key_index import KeyIndex, Waiting
 from dssd.machines.lanes.sent_keys import SentKeys
 from dssd.machines.queues import RetryPolicy
 
-KEYS_LOOKED_AT_MAX = 1_000
-"""Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
-wait for the next one, which comes at once."""
+KEYS_LOOKED_AT_MAX = 500
+"""Of so many keys an ordered lane sees at once what may go of them, a microsecond each. Others wait
+for the next step, which comes at once."""
 
 FOLLOWERS_MET_MAX = MOVE_RECORDS_MAX
 """At so many followers in a chunk, as many as a move takes, the rest of it is read again later: a
 chunk may have 26,000 records, and each follower is entered, held back and masked."""
-
-
-class _OwnTime(NamedTuple):
-    """Records of main that come in their own time: they rest, or are suspects."""
-
-    start: int
-    end: int
-    due_ms: int
-    is_suspect: bool
 
 
 class _Asked(NamedTuple):
@@ -117,8 +109,8 @@ class KeyedLane:
         self._unsettled: deque[int] = deque()
         """Keys at which nobody has looked since something of them changed."""
         self._leaving: dict[int, Waiting] = {}
-        """Of keys whose heads are dead: what waits of them in the retry queue, up to this one, is on
-        its way to the dead letters."""
+        """Of keys whose heads are dead: what waits of them in the retry queue, up to this one, is
+        on its way to the dead letters."""
         self._strained: set[int] = set()
         """Their heads are dead, and a redrive may bring these."""
         self._asked: dict[int, _Asked] = {}
@@ -126,7 +118,7 @@ class KeyedLane:
         self._last_number = 0
         self._seen: tuple[ChunkRead | None, int] = None, 0
         """The chunk that was looked at, and which keys were held then."""
-        self._own_times = _own_times_of(main)
+        self._own_times = own_times_of(main)
         main.records.held_back = ()
         main.keyed = self
         rests, suspects = retry.records.waiting.take_all()
@@ -324,20 +316,16 @@ class KeyedLane:
         self._own_times = [each for each in self._own_times if each.end > self._main.chunk_at]
         for each in self._own_times:
             for span in wanted:
-                for low, high in _within(span, each.start, each.end):
+                for low, high in each.within(span):
                     met.append((low, high))
-                    newly |= self._hold(low, chunk.keys[low - chunk.base : high - chunk.base])
+                    own = chunk.keys[low - chunk.base : high - chunk.base]
+                    newly |= self._wait_in_main(zip(range(low, high), own, strict=True))
                     self._move_in_its_time(low, high, each)
         if met:
             self._note_out(newly)
             self._hold_back(met)
 
-    def _hold(self, start: int, keys: Sequence[int]) -> set[int]:
-        """These wait in main; which keys are held by that."""
-        waiting = (Waiting(at, MAIN, at, key) for at, key in enumerate(keys, start) if key)
-        return {each.key for each in waiting if self.index.add(each)}
-
-    def _move_in_its_time(self, start: int, end: int, own: _OwnTime) -> None:
+    def _move_in_its_time(self, start: int, end: int, own: OwnTime) -> None:
         due_ms = own.due_ms + self._entries.wall_ahead_ms
         cause = DIED if own.is_suspect else REFUSED
         marking = self._main.records.marking
@@ -364,8 +352,7 @@ class KeyedLane:
                 followers = [at for at in followers if at < end]
                 keyless = [at for at in keyless if at < end]
                 break
-        for at in followers:
-            self.index.add(Waiting(at, MAIN, at, keys[at - base]))
+        self._wait_in_main((at, keys[at - base]) for at in followers)
         self._met += followers
         dead = runs_of(keyless)
         for start, end in dead:
@@ -438,14 +425,16 @@ class KeyedLane:
     def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, Sequence[GivenBack]]:
         """Records of main failed: what goes with them, and what comes back of the credit."""
         firsts: dict[int, int] = {}
+        refused: list[tuple[int, int]] = []
         for start, end, *_ in failed:
             for at in range(start, end):
                 key = self._sent.of(at)
                 if key:
                     firsts[key] = min(firsts.get(key, at), at)
-                    self._wait_in_main(at, key)
+                    refused.append((at, key))
         if not firsts:
             return (), []
+        self._wait_in_main(sorted(refused))
         out = self._note_out(firsts)
         return self._take_back([at for at, key in out if at > firsts[key]])
 
@@ -465,16 +454,19 @@ class KeyedLane:
     def _note_out(self, keys: Collection[int]) -> list[tuple[int, int]]:
         """These keys are held now: what is out of them waits too, or an entry would pass it. What
         that is, with its keys."""
-        records, in_main = self._main.records, self.index.in_main
+        records = self._main.records
         out = self._sent.out_of(keys, records.progress.floor, records.sent)
-        for at, key in out:
-            if at not in in_main:
-                self.index.add(Waiting(at, MAIN, at, key))
+        self._wait_in_main(out)
         return out
 
-    def _wait_in_main(self, at: int, key: int) -> None:
-        if self.index.at(MAIN, at) is None:
-            self.index.add(Waiting(at, MAIN, at, key))
+    def _wait_in_main(self, records: Iterable[tuple[int, int]]) -> set[int]:
+        """These of main, ascending, with their keys, wait from now on if they did not; those
+        without one do not. Which keys are held by that."""
+        known, by_key = self.index.in_main, defaultdict[int, list[int]](list)
+        for at, key in records:
+            if key and at not in known:
+                by_key[key].append(at)
+        return {key for key, offsets in by_key.items() if self.index.add_in_main(key, offsets)}
 
     # What the client is asked
 
@@ -544,15 +536,3 @@ class KeyedLane:
 
 def _is_keyed(entry: Entry) -> bool:
     return bool(entry.key)
-
-
-def _own_times_of(main: DeliveredStream) -> list[_OwnTime]:
-    rests, suspects = main.records.waiting.take_all()
-    own = [_OwnTime(start, end, due_ms, False) for due_ms, start, end in rests]
-    own += [_OwnTime(start, end, due_ms, True) for due_ms, start, end in suspects]
-    return sorted(own)
-
-
-def _within(span: Range, start: int, end: int) -> Ranges:
-    low, high = max(span[0], start), min(span[1], end)
-    return ((low, high),) if low < high else ()

@@ -130,8 +130,8 @@ class Outstanding:
         return taken
 
     def take_among(self, ranges: Ranges) -> list[Freed]:
-        """Remove what is out in normalised ranges, which may be thousands; each of the deliveries that
-        had some of it is gone through once."""
+        """Remove what is out in normalised ranges, which may be thousands; each of the deliveries
+        that had some of it is gone through once."""
         freed: list[Freed] = []
         left: list[SentRange] = []
         for sent in self._ranges:

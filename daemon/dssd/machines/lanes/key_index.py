@@ -94,6 +94,21 @@ class KeyIndex:
             insort(of_key, waiting)
         return False
 
+    def add_in_main(self, key: int, offsets: Sequence[int]) -> bool:
+        """The same of records of the stream, ascending, at half of what one by one would cost."""
+        made = [Waiting(at, MAIN, at, key) for at in offsets]
+        self.in_main.update(zip(offsets, made, strict=True))
+        of_key = self._of_keys.get(key)
+        if of_key is None:
+            self._of_keys[key] = made
+            self.version += 1
+            return True
+        is_behind = of_key[-1] < made[0]
+        of_key += made
+        if not is_behind:
+            of_key.sort()
+        return False
+
     def remove(self, level: int, offset: int) -> Waiting | None:
         """What is there waits no longer; None where nothing was known to."""
         waiting = self._places[level].pop(offset, None)
