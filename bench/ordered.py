@@ -220,10 +220,10 @@ def rows() -> dict[str, Row]:
         )
     none = "the same, and nothing fails"
     found |= {
-        "poison_met": Row(
-            "a good key, while 20,000 of a bad one come", thousand, "", none, ">= 0.95"
+        "poison": Row(
+            "a good key beside 20,000 of a bad one that wait", thousand, "", none, ">= 0.95"
         ),
-        "poison": Row("  once they wait", thousand, "", none, ">= 0.95"),
+        "poison_met": Row("  while they come", thousand, "", "the same, and nothing fails"),
         "waiting_arrow": Row(
             "ordered, 10,000 keys wait, 1,000 a frame", million, "", none, ">= 0.83"
         ),
