@@ -404,10 +404,8 @@ class DeliveryWindow:
             self._note_failed(*taken, now_ms)
             self._offer(taken[0])
 
-    def _note_failed(
-        self, stream: DeliveredStream, freed: Sequence[GivenBack], now_ms: int
-    ) -> None:
-        self._dispatch.credit_back(stream, freed)
+    def _note_failed(self, stream: DeliveredStream, back: Sequence[GivenBack], now_ms: int) -> None:
+        self._dispatch.credit_back(stream, back)
         self._note_moved(stream, stream.records.progress, now_ms, moved=True)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
