@@ -17,6 +17,7 @@ import bulk
 import failover
 import growth
 import lanes
+import ordered
 import questions
 import refusals
 import remote
@@ -46,8 +47,8 @@ SMALL_FRAMES = 120_000
 SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
 PART_SECONDS_MAX = 300.0
-LONG_SECONDS_MAX = {"spark": 2_400.0}
-"""Of parts that start a JVM several times."""
+LONG_SECONDS_MAX = {"spark": 2_400.0, "ordered": 600.0}
+"""Of parts that start a JVM several times, or many consumers."""
 
 PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
@@ -97,6 +98,7 @@ def rows() -> dict[str, Row]:
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
         **growth.rows(),
+        **ordered.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -464,6 +466,7 @@ PARTS = {
     "lent": lanes.lent_again_round,
     "redrive": lanes.redrive_round,
     "growth": growth.measured,
+    "ordered": ordered.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,

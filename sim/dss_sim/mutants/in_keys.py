@@ -42,7 +42,7 @@ IN_KEYS = (
         "what is out is passed",
         "an entry goes out though an earlier record of its key is still with the client",
         "KeyedLane._note_out",
-        "self._wait_in_main(at, key)",
+        "self._wait_in_main(out)",
         "pass",
     ),
     Mutant(

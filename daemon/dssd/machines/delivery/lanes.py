@@ -21,7 +21,7 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.lane import Lane
-from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.outstanding import GivenBack, SentRange
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import DeliveredStream
 
@@ -86,9 +86,9 @@ class Lanes:
         naks: Sequence[Nak],
         effects: list[DeliveryEffect],
         now_ms: int,
-    ) -> list[SentRange]:
+    ) -> Sequence[GivenBack]:
         """The client refused these; returns those whose credit comes back."""
-        freed = stream.records.refuse(naks, now_ms)
+        freed: list[GivenBack] = [*stream.records.refuse(naks, now_ms)]
         lane = self.of(stream)
         if lane is not None and lane.keyed is not None and naks:
             failed = () if stream.level else stream.records.failed or ()
@@ -119,7 +119,7 @@ class Lanes:
 
     def taken_back(
         self, given: TakenBack, effects: list[DeliveryEffect], now_ms: int
-    ) -> tuple[DeliveredStream, list[SentRange]] | None:
+    ) -> tuple[DeliveredStream, Sequence[GivenBack]] | None:
         """The client answered; of which stream some failed, and whose credit comes back."""
         lane = self._lanes.get(given.grant)
         if lane is None or lane.keyed is None:

@@ -94,7 +94,7 @@ class PendingMoves:
             for each in left_of(piece):
                 cut = min(each.end, each.start + min(room, may_go(each, of_main)))
                 if each.start < cut:
-                    pieces.append(each._replace(end=cut))
+                    pieces.append(each if cut == each.end else each._replace(end=cut))
                     room -= cut - each.start
                     of_main += 0 if each.level else cut - each.start
                 if cut < each.end:

@@ -15,7 +15,7 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
@@ -61,7 +61,7 @@ from dssd.machines.delivery.fairness import RoundRobin, Share
 from dssd.machines.delivery.frame_plan import CutFrames
 from dssd.machines.delivery.lane import Lane
 from dssd.machines.delivery.lanes import Lanes
-from dssd.machines.delivery.outstanding import SentRange, checked
+from dssd.machines.delivery.outstanding import GivenBack, SentRange, checked
 from dssd.machines.delivery.pending_reports import PendingReports
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.standing import Standing, standing_of
@@ -405,8 +405,8 @@ class DeliveryWindow:
             self._note_failed(*taken, now_ms)
             self._offer(taken[0])
 
-    def _note_failed(self, stream: DeliveredStream, freed: list[SentRange], now_ms: int) -> None:
-        self._dispatch.credit_back(stream, freed)
+    def _note_failed(self, stream: DeliveredStream, back: Sequence[GivenBack], now_ms: int) -> None:
+        self._dispatch.credit_back(stream, back)
         self._note_moved(stream, stream.records.progress, now_ms, moved=True)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:

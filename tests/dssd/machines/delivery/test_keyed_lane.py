@@ -431,6 +431,43 @@ def test_the_cursor_is_not_held_up_by_what_it_has_met_and_not_passed(
     assert [place for place in lane.places() if place == [MAIN]] == []
 
 
+# In portions
+
+
+def test_of_many_followers_in_a_chunk_some_are_met_at_a_time_and_nothing_is_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "FOLLOWERS_MET_MAX", 2)
+    lane = lane_of(A, A, B, A, A, 0, A, B, A)
+    lane.nak(MAIN, 0)
+    lane.die()
+    assert out(lane) == [(2, B), (5, 0), (7, B)]
+    lane.ack(MAIN, 2, 5, 7)
+    assert [kept.origin for kept in lane.queues[RETRY]] == [0, 1, 3, 4, 6, 8]
+
+
+def test_of_a_chunk_that_is_cut_records_without_a_key_are_dead_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "FOLLOWERS_MET_MAX", 2)
+    lane = PlayedLane(6, replace(BLOCK, keyless_dead=True), [0, A, 0, 0, B, 0])
+    assert live(lane, DEAD) == [0, 2, 3, 5]
+    assert out(lane) == [(1, A), (4, B)]
+
+
+def test_however_many_wait_behind_a_head_that_dies_all_of_them_are_dead_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "MOVE_RECORDS_MAX", 2)
+    lane = lane_of(*[A] * 9)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.nak(RETRY, 0, reject=True)
+    lane.tick(1_000)
+    assert live(lane, DEAD) == [*range(9)]
+    assert live(lane, RETRY) == []
+
+
 # Full queues
 
 
