@@ -325,3 +325,13 @@ def test_whatever_happens_nobody_else_is_given_a_shard_and_epochs_rise(
     group.pass_ms(4 * group.lease_ms)
     if group.leader.members:
         group.check_shared()
+
+
+@both_protocols
+def test_a_stream_that_goes_with_its_topic_holds_up_no_other_of_its_shard(protocol: str) -> None:
+    group = ShardedGroup(protocol, 4, 2)
+    group.join(A, by_shard=True)
+    group.gone(0)
+    group.join(B, by_shard=True)
+    assert sorted([*group.held(A), *group.held(B)]) == [1, 2, 3]
+    assert {1} in (set(group.held(A)), set(group.held(B)))
