@@ -75,6 +75,16 @@ Keyless = Annotated[
         help="Of an ordered group: deliver records without a key, or have them dead.",
     ),
 ]
+GroupStart = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
+]
 Allocation = Annotated[
     str | None,
     typer.Option(

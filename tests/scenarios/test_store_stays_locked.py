@@ -59,6 +59,7 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
     ("edit_group", {**G, "ack_wait_ms": 40_000, "max_deliver": 3}),
     ("redrive_dead_letters", G),
     ("discard_dead_letters", G),
+    ("set_shard_count", {**G, "shards": 1}),
     ("edit_topic", {**T, "durability": "os"}),
     ("add_storage_topic", {**T, "partitions": 3}),
     ("switch_topic", T),

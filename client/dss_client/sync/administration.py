@@ -322,21 +322,19 @@ class Groups:
         key one at a time and in order, also through retries: one that fails holds up its own key.
         Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
         nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once. Its streams are shared out by ``shards``,
-        as many as the topic has for a base where none is given: one member has all streams of a
-        shard. With ``allocation="sticky"`` each stream is shared out by itself.
+        with ``keyless="dead"`` are dead letters at once. It is shared out by ``shards``, by default
+        as many as its topic has for a base; with ``allocation="sticky"`` stream by stream.
 
         ``metadata``, a text of at most 4 KiB, is kept with the group for whoever made it. With
         ``unused`` the group is removed once no client has subscribed to it for so many seconds.
 
         Raises:
             GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupExistsOtherwise: a setting of it is another.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such word, or a number is out of its bounds.
+            IllegalArgument, ShardCountUnfit: a word is unknown, or a number out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
-            ShardCountUnfit: its topic has fewer partitions than that, or it is none.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         return self._portal.run(

@@ -81,6 +81,8 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
         ordered=policy.ordered,
         on_dead_letter="block" if policy.blocks else "skip",
         keyless="dead" if policy.keyless_dead else "deliver",
+        shards=planned.shards,
+        allocation="shard" if planned.shards else "sticky",
     )
 
 

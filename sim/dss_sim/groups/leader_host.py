@@ -18,6 +18,7 @@ from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.machine_rules import check_moved, check_written
 from dss_sim.groups.store import AtOnce, at_once
 from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.leaders.slices import slicing_of
 from dssd.leaders.takeover import (
     Takeover,
     TakeoverCommit,
@@ -55,6 +56,7 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.machine import step
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import (
     BorrowerId,
@@ -152,7 +154,9 @@ class LeaderHost:
                 if acting.group.filter in {pattern.text for pattern in topic.patterns}:
                     catalogue = self._world.catalogue
                     present = () if gone else present_streams(topic, catalogue, acting.group)
-                    self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
+                    slicing = None if gone else self._slicing(acting)
+                    given = StreamsChanged(self.host.now_ms(), present, gone, slicing)
+                    self._feed(acting, given)
 
     def destroy(self, group_id: int) -> None:
         """The group was removed from the store."""
@@ -198,7 +202,16 @@ class LeaderHost:
         self, acting: Leading, kind: type[SessionsEnding | StopAsked | Hold | LendAgain]
     ) -> None:
         """Something that says no more than that it is asked for."""
-        self._feed(acting, kind(self.host.now_ms()))
+        now_ms = self.host.now_ms()
+        if kind is LendAgain:
+            self._feed(acting, LendAgain(now_ms, slicing=self._slicing(acting)))
+        else:
+            self._feed(acting, kind(now_ms))
+
+    def _slicing(self, acting: Leading) -> Slicing | None:
+        """As the group's row has it now."""
+        group = self._world.groups.get(acting.group.name, acting.group)
+        return slicing_of(group, self._world.catalogue)
 
     @property
     def takes_sessions(self) -> bool:
@@ -212,6 +225,7 @@ class LeaderHost:
             acting.over = True
             self._world.cursor_operator.resume_on(group_id)
             self._world.member_operator.repeat_on(group_id)
+            self._world.shard_operator.repeat_on(group_id)
             self._world.pause_operator.repeat_on(group_id)
 
     # Taking over
@@ -257,8 +271,12 @@ class LeaderHost:
         group_id, paused = acting.group.group_id, acting.group.paused
         bans = world.member_operator.bans(group_id)
         taken = (stored, attempt.restarted, versions, moves)
-        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans, paused=paused))
-        asked = (world.pause_operator, world.cursor_operator, world.member_operator)
+        now_ms, slicing = self.host.now_ms(), self._slicing(acting)
+        self._feed(acting, TookOver(now_ms, *taken, bans=bans, paused=paused, slicing=slicing))
+        asked = (
+            world.pause_operator, world.cursor_operator, world.member_operator,
+            world.shard_operator,
+        )  # fmt: skip
         for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
@@ -286,6 +304,7 @@ class LeaderHost:
             acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
         self._world.touch_leader(acting)
         self._world.member_operator.check(acting.group.group_id, acting.leader, given)
+        self._world.shard_operator.check(acting.group.group_id, acting.leader, given)
         for effect in effects:
             if acting.over:
                 return
@@ -305,6 +324,7 @@ class LeaderHost:
                 assert acting.leader is not None
                 group_id = acting.group.group_id
                 self._world.member_operator.concluded(group_id, number, acting.leader)
+                self._world.shard_operator.concluded(group_id, number, acting.leader)
                 self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
             case Held():

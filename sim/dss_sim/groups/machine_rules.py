@@ -83,6 +83,9 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     ):
         raise Violation("I9", f"{stream} moves from a member that gets others")
     leaving = {member for member, each in leader.members.items() if each.leaving}
+    if leader.shards.slicing is not None:
+        _check_shard_moved(leader, lent)
+        return
     shared = [
         each
         for each in leader.streams.values()
@@ -95,11 +98,25 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
 
 
+def _check_shard_moved(leader: Leader, moved: LentStream) -> None:
+    """The same, where what is fair is counted in shards."""
+    owners = {
+        number: {owner_of(leader.streams[each]) for each in streams}
+        for number, streams in leader.shards.lanes.items()
+        if any(leader.streams[each].state is not StreamState.FINISHED for each in streams)
+    }
+    left = sum(moved.holder in owner for owner in owners.values())
+    staying = sum(not each.leaving for each in leader.members.values())
+    if left < len(owners) // staying:
+        raise Violation("I9", f"{moved.stream} moves from a member that keeps {left} shards")
+
+
 def _is_operated(leader: Leader, stream: StreamId) -> bool:
     """Whether an operator, not balance, may be why the stream moves."""
     pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
     asked = stream in leader.hand_overs.open or bool(leader.evictions.by_member)
-    return pins or asked or is_holding(leader)
+    cut = leader.shards.waiting or leader.shards.former
+    return pins or asked or bool(cut) or is_holding(leader)
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:

@@ -23,7 +23,7 @@ from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dss_sim.small_limits import made_small
 from dssd.machines.leader.lent_stream import HELD, StreamState
-from dssd.machines.leader.state import LeaderState
+from dssd.machines.leader.state import Leader, LeaderState
 
 STEADY_US = LEASE_MS * 1_000
 ROOM_EVERY_US = 2_000_000
@@ -151,7 +151,9 @@ def is_settled(world: World) -> bool:
 
 
 def _running(world: World) -> list[object]:
-    asked = (world.cursor_operator, world.member_operator, world.pause_operator)
+    asked = (
+        world.cursor_operator, world.member_operator, world.pause_operator, world.shard_operator,
+    )  # fmt: skip
     return [each for operator in asked for each in operator.unended()]
 
 
@@ -192,9 +194,20 @@ def _is_shared_out(world: World, group_id: int, wanting: list[str]) -> bool:
         return False
     if any("connecting" in session.rules.standings.values() for session in world.sessions.values()):
         return False
-    shares = [len(member.streams) for member in leader.members.values()]
+    shares = _counted(leader)
     clients = sorted(member.client_id for member in leader.members.values())
     return clients == wanting and max(shares) - min(shares) <= 1
+
+
+def _counted(leader: Leader) -> list[int]:
+    """What each member has: streams, or shards, each of which one member has."""
+    if leader.shards.slicing is None:
+        return [len(member.streams) for member in leader.members.values()]
+    slicing = leader.shards.slicing
+    return [
+        len({slicing.shard_of(stream) for stream in member.streams})
+        for member in leader.members.values()
+    ]
 
 
 def _shares(world: World) -> str:

@@ -85,6 +85,7 @@ from dssd.sessions.client_items import (
     Up,
 )
 from dssd.sessions.ended_subscriptions import condition_of
+from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -168,13 +169,17 @@ class SimulatedSession:
         if not self.closed and self._alive():
             self.close(self.host.now_ms() - self._said_ms)
 
+    def _begin(self, subscription: int, group: GroupRow) -> None:
+        by_shard = self.client_id in self._world.plan.keepers
+        self.handler.begin(subscription, group, self.host.now_ms(), by_shard=by_shard)
+
     def _subscribe(self, subscription: int, name: str) -> None:
         agent = self.handler.agent(subscription)
         group = self._world.groups.get(name)
         if group is None:
             self._refuse(subscription, name)
         elif agent is None:
-            self.handler.begin(subscription, group, self.host.now_ms())
+            self._begin(subscription, group)
         elif agent.leaving:
             self._wanted_again.add(subscription)
         elif subscription in self._pauses:
@@ -467,7 +472,7 @@ class SimulatedSession:
             error = condition_of(ended, agent.group.name, self.client_id)
             self._pipe.down(Refused(error, subscription=subscription, final=True))
         elif again:
-            self.handler.begin(subscription, agent.group, self.host.now_ms())
+            self._begin(subscription, agent.group)
         else:
             self._pipe.down(UnsubscribedItem(subscription))
 

@@ -17,6 +17,7 @@ from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
 from dss_sim.groups.queue_plans import REDRIVE, SWITCH, WHOLE
+from dss_sim.groups.shard_operator import SET_COUNT
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
@@ -244,6 +245,7 @@ def _destroy_group(world: World, timed: Timed) -> None:
     world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
     world.pause_operator.forget(group)
+    world.shard_operator.forget(group.group_id)
 
 
 def _operated(world: World, timed: Timed) -> None:
@@ -292,6 +294,10 @@ def _redrive(world: World, timed: Timed) -> None:
 
 def _hold(world: World, timed: Timed) -> None:
     world.hold_operator.hold(_group(world, timed).group_id, timed.amount)
+
+
+def _set_count(world: World, timed: Timed) -> None:
+    world.shard_operator.set_count(_group(world, timed), timed.amount)
 
 
 def _pause(world: World, timed: Timed) -> None:
@@ -452,6 +458,7 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "pause": _pause,
+    SET_COUNT: _set_count,
     HOLD: _hold,
     REDRIVE: _redrive,
     "append": _append,

@@ -53,6 +53,7 @@ from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
+from dss_sim.groups.shard_operator import ShardOperator
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
@@ -109,6 +110,7 @@ class World:
         self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
         self.pause_operator = PauseOperator(self)
+        self.shard_operator = ShardOperator(self)
         self.hold_operator = HoldOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
@@ -279,6 +281,7 @@ class World:
             self.cursor_operator.resume()
             self.member_operator.resume()
             self.pause_operator.resume()
+            self.shard_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""

@@ -75,7 +75,7 @@ from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.moves_under_way import forget_moves
 from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due, share_by
 from dssd.machines.leader.receiving import receive
-from dssd.machines.leader.sharding import conclude_if_shared, note_let_go, slice_anew
+from dssd.machines.leader.sharding import conclude_if_shared, forget, slice_anew
 from dssd.machines.leader.state import (
     Alarm,
     BanEnds,
@@ -220,8 +220,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         invalidate(turn, lent.holder, stream, lent.grant_epoch, "topic removed")
     if lent.heir is not None:
         state.members[lent.heir].inherits.discard(stream)
-    if lent.shard is not None:
-        note_let_go(state, lent)
+    forget(state, lent)
     state.dirty.pop(stream, None)
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))

@@ -8,7 +8,7 @@ drops the moves that were not begun. Invariant: while moves are left, `Alarm.MOV
 whose stream or taker is gone is void: what took it away has asked for a rebalance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dss_core.ids import StreamId
 from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
@@ -121,6 +121,20 @@ def _void_pins(turn: LeaderTurn) -> None:
     for lent in state.streams.values():
         if lent.pinned_session_id is not None and not stays(state, lent.pinned_session_id):
             pin(turn, lent, None)
+    for streams in state.shards.lanes.values():
+        _void_rivals(turn, [state.streams[each] for each in sorted(streams)])
+
+
+def _void_rivals(turn: LeaderTurn, mates: Sequence[LentStream]) -> None:
+    """Another count may have put streams into one shard that are pinned to several: one counts."""
+    pinned = [
+        each
+        for each in mates
+        if each.pinned_session_id is not None and each.state is not StreamState.FINISHED
+    ]
+    for each in pinned[1:]:
+        if each.pinned_session_id != pinned[0].pinned_session_id:
+            pin(turn, each, None)
 
 
 def planned_hand_overs(state: Leader, moves_max: int) -> tuple[HandOver, ...]:

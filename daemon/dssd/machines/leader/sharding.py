@@ -21,6 +21,7 @@ This module does not know when streams are shared out (`rebalance`).
 
 from collections import Counter
 
+from dss_core.ids import StreamId
 from dss_core.shards import Shard
 from dssd.machines.leader.events import Concluded
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
@@ -31,7 +32,8 @@ from dssd.machines.leader.turn import LeaderTurn
 EPOCH_BITS = 32
 """Of a shard's epoch, below those of the leader's: no leader lends four thousand million times."""
 
-EVERYTHING = Shard(0, 1)
+UNKNOWN = Shard(0, 0)
+"""Of a stream that was lent by a leader before: it covers everything, and is none any more."""
 
 UNTOLD = Shard(-1, 1)
 """Of a stream that was lent before there were shards: it covers nothing, and is none any more."""
@@ -75,15 +77,20 @@ def may_have(state: Leader, lent: LentStream, member: Member) -> bool:
     slicing = state.shards.slicing
     if slicing is None or not _is_kept_by_shard(state):
         return True
-    own = slicing.shard_of(lent.stream)
-    apart = any(
-        state.shards.former[slicing.shard_of(lent.stream, each)]
-        for each in {shard.of for shard in state.shards.former}
-    ) or any(
-        _keeps_away(state, state.streams[mate], member) for mate in state.shards.lanes[own.number]
+    mates = state.shards.lanes[slicing.shard_of(lent.stream).number]
+    apart = _is_in_former(state, slicing, lent.stream) or any(
+        _keeps_away(state, state.streams[mate], member) for mate in mates
     )
     state.shards.apart = state.shards.apart or apart
     return not apart
+
+
+def _is_in_former(state: Leader, slicing: Slicing, stream: StreamId) -> bool:
+    """Whether somebody still has a shard that is none any more, and has the stream in it."""
+    former = state.shards.former
+    return bool(former[UNKNOWN]) or any(
+        former[slicing.shard_of(stream, of)] for of in {shard.of for shard in former} if of
+    )
 
 
 def _is_kept_by_shard(state: Leader) -> bool:
@@ -110,9 +117,9 @@ def note_held(state: Leader, lent: LentStream) -> None:
         return
     if lent.state is StreamState.GRANTING:
         lent.shard_epoch = _epoch(state, lent, shard)
-    elif shard != EVERYTHING:
-        lent.shard = EVERYTHING
-        state.shards.former[EVERYTHING] += 1
+    else:
+        lent.shard = UNKNOWN
+        state.shards.former[UNKNOWN] += 1
 
 
 def _epoch(state: Leader, lent: LentStream, shard: Shard) -> int:
@@ -123,6 +130,15 @@ def _epoch(state: Leader, lent: LentStream, shard: Shard) -> int:
             return mate.shard_epoch
     state.shards.given += 1
     return (state.leader_epoch << EPOCH_BITS) + state.shards.given
+
+
+def forget(state: Leader, lent: LentStream) -> None:
+    """The stream is gone, with its topic."""
+    if lent.shard is not None:
+        note_let_go(state, lent)
+    if state.shards.slicing is not None:
+        number = state.shards.slicing.shard_of(lent.stream).number
+        state.shards.lanes[number].remove(lent.stream)
 
 
 def note_let_go(state: Leader, lent: LentStream) -> bool:

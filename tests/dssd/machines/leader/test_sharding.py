@@ -325,3 +325,26 @@ def test_whatever_happens_nobody_else_is_given_a_shard_and_epochs_rise(
     group.pass_ms(4 * group.lease_ms)
     if group.leader.members:
         group.check_shared()
+
+
+@both_protocols
+def test_a_stream_that_goes_with_its_topic_holds_up_no_other_of_its_shard(protocol: str) -> None:
+    group = ShardedGroup(protocol, 4, 2)
+    group.join(A, by_shard=True)
+    group.gone(0)
+    group.join(B, by_shard=True)
+    assert sorted([*group.held(A), *group.held(B)]) == [1, 2, 3]
+    assert {1} in (set(group.held(A)), set(group.held(B)))
+
+
+@both_protocols
+def test_of_pins_that_another_count_brings_into_one_shard_the_first_counts(protocol: str) -> None:
+    group = ShardedGroup(protocol, 4, 4)
+    group.join(A, B, C)
+    group.ask(TransferGrant(1, stream(0), A, session_of(A)))
+    group.ask(TransferGrant(2, stream(1), B, session_of(B)))
+    group.pass_ms(100)
+    group.set_count(3, 2)
+    group.pass_ms(500)
+    assert {group.holder(0), group.holder(1)} == {A}
+    assert (group.pinned_to(0), group.pinned_to(1)) == (session_of(A), None)
