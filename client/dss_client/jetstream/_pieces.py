@@ -4,9 +4,11 @@ Invariant: where no message needs a look of its own, messages come from the loop
 itself, and cost what its records cost.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from itertools import chain
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
@@ -100,8 +102,14 @@ class Pieces(Subscription):
 
     async def take(self, most: int, wait_s: float | None) -> list[Msg]:
         """Up to so many messages, waiting so long for the first one; what is here is enough."""
-        most = await self.hold.room(most)
-        found = await self.fetch(min(most, self.here) or 1, timeout=wait_s)
+        ends_s = None if wait_s is None else monotonic() + wait_s
+        try:
+            async with asyncio.timeout(wait_s):
+                most = await self.hold.room(most)
+        except TimeoutError:
+            return []
+        left_s = None if ends_s is None else max(ends_s - monotonic(), 0)
+        found = await self.fetch(min(most, self.here) or 1, timeout=left_s)
         if found and (more := min(most - len(found), self.here)) > 0:
             found += await self.fetch(more, timeout=0)
         messages = cast("list[Msg]", found)

@@ -291,7 +291,7 @@ class PullSubscription(JetStreamSubscription):
         max_bytes: int | None,
     ) -> None:
         config = self._info.config
-        if batch < 1 or (timeout is not None and timeout <= 0) or (max_bytes or 1) < 1:
+        if batch < 1 or any(each is not None and each <= 0 for each in (timeout, max_bytes)):
             raise JetStreamMisuse(rule="batch, timeout and max_bytes are more than 0")
         if heartbeat is not None and timeout is not None and 2 * heartbeat >= timeout:
             raise JetStreamMisuse(rule="heartbeat is less than half of the timeout")

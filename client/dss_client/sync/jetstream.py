@@ -1,11 +1,11 @@
 """The JetStream facade for threads: what `dss_client.jetstream` does, waited for.
 
-Invariant: each method is that of the class of the same name there, awaited in the loop. A message is
-settled by a call into the loop, so this is for scripts; there are no callbacks, a thread iterates.
+Invariant: each method is that of the class of the same name there, awaited in the loop. A message
+is settled by a call into the loop, so this is for scripts. There is no callback: a thread iterates.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dss_client import jetstream
 from dss_client.jetstream.config import ConsumerConfig, ConsumerInfo, PubAck, StreamInfo
@@ -15,7 +15,7 @@ from dss_core.errors import JetStreamMisuse
 if TYPE_CHECKING:
     from dss_client.sync._portal import Portal
 
-Pushed = TypeVar("Pushed", jetstream.PushSubscription, jetstream.OrderedSubscription)
+Pushed = jetstream.PushSubscription | jetstream.OrderedSubscription
 
 
 class Msg:
@@ -79,7 +79,7 @@ class Msg:
         self._portal.run(self._twin.in_progress())
 
 
-class PushSubscription(Generic[Pushed]):
+class PushSubscription:
     """Messages as they come; of an ordered consumer too."""
 
     def __init__(self, portal: "Portal", twin: Pushed) -> None:
@@ -187,7 +187,7 @@ class JetStream:
         subject: str = "",
         queue: str | None = None,
         **given: Any,  # noqa: ANN401 - as those there
-    ) -> PushSubscription[Any]:
+    ) -> PushSubscription:
         """Subscribe, as `dss_client.jetstream.JetStream.subscribe`, and iterate.
 
         Raises:
