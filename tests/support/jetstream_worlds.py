@@ -35,8 +35,10 @@ def a_call(subject: str = "", **given: Any) -> SubscribeCall:  # noqa: ANN401
     """A call, with fresh names where it needs some."""
     config = ConsumerConfig(**given.pop("config", {}))
     number = next(INBOXES)
-    fresh = {"fresh_name": f"fresh{number}", "fresh_inbox": f"_INBOX.fresh{number}"}
-    return SubscribeCall(subject=subject, config=config, **given, **fresh)
+    name, inbox = f"fresh{number}", f"_INBOX.fresh{number}"
+    return SubscribeCall(
+        subject=subject, config=config, fresh_name=name, fresh_inbox=inbox, **given
+    )
 
 
 class World(Protocol):
@@ -189,7 +191,7 @@ async def nothing_comes(subscription: Any) -> bool:  # noqa: ANN401
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Ask again and again until it holds, as what others do is told by nobody."""
     async with asyncio.timeout(SOON_S):
-        while not await holds():
+        while not await holds():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(LOOK_AGAIN_S)
 
 

@@ -6,8 +6,8 @@ JETSTREAM = {
         a name with a dot. The call was refused before anything was asked or made; the sentence says
         which rule it breaks.""",
     "DSS1202": """JetStream offers it, and a log of several streams shared by groups cannot keep the
-        promise: the last message of all streams, one order or one sequence number over them, a rate,
-        replicas. The facade refuses it when it is asked for rather than do something near it. A
+        promise: the last message of all streams, one order or one sequence number over them, a
+        rate, replicas. The facade refuses it when it is asked for rather than do something near it. A
         topic of one partition has one order and one sequence, and allows more.""",
     "DSS1203": """The reply subject of a message says where it came from, and this one has another
         number of tokens, another beginning, or a word where a number stands. It comes from another

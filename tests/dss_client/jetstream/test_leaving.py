@@ -235,9 +235,9 @@ async def test_a_group_of_dss_is_a_consumer_to_share(world: DssWorld) -> None:
         await world.js.subscribe("orders.>", durable="native")
     assert alone.value.code == "DSS2208"
     push = await world.js.subscribe("orders.>", "native")
-    pull = await world.js.pull_subscribe("orders.>", "native")
     message = await push.next_msg(5)
     await message.term("spoilt")
+    pull = await world.js.pull_subscribe("orders.>", "native")
     for sub in (push, pull):
         await sub.unsubscribe()
     assert (await world.client.groups.describe("native")).group.max_deliver == 3

@@ -17,7 +17,7 @@ async def published(world: DssWorld, count: int, subject: str = "orders.eu") -> 
         await world.publish(subject, b"%d" % number)
 
 
-async def pushed(js: JetStream, durable: str | None = None, **config: Any) -> PushSubscription:
+async def pushed(js: JetStream, durable: str | None = None, **config: Any) -> PushSubscription:  # noqa: ANN401
     made = await js.subscribe("orders.>", durable=durable, **config)
     assert isinstance(made, PushSubscription)
     return made

@@ -15,7 +15,7 @@ from dss_core.errors import (
 from support.jetstream_worlds import STREAM, DssWorld, here
 
 
-async def pulled(world: DssWorld, count: int = 0, **config: Any) -> PullSubscription:
+async def pulled(world: DssWorld, count: int = 0, **config: Any) -> PullSubscription:  # noqa: ANN401
     for number in range(count):
         await world.publish("orders.eu", b"%d" % number)
     return await world.js.pull_subscribe("orders.>", "p", **config)
