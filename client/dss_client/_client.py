@@ -8,6 +8,7 @@ with the first subscription; administration never loads them.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -185,10 +186,11 @@ class Client:
     ) -> None:
         """Settle what the user acked, end the session and every task, close the channel."""
         try:
-            for close in self._closers:
-                await close()
-            if self._session is not None:
-                await self._session.close()
+            async with AsyncExitStack() as closing:
+                if self._session is not None:
+                    closing.push_async_callback(self._session.close)
+                for close in self._closers:
+                    closing.push_async_callback(close)
         finally:
             # Only a cancellation concerns the task group; it would wrap any other exception.
             cancelled = error if isinstance(error, asyncio.CancelledError) else None

@@ -7,8 +7,8 @@ JETSTREAM = {
         which rule it breaks.""",
     "DSS1202": """JetStream offers it, and a log of several streams shared by groups cannot keep the
         promise: the last message of all streams, one order or one sequence number over them, a
-        rate, replicas. The facade refuses it when it is asked for rather than do something near it. A
-        topic of one partition has one order and one sequence, and allows more.""",
+        rate, replicas. The facade refuses it when it is asked for rather than do something near it.
+        A topic of one partition has one order and one sequence, and allows more.""",
     "DSS1203": """The reply subject of a message says where it came from, and this one has another
         number of tokens, another beginning, or a word where a number stands. It comes from another
         system, or was cut.""",

@@ -66,6 +66,8 @@ GROUP: Fields = (
         "deliver, or dead: what becomes of records without a key in an ordered group.",
         optional=True,
     ),
+    span("unused_ms", "It goes once no client has subscribed to it for so long; 0: it stays."),
+    text("metadata", "What whoever made it keeps with it."),
     *FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
     truth("paused", "Whether it hands out nothing because an operator said so."),

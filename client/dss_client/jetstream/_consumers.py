@@ -228,16 +228,22 @@ class Consumers:
         return await self._topics.describe(name)
 
 
+def one_stream_in(topic: Topic) -> str | None:
+    """The only stream of a topic; None where it has several."""
+    one = len(topic.storage_topics) == 1 and topic.partitions == 1
+    return f"{topic.name}/{topic.produce_ordinal}/0" if one else None
+
+
 def one_stream_of(topic: Topic, what: str) -> str:
     """The only stream of a topic.
 
     Raises:
         NotOffered: it has several.
     """
-    if len(topic.storage_topics) > 1 or topic.partitions > 1:
+    if (one := one_stream_in(topic)) is None:
         why = f"{topic.name} has several streams, which have no order between them"
         raise NotOffered(what=what, why=why)
-    return f"{topic.name}/{topic.produce_ordinal}/0"
+    return one
 
 
 def refuse_unoffered(config: ConsumerConfig) -> None:

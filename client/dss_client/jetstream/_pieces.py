@@ -16,10 +16,11 @@ from dss_client._handout import Handout, Handouts
 from dss_client._retried import RetriedHandout
 from dss_client._subscription_options import SubscriptionOptions
 from dss_client.jetstream._subjects import dotted
-from dss_client.jetstream.message import Hold, Msg, as_messages
+from dss_client.jetstream.message import Hold, Msg, RetriedHeaders, as_messages
 from dss_client.subscription import Subscription
 
 if TYPE_CHECKING:
+    from dss_client._retried import EntryHeaders
     from dss_client.session import Session
     from dss_core.decode import Row
 
@@ -74,6 +75,11 @@ class Pieces(Subscription):
     def here(self) -> int:
         """How many messages are here and not handed out."""
         return self._count(_ALL)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it was asked to end behind what had come."""
+        return self._takes_what_came
 
     @property
     def is_over(self) -> bool:
@@ -146,8 +152,9 @@ class _RetriedMsgHandout(RetriedHandout):
     __slots__ = ()
 
     def _all_rows(self) -> "Iterator[Row]":
-        for offset, subject, *rest in super()._all_rows():
-            yield offset, dotted(subject), *rest  # type: ignore[misc]
+        for offset, subject, key, payload, headers, timestamp_us in super()._all_rows():
+            seen = RetriedHeaders(cast("EntryHeaders", headers))
+            yield offset, dotted(subject), key, payload, seen, timestamp_us  # type: ignore[misc]
 
 
 def _handouts_of(hold: Hold) -> Handouts:

@@ -8,10 +8,11 @@ import secrets
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dss_client.jetstream._consumers import (
     Consumers,
+    one_stream_in,
     one_stream_of,
     refuse_unoffered,
     start_of,
@@ -48,6 +49,7 @@ from dss_client.reader import Reader, read_request
 from dss_core.errors import (
     ConfigDiffers,
     ConsumerNotFound,
+    DssError,
     GroupDestroyed,
     JetStreamMisuse,
     NoMatchingStream,
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from dss_client._task_spawner import Spawn
     from dss_client.jetstream.subscriptions import Callback, ErrorCallback
     from dss_client.session import Session
+
+Noted = TypeVar("Noted", PushSubscription, PullSubscription, OrderedSubscription)
 
 NAME_BYTES = 11
 """Of the random name of an ephemeral consumer, in 22 digits as those of JetStream."""
@@ -91,7 +95,7 @@ class JetStream:
         self._subscriptions: list[JetStreamSubscription | OrderedSubscription] = []
         self._producers: dict[str, Producer] = {}
         self._producing = AsyncExitStack()
-        self._streams: dict[str, tuple[str, str, bool]] = {}
+        self._streams: dict[str, tuple[str, str, str]] = {}
 
     # Streams and consumers.
 
@@ -194,21 +198,27 @@ class JetStream:
         headers: dict[str, str] | None = None,
     ) -> "PubAckFuture":
         """Hand over a message; what is returned, awaited, says where it was stored."""
-        known = self._streams.get(subject) or await self._learn(subject)
-        name, path, one = known
+        name, path, one = self._streams.get(subject) or await self._learn(subject)
         if stream is not None and stream != name:
             raise NoMatchingStream(subject=subject, found=f"it is of {name}, not of {stream}")
         if headers:
             refuse_reserved(headers)
         producer = self._producers.get(name) or await self._produce(name)
-        delivery = await producer.enqueue(payload, key=path.encode(), subject=path, headers=headers)
-        return PubAckFuture(delivery, name, one=one)
+        try:
+            delivery = await producer.enqueue(
+                payload, key=path.encode(), subject=path, headers=headers
+            )
+        except DssError:
+            del self._streams[subject]  # the stream may be another by now
+            raise
+        return PubAckFuture(delivery, name, one)
 
-    async def _learn(self, subject: str) -> tuple[str, str, bool]:
+    async def _learn(self, subject: str) -> tuple[str, str, str]:
+        """The stream, the subject as the log has it, and the stream of the log if it is one."""
         path = slashed(subject, wildcards=False)
         name = await self.find_stream_name_by_subject(subject)
         topic = await self._consumers.topic(name)
-        one = len(topic.storage_topics) == 1 and topic.partitions == 1
+        one = one_stream_in(topic) or ""
         if len(self._streams) >= KNOWN_SUBJECTS_MAX:
             self._streams.clear()
         known = self._streams[subject] = name, path, one
@@ -275,8 +285,7 @@ class JetStream:
             self._consumers, pieces, bound.info, created=bound.created, error_cb=self._error_cb
         )
         subscription.begin(self._spawn, cb, auto_ack=not manual_ack)
-        self._subscriptions.append(subscription)
-        return subscription
+        return self._noted(subscription)
 
     async def pull_subscribe(
         self,
@@ -302,9 +311,14 @@ class JetStream:
             durable=durable or "", consumer=consumer, skip_lookup=skip_lookup, pull=True,
         )  # fmt: skip
         bound, pieces = await self._bound(call)
-        made = PullSubscription(self._consumers, pieces, bound.info, created=bound.created)
-        self._subscriptions.append(made)
-        return made
+        created = bound.created
+        return self._noted(PullSubscription(self._consumers, pieces, bound.info, created=created))
+
+    def _noted(self, subscription: "Noted") -> "Noted":
+        """It is left with the client; those that have ended are forgotten."""
+        self._subscriptions = [each for each in self._subscriptions if not each.is_over]
+        self._subscriptions.append(subscription)
+        return subscription
 
     def _call(
         self,
@@ -351,8 +365,7 @@ class JetStream:
         reader, info = await self._ordered_reader(call, config)
         subscription = OrderedSubscription(reader, info)
         subscription.begin(self._spawn, cb, self._error_cb)
-        self._subscriptions.append(subscription)
-        return subscription
+        return self._noted(subscription)
 
     async def _ordered_reader(
         self, call: SubscribeCall, config: ConsumerConfig
@@ -393,10 +406,11 @@ class PubAckFuture:
 
     __slots__ = ("_delivery", "_one", "_stream")
 
-    def __init__(self, delivery: Delivery, stream: str, *, one: bool) -> None:
+    def __init__(self, delivery: Delivery, stream: str, one: str) -> None:
         self._delivery = delivery
         self._stream = stream
         self._one = one
+        """The stream of the log that is all of it; its offsets are a sequence."""
 
     def done(self) -> bool:
         """Whether it is stored, or has failed."""
@@ -404,6 +418,5 @@ class PubAckFuture:
 
     def __await__(self) -> Generator[Any, None, PubAck]:
         """Wait until it is stored."""
-        yield from self._delivery.__await__()
-        offset = cast("int", self._delivery.offset)
-        return PubAck(self._stream, offset + 1 if self._one else None)
+        ack = yield from self._delivery.__await__()
+        return PubAck(self._stream, ack.offset + 1 if ack.stream == self._one else None)

@@ -178,32 +178,26 @@ for _name, _slot in {"data": "payload", "header": "headers"}.items():
     setattr(Msg, _name, vars(Record)[_slot])
 
 
+class RetriedHeaders(dict[str, str]):
+    """The headers of a message that comes again, and what the queue says of it."""
+
+    def __init__(self, entry: EntryHeaders) -> None:
+        super().__init__(headers_of(entry) or {})
+        self.entry = entry
+
+
 class RetriedMsg(Msg):
     """A message that comes again from the retry queue of its group."""
 
-    __slots__ = ("_entry",)
+    __slots__ = ()
 
     native = RetriedRecord
-    _entry: EntryHeaders
 
     def record(self) -> DeliveredRecord:
         """The record of DSS that it is."""
         record = super().record()
-        record.headers = self._entry
+        record.headers = cast("RetriedHeaders", self.headers).entry
         return record
-
-    if not TYPE_CHECKING:
-
-        @property
-        def headers(self) -> dict[str, str] | None:
-            """Those that it was published with."""
-            return headers_of(self._entry)
-
-        @headers.setter
-        def headers(self, entry: EntryHeaders) -> None:
-            self._entry = entry
-
-        header = headers
 
 
 def headers_of(pairs: HeaderPairs) -> dict[str, str] | None:

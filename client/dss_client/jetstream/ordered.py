@@ -47,6 +47,11 @@ class OrderedSubscription:
         if cb is not None:
             self._served = spawn(self._serve(cb, error_cb), "callback of an ordered consumer")
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._over
+
     async def consumer_info(self) -> "ConsumerInfo":
         """What it is told as; the daemon keeps nothing of it."""
         return self._info

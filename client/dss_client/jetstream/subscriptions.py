@@ -100,6 +100,13 @@ class JetStreamSubscription:
             self._over = True
             await self._pieces.__aexit__(None, None, None)
 
+    async def _leave_behind(self) -> None:
+        """Nothing more comes: where it was drained, what it made goes; not where a program ends."""
+        if not self._over:
+            await self.leave()
+            if self._pieces.is_drained:
+                await self._delete_own()
+
 
 class PushSubscription(JetStreamSubscription):
     """Messages as they come, to a callback or to whoever iterates over `messages`."""
@@ -131,10 +138,13 @@ class PushSubscription(JetStreamSubscription):
     @property
     def messages(self) -> "AsyncGenerator[Msg, None]":
         """Messages, one by one, until the subscription ends."""
+        self._refuse_where_served()
+        return self._pieces.messages()
+
+    def _refuse_where_served(self) -> None:
         self._refuse_where_over()
         if self._served is not None:
-            raise JetStreamMisuse(rule="a subscription with a callback is not iterated over")
-        return self._pieces.messages()
+            raise JetStreamMisuse(rule="a subscription with a callback hands out to nobody else")
 
     async def next_msg(self, timeout: float | None = 1.0) -> "Msg":  # noqa: ASYNC109 - as JetStream has it
         """The next message.
@@ -142,7 +152,7 @@ class PushSubscription(JetStreamSubscription):
         Raises:
             TimeoutError: none came in time.
         """
-        self._refuse_where_over()
+        self._refuse_where_served()
         found = await self._pieces.take(1, timeout)
         if not found:
             if self._pieces.is_over:
@@ -194,14 +204,7 @@ class PushSubscription(JetStreamSubscription):
             await self._leave_behind()
         except DssError as error:
             await self._tell(error)
-
-    async def _leave_behind(self) -> None:
-        """All that had come was handed out."""
-        if not self._over:
-            self._over = True
-            self._end_tasks()
-            await self._pieces.__aexit__(None, None, None)
-            await self._delete_own()
+            await self.leave()
 
     async def _listen(self, interval_s: float) -> None:
         while True:
@@ -270,9 +273,7 @@ class PullSubscription(JetStreamSubscription):
         if max_bytes is not None:
             found = self._within(found, max_bytes)
         if not found and self._pieces.is_over:
-            self._over = True
-            await self._pieces.__aexit__(None, None, None)
-            await self._delete_own()
+            await self._leave_behind()
             raise SubscriptionOver(consumer=self._info.name)
         if not found and not no_wait:
             raise TimeoutError

@@ -96,6 +96,17 @@ async def _nothing(_: object) -> None:
     pass
 
 
+async def test_u04_a_program_that_is_told_to_end_leaves_what_it_made(world: DssWorld) -> None:
+    sub = await world.js.subscribe("orders.>", durable="d", cb=_nothing)
+    assert isinstance(sub, PushSubscription)
+    sub._pieces.end_taking()  # as a signal does
+    served = sub._served
+    assert served is not None
+    await served
+    assert sub.is_over
+    assert "d" in await world.consumers()
+
+
 async def test_u05_an_ephemeral_consumer_is_made_to_go_by_itself(world: DssWorld) -> None:
     for threshold, unused_ms in ((None, 5_000), (90.0, 90_000), (0.1, 1_000)):
         sub = await world.js.subscribe("orders.>", inactive_threshold=threshold)

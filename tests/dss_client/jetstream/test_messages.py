@@ -180,7 +180,7 @@ async def test_a16_what_fails_too_often_is_a_dead_letter(world: DssWorld) -> Non
     await second.term("it is spoilt")
     await first.nak()
     again = await sub.next_msg(5)
-    assert (again.data, again.metadata.num_delivered, again.headers) == (b"0", 2, None)
+    assert (again.data, again.metadata.num_delivered, again.headers) == (b"0", 2, {})
     assert (again.subject, again.metadata.sequence.stream) == ("orders.eu", 1)
     await again.nak()
 
@@ -190,6 +190,19 @@ async def test_a16_what_fails_too_often_is_a_dead_letter(world: DssWorld) -> Non
 
     await until(moved)
     assert await nothing_comes(sub)
+
+
+async def test_a_fetch_that_is_broken_off_gives_what_comes_again_later(world: DssWorld) -> None:
+    await world.js.publish("orders.eu", b"0", headers={"a": "b"})
+    sub = await pushed(world.js, "d", max_deliver=5)
+    await (await sub.next_msg(2)).nak()
+    session, sure = sub._pieces._session, iter([False, True])
+    is_sure = session.is_sure
+    session.is_sure = lambda: next(sure, True)  # type: ignore[method-assign]
+    again = await sub.next_msg(5)  # made twice: the session was not sure at first
+    session.is_sure = is_sure  # type: ignore[method-assign]
+    assert (again.data, again.headers, again.metadata.num_delivered) == (b"0", {"a": "b"}, 2)
+    await again.ack_sync()
 
 
 async def test_c02_no_more_than_max_ack_pending_are_out(world: DssWorld) -> None:

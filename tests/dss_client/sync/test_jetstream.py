@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import dss_client
+import dss_client.sync
 from dss_core.errors import ConsumerIsBound, JetStreamMisuse
 from support.served_daemon import served
 
