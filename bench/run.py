@@ -16,6 +16,7 @@ from pathlib import Path
 import bulk
 import failover
 import growth
+import jetstream
 import lanes
 import ordered
 import questions
@@ -99,6 +100,7 @@ def rows() -> dict[str, Row]:
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
         **growth.rows(),
         **ordered.rows(),
+        **jetstream.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -422,6 +424,17 @@ async def audits_round(table: dict[str, Row]) -> None:
             table[audited].add(await throughput("audit", daemon.endpoint, "audit", topic), rate)
 
 
+async def jetstream_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(SYNC_RECORDS), "1000")
+        records = str(filled["records"])
+        native = await throughput("consume", daemon.endpoint, "record", "native", records)
+        facade = await throughput("consume", daemon.endpoint, "message", "facade", records)
+    table["messages"].add(facade, native)
+    await jetstream.beside_nats(table)
+
+
 async def spark_round(table: dict[str, Row]) -> None:
     for rates in await spark_jobs.rates(SPARK_RECORDS):
         for name, baseline in (("parquet", ""), ("plan", "parquet"), ("spark", "plan")):
@@ -477,6 +490,7 @@ PARTS = {
     "remote": remote_round,
     "top": top_round,
     "sync": sync_round,
+    "jetstream": jetstream_round,
     "bulk": bulk_round,
     "audits": audits_round,
     "spark": spark_round,

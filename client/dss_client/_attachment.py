@@ -20,11 +20,10 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._doubt import Doubt
 from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport
-from dss_client._handout import Handout
 from dss_client._held_shards import held_shard
 from dss_client._listeners import Listener
 from dss_client._reports_on_wire import sent_together, settle_of
-from dss_client._retried import RetriedHandout
+from dss_client._waiters import fail, resolve
 from dss_client.limits import (
     ACKED_RANGES_KEPT,
     CREDIT_PARTS,
@@ -204,7 +203,7 @@ class Attachment:
             case "settled":
                 self._on_settled(item.settled.token)
             case "pong":
-                _resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
+                resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
             case other:
                 self._take_rare(item, other)
 
@@ -259,17 +258,17 @@ class Attachment:
         if subscription is None:
             return
         mask: Ranges = tuple((each.start, each.end) for each in item.mask)
-        self._taken_bytes += len(item.frames)
-        redelivered, attempt, kind = item.redelivered, item.attempt, Handout
+        frames = item.frames
+        self._taken_bytes += len(frames)
+        redelivered, attempt, kind = item.redelivered, item.attempt, subscription.handouts.main
         if item.level != MAIN:
-            grant, kind = grant.of_level(item.level), RetriedHandout
-        handout = kind(grant, item.frames, mask, redelivered=redelivered, attempt=attempt)
-        subscription.deliver(handout)
+            grant, kind = grant.of_level(item.level), subscription.handouts.retried
+        subscription.deliver(kind(grant, frames, mask, redelivered=redelivered, attempt=attempt))
 
     def _on_settled(self, token: int) -> None:
         settling = self._settling.pop(token, None)
         if settling is not None:
-            _resolve(settling[1])
+            resolve(settling[1])
 
     def _on_revoke(self, item: wire.Revoke) -> None:
         grant = self._grants.get(item.grant)
@@ -400,7 +399,7 @@ class Attachment:
         settling = self._settling.pop(int(token), None) if token.isdecimal() else None
         if settling is not None:
             holder, waiters = settling
-            _fail(waiters, GrantNotHeld(grant=holder.stream))
+            fail(waiters, GrantNotHeld(grant=holder.stream))
 
     def _ask_after_acks(self, grant: int) -> None:
         """The grant is over: what of its reports has no answer when a pong comes gets none."""
@@ -412,18 +411,18 @@ class Attachment:
     def _leave_unknown(self, tokens: list[int]) -> None:
         """Fail those who wait for these: the daemon took their acks, and may have kept them."""
         for settling in filter(None, (self._settling.pop(token, None) for token in tokens)):
-            _fail(settling[1], OutcomeUnknown())
+            fail(settling[1], OutcomeUnknown())
 
     def _end(self, reason: DssError) -> None:
         lost = OutcomeUnknown() if reason.definite else reason
         self._lost = True
         for _, waiters in self._settling.values():
-            _fail(waiters, lost)
+            fail(waiters, lost)
         self._settling.clear()
         for grant in list(self._grants.values()):
             self._finish(grant, lost)
         # Who waits for a pong only wants to know whether to go on: its grants are stopped.
-        _resolve(list(self._pinged.values()))
+        resolve(list(self._pinged.values()))
         if self._flush_timer is not None:
             self._flush_timer.cancel()
         self._call.cancel()
@@ -509,6 +508,11 @@ class Attachment:
             if not self._pinged and self._doubt.unheard_s() >= interval_s:
                 self._start_ping()
 
+    def ask(self) -> None:
+        """Have the daemon answer something, where it was not asked already."""
+        if not self._pinged:
+            self._start_ping()
+
     def _start_ping(self) -> asyncio.Future[None]:
         token = next(self._tokens)
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -518,18 +522,6 @@ class Attachment:
 
     async def _answered_ping(self) -> None:
         await asyncio.shield(self._start_ping())
-
-
-def _resolve(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-
-
-def _fail(waiters: list[asyncio.Future[None]], reason: DssError) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_exception(reason)
 
 
 def _offsets_of(error: AckOutOfRange) -> int:

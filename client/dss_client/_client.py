@@ -8,6 +8,7 @@ with the first subscription; administration never loads them.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
+    from dss_client.jetstream.context import JetStream
+    from dss_client.jetstream.subscriptions import ErrorCallback
     from dss_client.job_values import SourceRange
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
@@ -153,6 +156,8 @@ class Client:
         self._tasks = asyncio.TaskGroup()
         self._connection: Connection
         self._session: Session | None = None
+        self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """Of what was begun here and ends before the session does."""
 
     async def __aenter__(self) -> Self:
         """Make the channel; nothing is sent before the first call."""
@@ -185,8 +190,11 @@ class Client:
     ) -> None:
         """Settle what the user acked, end the session and every task, close the channel."""
         try:
-            if self._session is not None:
-                await self._session.close()
+            async with AsyncExitStack() as closing:
+                if self._session is not None:
+                    closing.push_async_callback(self._session.close)
+                for close in self._closers:
+                    closing.push_async_callback(close)
         finally:
             # Only a cancellation concerns the task group; it would wrap any other exception.
             cancelled = error if isinstance(error, asyncio.CancelledError) else None
@@ -294,6 +302,28 @@ class Client:
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
         return Reader(self._connection, request, on_damage, on_lost, progress=progress)
+
+    def jetstream(
+        self, *, error_cb: "ErrorCallback | None" = None, strict_acks: bool = False
+    ) -> "JetStream":
+        """The calls that programs of NATS JetStream make; `docs/jetstream.md` has what they mean.
+
+        Args:
+            error_cb: told what goes wrong in the background, such as missed heartbeats.
+            strict_acks: a second ack, nak or term of a message raises; else it is ignored.
+        """
+        from dss_client.jetstream.context import JetStream
+
+        made = JetStream(
+            self._connection,
+            self.opened_session,
+            self.spawn,
+            self.client_id,
+            error_cb=error_cb,
+            strict_acks=strict_acks,
+        )
+        self._closers.append(made.close)
+        return made
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False

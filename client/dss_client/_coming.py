@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dss_client._handout import Handout, Handouts
 from dss_client._held_shards import HeldShards
 from dss_client._ordered import Ordered, order_of
+from dss_client._retried import RetriedHandout
 from dss_client._runs import Runs
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS
@@ -20,7 +22,6 @@ from dss_core.progress import Ranges, total
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
-    from dss_client._handout import Handout
 
 EARLIER_ATTEMPT_S = 30.0
 """So long after its stream was taken back an unsettled record holds up its key in this client: the
@@ -29,6 +30,8 @@ ack wait of a group that says no other, after which a program has lost its claim
 
 class Coming:
     """Owned by the user, who takes from it; the session brings."""
+
+    handouts = Handouts(Handout, RetriedHandout)
 
     def __init__(self, options: SubscriptionOptions) -> None:
         self.options = options

@@ -105,6 +105,10 @@ class Group:
     """``shard``: one member has all streams of a shard; ``sticky``: each is shared out alone."""
     shards: int = 0
     """As declared; 0: as many as the topic has for a base."""
+    metadata: str = ""
+    """What whoever made it keeps with it."""
+    unused_ms: int = 0
+    """It goes once no client has subscribed to it for so long; 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +156,6 @@ class ShardedGroup:
     each: tuple[ShardStanding, ...]
     without: tuple[str, ...]
     """Client ids of members that have none."""
-    metadata: str = ""
-    """What whoever made it keeps with it."""
-    unused_ms: int = 0
-    """It goes once no client has subscribed to it for so long; 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)

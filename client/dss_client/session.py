@@ -229,6 +229,16 @@ class Session:
         if self._attachment is not None:
             await self._attachment.sure()
 
+    def silent_s(self) -> float:
+        """For how long nothing was heard of the daemon."""
+        attachment = self._attachment
+        return monotonic() - (self._heard_s if attachment is None else attachment.heard_s())
+
+    def ask(self) -> None:
+        """Ask the daemon whether it is there, where no question is under way."""
+        if self._attachment is not None:
+            self._attachment.ask()
+
     async def close(self) -> None:
         """End the session's connection, with what was acknowledged."""
         self._closing = True

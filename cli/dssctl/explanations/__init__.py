@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dssctl.explanations.access import ACCESS
 from dssctl.explanations.backups import BACKUPS
 from dssctl.explanations.conflicts import CONFLICTS
+from dssctl.explanations.jetstream import JETSTREAM
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
@@ -24,6 +25,7 @@ EXPLANATIONS: Mapping[str, str] = {
     **ORDERING,
     **SCHEDULES,
     **SERVICE,
+    **JETSTREAM,
     **JOBS,
 }
 

@@ -68,6 +68,8 @@ GROUP: Fields = (
     ),
     text("allocation", "shard: one member has all streams of a shard; or sticky: one by one."),
     number("shards", "How many it was given; 0: as many as its topic has for a base."),
+    span("unused_ms", "It goes once no client has subscribed to it for so long; 0: it stays."),
+    text("metadata", "What whoever made it keeps with it."),
     *FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
     truth("paused", "Whether it hands out nothing because an operator said so."),

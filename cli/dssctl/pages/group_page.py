@@ -131,10 +131,13 @@ def _cell_order(item: Item, _now_us: int) -> str:
 
 def _cell_settings(item: Item, _now_us: int) -> str:
     wait_ms = item["ack_wait_ms"]
+    unused_ms = item["unused_ms"]
     assert isinstance(wait_ms, int)
+    assert isinstance(unused_ms, int)
+    ends = f", goes {text_of_span(unused_ms)} after its last client" if unused_ms else ""
     return (
         f"start {item['start']}, ack wait {text_of_span(wait_ms)}, protocol {item['protocol']}, "
-        f"on damage {item['on_damage']}, revision {item['revision']}"
+        f"on damage {item['on_damage']}, revision {item['revision']}{ends}"
     )
 
 

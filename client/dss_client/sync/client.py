@@ -21,6 +21,8 @@ from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
 
 if TYPE_CHECKING:
+    from dss_client.jetstream.subscriptions import ErrorCallback
+    from dss_client.sync.jetstream import JetStream
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
     from dss_core.shards import Shard
@@ -191,6 +193,19 @@ class Client(Administered):
             progress=progress,
         )
         return Reader(self._portal, reader)
+
+    def jetstream(
+        self, *, error_cb: "ErrorCallback | None" = None, strict_acks: bool = False
+    ) -> "JetStream":
+        """The calls that programs of NATS JetStream make, as `dss_client.Client.jetstream`.
+
+        ``error_cb`` is awaited in the thread of the loop, where nothing of this client can be
+        called.
+        """
+        from dss_client.sync.jetstream import JetStream
+
+        twin = self._portal.call(self._client.jetstream, error_cb=error_cb, strict_acks=strict_acks)
+        return JetStream(self._portal, twin)
 
     def watch(
         self, *topics: str, groups: Sequence[str] = (), all: bool = False

@@ -22,6 +22,7 @@ from dss_core.errors.bounds import *  # noqa: F403
 from dss_core.errors.condition import *  # noqa: F403
 from dss_core.errors.conflicts import *  # noqa: F403
 from dss_core.errors.damage import *  # noqa: F403
+from dss_core.errors.jetstream import *  # noqa: F403
 from dss_core.errors.jobs import *  # noqa: F403
 from dss_core.errors.not_found import *  # noqa: F403
 from dss_core.errors.ordering import *  # noqa: F403

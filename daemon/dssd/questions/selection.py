@@ -22,11 +22,8 @@ from dssd.store.rows import GroupRow
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
-_INTERNAL = {
-    "cursor_generation", "failing", "stuck", "error", "shards", "allocation", "metadata"
-}  # fmt: skip
-"""What no list shows; `health` tells the next three, the two behind them are not used yet, and the
-last one is not the daemon's."""
+_INTERNAL = {"cursor_generation", "failing", "stuck", "error", "shards", "allocation"}
+"""What no list shows; `health` tells the next three, and the last two are not used yet."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
@@ -66,6 +63,7 @@ _FIELDS: dict[str, tuple[FieldType, Read]] = {
     "oldest": (FieldType.SPAN, lambda each: each.oldest_ms or 0),
     "drain_ms": (FieldType.SPAN, forecast_ms),
     "ack_wait_ms": (FieldType.SPAN, attrgetter("group.ack_wait_ms")),
+    "unused_ms": (FieldType.SPAN, attrgetter("group.unused_ms")),
     "oldest_unacked_at": (FieldType.MOMENT, attrgetter("oldest_unacked_us")),
     "created_at": _at("group.created_at_ms"),
     "paused_until": _at("group.paused_until_ms"),

@@ -108,7 +108,7 @@ IN_SESSIONS = (
     Mutant(
         "old connection still declares",
         "a private group is made for a session that is gone, or has no row of it",
-        "Session._subscribe",
+        "Session._subscribe_to",
         """
         self._services.groups.join(
             parsed,
@@ -135,7 +135,7 @@ IN_SESSIONS = (
     Mutant(
         "private group without its row",
         "a group is stored without the subscription that it is for: nobody can leave it",
-        "Session._subscribe",
+        "Session._subscribe_to",
         "[Put(row_of(group))]",
         "[]",
         JUDGE,

@@ -178,6 +178,7 @@ STEPS: Sequence[Step] = (
         f"{STORE}/test_adapters_agree.py",
         f"{STORE}/test_checksums.py",
         f"{STORE}/test_sqlite.py",
+        "tests/dss_client/jetstream/test_tokens.py",
         "tests/dss_client/test_key_order.py",
         "tests/dss_client/test_producer_law.py",
         f"{SIMULATORS}/groups/test_frame_queue.py",
