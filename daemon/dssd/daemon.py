@@ -267,6 +267,7 @@ class Daemon:
             held=lambda: doors.held(parts.sessions.held_bytes),
             errors=told,
             certificate_ends_ms=lambda: ends_ms_of(doors.certificates),
+            backup_at_ms=lambda: parts.backups.ledger.last_at_ms,
         )
         server = MetricsServer(lambda: collected(watched), parts.events.note)
         _LOG.info(
@@ -342,7 +343,7 @@ class Daemon:
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         jobs = JobsServicer(parts.jobs)
         access = AccessServicer(parts.access)
-        backups = BackupsServicer(parts.snapshots, parts.ledger)
+        backups = BackupsServicer(parts.backups.snapshots, parts.backups.ledger)
         asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
         views = (parts.operations, parts.schedules.views, parts.jobs.all, self._facts)
         daemon = DaemonServicer(self._facts, FindingQuestions(*asked, *views))
@@ -426,7 +427,7 @@ class Daemon:
             before=before.how,
             before_ended_at_ms=before.at_ms,
             before_reason=before.reason,
-            backup_at_ms=parts.ledger.last_at_ms,
+            backup_at_ms=parts.backups.ledger.last_at_ms,
             principals_suspended=parts.access.suspended,
             restores=parts.catalogue.restores,
             **certificate_facts(doors.certificates),

@@ -17,8 +17,7 @@ from functools import partial
 
 from dss_core.errors import DiskFailed, DiskFull
 from dssd.access.access import Access
-from dssd.backups.ledger import BackupLedger
-from dssd.backups.snapshots import Snapshots, remove_snapshot
+from dssd.backups.backups import Backups
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
@@ -81,8 +80,7 @@ class Parts:
     watches: Watches
     access: Access
     gone: GoneStreams
-    snapshots: Snapshots
-    ledger: BackupLedger
+    backups: Backups
 
 
 async def opened(
@@ -115,12 +113,9 @@ async def opened(
     jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
     stack.push_async_callback(jobs.settle)
-
-    remove_snapshot(directory.snapshot_path)  # of a daemon that was killed as it made a backup
-    whose = (catalogue.incarnation, clock)
-    snapshots = Snapshots(directory.snapshot_path, store, log.files(), *whose)
-    ledger = await BackupLedger.open(events)
-
+    backups = await Backups.open(
+        directory, store, log.files(), catalogue.incarnation, clock, events
+    )
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -129,7 +124,9 @@ async def opened(
     questions = Questions(*answering, events.error_of)
     book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
-    asked = TaskWiring(config, events, groups, operations, questions.overviews, schedules, facts)
+    asked = TaskWiring(
+        config, events, backups, groups, operations, questions.overviews, schedules, facts
+    )
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
     kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
@@ -160,8 +157,7 @@ async def opened(
         watches=Watches(looks, events),
         access=await Access.open(store, clock),
         gone=GoneStreams(store, catalogue, groups),
-        snapshots=snapshots,
-        ledger=ledger,
+        backups=backups,
     )
 
 

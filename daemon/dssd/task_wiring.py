@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dss_core.changes import Rebalance
+from dssd.backups.backups import Backups
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.events.events import Events
@@ -17,6 +18,7 @@ from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.questions.overviews import Overviews
 from dssd.schedules.schedules import ORIGIN, Schedules
+from dssd.schedules.tasks.backup import BackupPlace
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
 from dssd.sessions.sessions import Sessions
@@ -44,6 +46,7 @@ class TaskWiring:
 
     config: Config
     events: Events
+    backups: Backups
     groups: Groups
     operations: Operations
     overviews: Overviews
@@ -76,7 +79,13 @@ class TaskWiring:
             lags=self._lags,
             gather=self._gathered,
             endpoint=self._endpoint,
+            write_backup=self.backups.write,
+            backup_place=self._backup_place(),
         )
+
+    def _backup_place(self) -> BackupPlace | None:
+        said = self.config.backup
+        return None if said is None else BackupPlace(said.directory, said.keep, said.hook)
 
     async def _rebalanced(self, change: Rebalance) -> OperationRow | None:
         if (await self.operations.plan(change)).nothing_to_do:

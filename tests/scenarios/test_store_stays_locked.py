@@ -81,6 +81,7 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
 )
 """One of each kind, in an order in which each finds what it is about."""
 TASKS: dict[str, dict[str, str]] = {
+    "backup": {},
     "checkpoint": {},
     "export": {"topic": "orders"},
     "lag-check": {"max-lag": "0"},
@@ -145,7 +146,10 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Access/Put", PUT),
     ("/dss_api.v1.Access/List", {}),
     ("/dss_api.v1.Access/Rotate", {"name": "token:ada", "token_sha256": bytes([1] * 32)}),
+    ("/dss_api.v1.Access/Confirm", {}),
     ("/dss_api.v1.Access/Remove", {"name": "token:ada"}),
+    ("/dss_api.v1.Backups/Create", {}),
+    ("/dss_api.v1.Backups/Confirm", {"id": bytes(16)}),
     ("/grpc.health.v1.Health/Check", {}),
     ("/grpc.health.v1.Health/List", {}),
     ("/grpc.health.v1.Health/Watch", {}),

@@ -4,9 +4,10 @@ Invariant: a backup counts once whoever wrote it says that it is durable there. 
 the last one over a restart as long as its event is kept.
 """
 
+import asyncio
 import os
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dss_core.counted import bytes_text
 from dss_core.errors import IllegalArgument
@@ -34,6 +35,12 @@ class WrittenBackup:
     new_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class _HandedOver:
+    taken_at_ms: int
+    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class BackupLedger:
     """Of one daemon."""
 
@@ -41,7 +48,7 @@ class BackupLedger:
         self._note = note
         self.last_at_ms = last_at_ms
         """When the last one was taken, by the wall clock; 0: none is known."""
-        self._handed_over: OrderedDict[bytes, int] = OrderedDict()
+        self._handed_over: OrderedDict[bytes, _HandedOver] = OrderedDict()
 
     @classmethod
     async def open(cls, events: Events) -> "BackupLedger":
@@ -53,10 +60,14 @@ class BackupLedger:
     def hand_over(self, snapshot: Snapshot) -> bytes:
         """One goes to somebody; returns the id by which they confirm it."""
         id_ = os.urandom(BACKUP_ID_BYTES)
-        self._handed_over[id_] = snapshot.taken_at_us // 1_000
+        self._handed_over[id_] = _HandedOver(snapshot.taken_at_us // 1_000)
         if len(self._handed_over) > BACKUPS_UNCONFIRMED_MAX:
             self._handed_over.popitem(last=False)
         return id_
+
+    async def confirmed(self, id_: bytes) -> None:
+        """Return once it is confirmed."""
+        await self._handed_over[id_].confirmed.wait()
 
     def confirm(self, id_: bytes, written: WrittenBackup) -> None:
         """It is whole and durable.
@@ -64,9 +75,11 @@ class BackupLedger:
         Raises:
             IllegalArgument: no backup of that id was handed over.
         """
-        taken_at_ms = self._handed_over.pop(id_, None)
-        if taken_at_ms is None:
+        handed_over = self._handed_over.pop(id_, None)
+        if handed_over is None:
             raise IllegalArgument(argument="id", rule="it is that of a backup of this daemon")
+        handed_over.confirmed.set()
+        taken_at_ms = handed_over.taken_at_ms
         self.last_at_ms = max(self.last_at_ms, taken_at_ms)
         sizes = f"{bytes_text(written.bytes)}, {bytes_text(written.new_bytes)} of them new"
         fields = {

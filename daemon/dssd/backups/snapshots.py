@@ -50,12 +50,15 @@ class SnapshotFile:
     bytes: int
     """Of it, from its beginning, that belong to the snapshot."""
     sealed: bool
+    inode: int
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What a backup has."""
 
+    folder: Path
+    """It has all of its files, under their last names."""
     incarnation: bytes
     taken_at_us: int
     store_format: int
@@ -110,7 +113,7 @@ class Snapshots:
             ends = LogEnds({**before.sizes, **now.sizes}, {**before.ends, **now.ends})
             link = partial(_linked, self._folder, self._log.paths, copy, ends)
             files = await asyncio.to_thread(link)
-        return Snapshot(self._incarnation, taken_at_us, schema.FORMAT, files, ends)
+        return Snapshot(self._folder, self._incarnation, taken_at_us, schema.FORMAT, files, ends)
 
 
 def remove_snapshot(folder: Path) -> None:
@@ -131,7 +134,8 @@ def _linked(
     folder: Path, paths: SegmentPaths, copy: Path, ends: LogEnds
 ) -> tuple[SnapshotFile, ...]:
     """The files of a snapshot, those of the log under second names."""
-    files = [SnapshotFile(STORE_FILE, copy, copy.stat().st_size, sealed=False)]
+    store = copy.stat()
+    files = [SnapshotFile(STORE_FILE, copy, store.st_size, sealed=False, inode=store.st_ino)]
     for segment, is_sealed, watermark in _segments_in(copy):
         size = ends.sizes.get(segment, watermark)
         found = _link(folder, paths.segment(segment), size, sealed=is_sealed)
@@ -165,11 +169,12 @@ def _link(folder: Path, path: Path, size: int | None, *, sealed: bool) -> Snapsh
         os.link(path, second)
     except FileNotFoundError:
         return None
-    found = second.stat().st_size
-    size = found if size is None else size
-    if found < size:
-        raise BackupFailed(reason=f"{path.name} has {found} bytes and not {size}: see dssd check")
-    return SnapshotFile(f"{LOG_FOLDER}{path.name}", second, size, sealed)
+    found = second.stat()
+    size = found.st_size if size is None else size
+    if found.st_size < size:
+        reason = f"{path.name} has {found.st_size} bytes and not {size}: see dssd check"
+        raise BackupFailed(reason=reason)
+    return SnapshotFile(f"{LOG_FOLDER}{path.name}", second, size, sealed, found.st_ino)
 
 
 def _why(error: OSError) -> str:

@@ -86,8 +86,7 @@ class SegmentLog:
         self._store = store
         self._on_failure = on_failure
         self._failing = threading.Lock()
-        self._failed = False
-        self._closing = False
+        self._failed = self._closing = False
         self._found = Recovered()
         self._topics: dict[int, StorageTopicState] = {}
         self._holds, self._gate = holds, RemovalGate()

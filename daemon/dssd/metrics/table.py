@@ -53,6 +53,8 @@ TABLE = (
     MetricSpec("dss_start_time_seconds", _G, "When the daemon started, in seconds since 1970."),
     MetricSpec("dss_certificate_end_time_seconds", _G,
         "When the certificate of TLS ends that is served, in seconds since 1970; 0 without TLS."),
+    MetricSpec("dss_backup_time_seconds", _G,
+        "When the newest backup was taken that is whole, in seconds since 1970; 0: none is known."),
     MetricSpec("dss_read_only", _G, "1 while the disk is full and publishing is refused."),
     MetricSpec("dss_loop_delay_seconds", _H,
         "How late the event loop was, looked at ten times a second."),

@@ -18,6 +18,7 @@ from dss_core.errors import BackupFailed
 from dssd.backups.ledger import BackupLedger, WrittenBackup
 from dssd.backups.snapshots import Snapshot, SnapshotFile, Snapshots
 from dssd.data_directory import FORMAT
+from dssd.rpc.principal import login_of
 from dssd.version import version
 
 BACKUP_PIECE_BYTES_SENT = 512 << 10
@@ -44,10 +45,14 @@ class BackupsServicer(backups_pb2_grpc.BackupsServicer):
         async with self._snapshots.taken() as snapshot:
             held = _held(request, snapshot)
             id_ = self._ledger.hand_over(snapshot)
+            in_place = request.in_place and _is_beside(context)
             for listing in _listings(id_, snapshot, held):
+                listing.folder = str(snapshot.folder) if in_place else ""
                 yield Reply(listing=listing)
+            if in_place:
+                await self._ledger.confirmed(id_)
             for number, file in enumerate(snapshot.files):
-                if file.name in held:
+                if in_place or file.name in held:
                     continue
                 async with aclosing(_pieces(file)) as pieces:
                     async for content in pieces:
@@ -61,6 +66,11 @@ class BackupsServicer(backups_pb2_grpc.BackupsServicer):
         written = WrittenBackup(request.destination, request.bytes, request.new_bytes)
         self._ledger.confirm(request.id, written)
         return backups_pb2.ConfirmBackupReply()
+
+
+def _is_beside(context: Context) -> bool:
+    """Whether the caller is a process of this machine that may see the daemon's files."""
+    return not login_of(context).key and context.peer().startswith("unix:")
 
 
 def _held(request: backups_pb2.CreateBackupRequest, snapshot: Snapshot) -> Collection[str]:
@@ -84,7 +94,11 @@ def _listings(
 ) -> Iterator[backups_pb2.BackupListing]:
     files = [
         backups_pb2.BackupFile(
-            name=each.name, bytes=each.bytes, sealed=each.sealed, held=each.name in held
+            name=each.name,
+            bytes=each.bytes,
+            sealed=each.sealed,
+            held=each.name in held,
+            inode=each.inode,
         )
         for each in snapshot.files
     ]

@@ -24,8 +24,11 @@ class CreateBackupRequest(_message.Message):
 
     INCARNATION_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
+    IN_PLACE_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.bytes
     """of the data that the caller has files of"""
+    in_place: _builtins.bool
+    """the caller would copy the files itself, on the daemon's machine"""
     @_builtins.property
     def held(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldSegments]:
         """sealed ones of that data that the caller has: they are not sent"""
@@ -35,10 +38,11 @@ class CreateBackupRequest(_message.Message):
         *,
         incarnation: _builtins.bytes = ...,
         held: _abc.Iterable[Global___HeldSegments] | None = ...,
+        in_place: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "incarnation", b"incarnation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "in_place", b"in_place", "incarnation", b"incarnation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -116,6 +120,7 @@ class BackupListing(_message.Message):
     FILES_FIELD_NUMBER: _builtins.int
     ENDS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
     id: _builtins.bytes
     """of this backup, for Confirm"""
     incarnation: _builtins.bytes
@@ -126,6 +131,8 @@ class BackupListing(_message.Message):
     directory_format: _builtins.int
     more: _builtins.bool
     """another listing follows"""
+    folder: _builtins.str
+    """not empty: the caller copies the files from there, by their last"""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___BackupFile]: ...
     @_builtins.property
@@ -142,10 +149,11 @@ class BackupListing(_message.Message):
         files: _abc.Iterable[Global___BackupFile] | None = ...,
         ends: _abc.Iterable[Global___BackupEnds] | None = ...,
         more: _builtins.bool = ...,
+        folder: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory_format", b"directory_format", "ends", b"ends", "files", b"files", "id", b"id", "incarnation", b"incarnation", "more", b"more", "store_format", b"store_format", "taken_at_us", b"taken_at_us", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directory_format", b"directory_format", "ends", b"ends", "files", b"files", "folder", b"folder", "id", b"id", "incarnation", b"incarnation", "more", b"more", "store_format", b"store_format", "taken_at_us", b"taken_at_us", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -159,6 +167,7 @@ class BackupFile(_message.Message):
     BYTES_FIELD_NUMBER: _builtins.int
     SEALED_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
+    INODE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """in a data directory"""
     bytes: _builtins.int
@@ -166,6 +175,8 @@ class BackupFile(_message.Message):
     """it never changes while the incarnation stays"""
     held: _builtins.bool
     """the caller has it: its bytes are not sent"""
+    inode: _builtins.int
+    """of the file in the folder"""
     def __init__(
         self,
         *,
@@ -173,10 +184,11 @@ class BackupFile(_message.Message):
         bytes: _builtins.int = ...,
         sealed: _builtins.bool = ...,
         held: _builtins.bool = ...,
+        inode: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "held", b"held", "name", b"name", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "held", b"held", "inode", b"inode", "name", b"name", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

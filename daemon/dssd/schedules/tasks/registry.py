@@ -11,6 +11,7 @@ from pathlib import Path
 from dssd.clock import Clock
 from dssd.events.model import Note
 from dssd.schedules.tasks.alert import Alerts
+from dssd.schedules.tasks.backup import BackupPlace, Write, backup
 from dssd.schedules.tasks.checkpoint import checkpoint
 from dssd.schedules.tasks.export import Endpoint, export
 from dssd.schedules.tasks.lag_check import Lags, lag_check
@@ -47,12 +48,15 @@ class TaskParts:
     lags: Lags
     gather: Gather
     endpoint: Endpoint
+    write_backup: Write
+    backup_place: BackupPlace | None
 
 
 def built_in(parts: TaskParts) -> Tasks:
     """The tasks."""
     return Tasks(
         [
+            backup(parts.write_backup, parts.backup_place),
             checkpoint(parts.write_back),
             export(parts.endpoint, parts.data_dir / EXPORTS),
             lag_check(parts.lags, Alerts(parts.data_dir / HOOKS), parts.note, parts.clock),
