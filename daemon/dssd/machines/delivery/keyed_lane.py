@@ -57,12 +57,10 @@ KEYS_LOOKED_AT_MAX = 500
 for the next step, which comes at once."""
 
 ASKED_AT_ONCE_MAX = 1_000
-"""Of so many records whose ack wait ran out the client is asked in one step: some milliseconds, and
-messages of some 20 bytes each. Others follow at the next look."""
+"""Of so many records whose ack wait ran out the client is asked in one step: some milliseconds."""
 
 FOLLOWERS_MET_MAX = MOVE_RECORDS_MAX
-"""At so many followers in a chunk, as many as a move takes, the rest of it is read again later: a
-chunk may have 26,000 records, and each follower is entered, held back and masked."""
+"""At so many followers in a chunk, as many as a move takes, the rest is read again later."""
 
 
 class _Asked(NamedTuple):
