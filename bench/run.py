@@ -22,6 +22,7 @@ import refusals
 import remote
 import rewind
 import scrapes
+import shards
 import spark_jobs
 import top
 import watched
@@ -97,6 +98,7 @@ def rows() -> dict[str, Row]:
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
         **growth.rows(),
+        **shards.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -464,6 +466,7 @@ PARTS = {
     "lent": lanes.lent_again_round,
     "redrive": lanes.redrive_round,
     "growth": growth.measured,
+    "shards": shards.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,
