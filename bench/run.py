@@ -24,6 +24,7 @@ import refusals
 import remote
 import rewind
 import scrapes
+import shards
 import spark_jobs
 import top
 import watched
@@ -101,6 +102,7 @@ def rows() -> dict[str, Row]:
         **growth.rows(),
         **ordered.rows(),
         **jetstream.rows(),
+        **shards.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -480,6 +482,7 @@ PARTS = {
     "redrive": lanes.redrive_round,
     "growth": growth.measured,
     "ordered": ordered.measured,
+    "shards": shards.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,

@@ -84,6 +84,7 @@ class Groups:
         from dss_api.v1 import groups_pb2
 
         spans = _spans(ack_wait, backoff, unused)
+        order = {"on_dead_letter": on_dead_letter, "keyless": keyless, "allocation": allocation}
         try:
             request = groups_pb2.CreateGroupRequest(
                 filter=filter,
@@ -96,13 +97,7 @@ class Groups:
                 shards=shards,
                 metadata=metadata,
                 **spans,
-                **_numbers(
-                    protocol=protocol,
-                    on_damage=on_damage,
-                    on_dead_letter=on_dead_letter,
-                    keyless=keyless,
-                    allocation=allocation,
-                ),
+                **_numbers(protocol=protocol, on_damage=on_damage, **order),
             )
         except (TypeError, ValueError, OverflowError) as problem:
             # What protobuf says of a value that does not fit its field.
