@@ -4,6 +4,8 @@ import asyncio
 from random import Random
 from typing import Any
 
+import pytest
+
 from dss_client.jetstream import ConsumerConfig
 from dss_client.jetstream.calls import SubscribeCall
 from support.jetstream_worlds import (
@@ -16,7 +18,7 @@ from support.jetstream_worlds import (
 )
 from support.proof_share import share
 
-CASES = share(60, 1_000)
+CASES = share(40, 1_000)
 SUBJECTS = ("orders.>", "orders.eu", "orders.*", "")
 
 FIELDS: dict[str, tuple[Any, ...]] = {
@@ -115,6 +117,7 @@ async def attempt(world: World, asked: SubscribeCall) -> tuple[Any, str]:
     return (subscriptions[0] if subscriptions else None), code
 
 
+@pytest.mark.slow("some 200 subscriptions are made and left on either side, one after the other")
 async def test_whatever_is_there_and_whoever_comes_both_answer_alike() -> None:
     async with nats_world() as nats, dss_world() as dss:
         theirs, ours = await asyncio.gather(answers(nats, CASES), answers(dss, CASES))
