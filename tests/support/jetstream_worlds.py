@@ -7,7 +7,7 @@ bound and whether it was made.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from nats.js.errors import APIError
@@ -51,6 +51,7 @@ class World(Protocol):
     async def consumers(self) -> set[str]: ...
     async def info(self, name: str) -> ConsumerInfo | None: ...
     async def make(self, config: ConsumerConfig) -> None: ...
+    async def forget(self, name: str) -> None: ...
 
 
 @dataclass
@@ -68,6 +69,8 @@ class DssWorld:
             "config": call.config, "consumer": call.consumer, "skip_lookup": call.skip_lookup,
         }  # fmt: skip
         if call.pull:
+            if call.queue:  # it has no argument for one
+                given["config"] = replace(call.config, deliver_group=call.queue)
             return await self.js.pull_subscribe(call.subject, **given)
         return await self.js.subscribe(call.subject, call.queue or None, **given)
 
@@ -87,6 +90,9 @@ class DssWorld:
 
     async def make(self, config: ConsumerConfig) -> None:
         await self.js.add_consumer(STREAM, config)
+
+    async def forget(self, name: str) -> None:
+        await self.js.delete_consumer(STREAM, name)
 
 
 @dataclass
@@ -114,6 +120,9 @@ class NatsWorld:
         name = config.durable_name or config.name
         made = await self.js.port().create(Create(STREAM, config_named(config, name)))
         assert made is not None
+
+    async def forget(self, name: str) -> None:
+        await self.js.delete_consumer(STREAM, name)
 
 
 def config_named(config: ConsumerConfig, name: str | None) -> ConsumerConfig:

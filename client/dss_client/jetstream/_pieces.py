@@ -66,6 +66,10 @@ class Pieces(Subscription):
         if not self._takes_what_came:
             super().deliver(handout)
 
+    def _take_no_more(self) -> None:
+        super()._take_no_more()
+        self.hold.end()
+
     def end_behind_what_came(self) -> None:
         """Hand out what is here, and then end."""
         self._takes_what_came = True

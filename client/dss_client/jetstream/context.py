@@ -43,7 +43,7 @@ from dss_client.jetstream.subscriptions import (
     PullSubscription,
     PushSubscription,
 )
-from dss_client.jetstream.workflow import Bound, carried_out, workflow
+from dss_client.jetstream.workflow import Bound, carried_out, only_stream, workflow
 from dss_client.producer import Delivery, Producer
 from dss_client.reader import Reader, read_request
 from dss_core.errors import (
@@ -105,11 +105,7 @@ class JetStream:
         Raises:
             NoMatchingStream: none does, or several do.
         """
-        found = await self._consumers.find_streams(subject)
-        if len(found) != 1:
-            what = f"it is of {', '.join(found)}" if found else "no stream has it"
-            raise NoMatchingStream(subject=subject, found=what)
-        return found[0]
+        return only_stream(subject, await self._consumers.find_streams(subject))
 
     async def add_stream(
         self, name: str, subjects: list[str], *, partitions: int = 1

@@ -7,7 +7,8 @@ acknowledged is decided by the policy that the consumer has, not by what the pro
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -137,21 +138,18 @@ class Msg(Record):
             GrantNotHeld, OutcomeUnknown: its stream was taken back, or the connection was lost.
         """
         if self.of.settles(self):
-            try:
+            with self._settling():
                 async with asyncio.timeout(timeout):
                     self.of.ack(self)
                     await self.record().ack(sync=True)
-            except BaseException:
-                del self._settled
-                raise
         return self
 
     async def nak(self, delay: float | None = None) -> None:
         """Refuse it: it comes again after so many seconds, or at once."""
         if self.of.settles(self):
-            self.of.look_at_acks()
-            self.of.let_go(self)
-            await self.record().nak(max(delay or 0.0, 0.0))
+            with self._settling():
+                await self.record().nak(max(delay or 0.0, 0.0))
+            self.of.refused(self)
 
     async def term(self, reason: str | None = None) -> None:
         """It is never to come again: a dead letter where the consumer has ``max_deliver``.
@@ -159,12 +157,21 @@ class Msg(Record):
         Elsewhere it counts as acknowledged; it stays in the stream, as in JetStream.
         """
         if self.of.settles(self):
-            self.of.look_at_acks()
-            self.of.let_go(self)
-            if self.of.has_queues:
-                await self.record().reject(reason)
+            record = self.record()
+            if record._source.grant.queues:
+                await record.reject(reason)
             else:
-                self.record().ack()
+                record.ack()
+            self.of.refused(self)
+
+    @contextmanager
+    def _settling(self) -> Iterator[None]:
+        """What fails has settled nothing: it may be called again."""
+        try:
+            yield
+        except BaseException:
+            del self._settled
+            raise
 
     async def in_progress(self) -> None:
         """Work on it goes on: its ack wait begins anew."""
@@ -239,7 +246,6 @@ class Hold:
         self.info = info
         self.policy = config.ack_policy or AckPolicy.EXPLICIT
         self.acknowledges = self.policy != AckPolicy.NONE
-        self.has_queues = (config.max_deliver or 0) > 0
         self.strict_acks = strict_acks
         self._window = max(config.max_ack_pending or 0, 0) if self.acknowledges else 0
         self._ack_wait_s = config.ack_wait or ACK_WAIT_S
@@ -248,6 +254,7 @@ class Hold:
         self._in_order: dict[HeldGrant, deque[int]] = {}
         """Of each stream, what is not acknowledged, where one ack is for all before it."""
         self._room = asyncio.Event()
+        self._ended = False
         self.looks_at_each = self.policy != AckPolicy.EXPLICIT or bool(self._window)
         """Whether each message has to be noted as it is handed out."""
         self.kind: type[Msg] = type("Msg", (Msg,), {"__slots__": (), "of": self})
@@ -257,9 +264,15 @@ class Hold:
         if not (self.looks_at_each or strict_acks):
             self.kind.ack = _plain_ack  # type: ignore[method-assign,assignment]
 
-    def look_at_acks(self) -> None:
-        """Something was settled otherwise than by an ack, which a later ack must not undo."""
+    def refused(self, message: Msg) -> None:
+        """It was settled otherwise than by an ack, which a later ack of it must not undo."""
+        self.let_go(message)
         self.kind.ack = Msg.ack  # type: ignore[method-assign]
+
+    def end(self) -> None:
+        """Nothing more is handed out, so nobody waits for room."""
+        self._ended = True
+        self._room.set()
 
     def settles(self, message: Msg) -> bool:
         """Whether the first call that settles it is this one; it counts from here.
@@ -325,6 +338,8 @@ class Hold:
         if not self._window:
             return wanted
         while (free := self._window - len(self._out)) <= 0:
+            if self._ended:
+                return wanted
             self._room.clear()
             left_s = next(iter(self._out.values())) - monotonic()
             try:

@@ -7,7 +7,7 @@ found; nothing is created where a name was given to bind to; whatever was opened
 fails is closed again, and no consumer is left behind that this call made.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
@@ -107,7 +107,7 @@ def workflow(asked: SubscribeCall) -> Workflow:
         DssError: the call, the stream or the consumer does not allow it.
     """
     call = checked(asked)
-    stream = call.stream or (yield from _stream_of(call.subject))
+    stream = call.stream or only_stream(call.subject, (yield FindStreams(call.subject)))
     info = None
     if call.name and not call.skip_lookup:
         info = yield from _looked_up(call, stream)
@@ -121,8 +121,12 @@ def workflow(asked: SubscribeCall) -> Workflow:
     return (yield from _created(call, stream))
 
 
-def _stream_of(subject: str) -> Generator[Request, Any, str]:
-    found: tuple[str, ...] = yield FindStreams(subject)
+def only_stream(subject: str, found: Sequence[str]) -> str:
+    """The one that was found.
+
+    Raises:
+        NoMatchingStream: it is not one.
+    """
     if len(found) != 1:
         what = f"it is of {', '.join(found)}" if found else "no stream has it"
         raise NoMatchingStream(subject=subject, found=what)

@@ -14,6 +14,7 @@ from dss_core.errors import (
     DssError,
     SubscriptionOver,
 )
+from support.dssctl_call import call_dssctl
 from support.jetstream_worlds import STREAM, DssWorld, here, outcome, taken, until
 
 
@@ -114,6 +115,18 @@ async def test_u05_an_ephemeral_consumer_is_made_to_go_by_itself(world: DssWorld
         assert (await world.client.groups.describe(sub.consumer)).group.unused_ms == unused_ms
         await sub.unsubscribe()
     durable = await world.js.subscribe("orders.>", durable="d")
+    fleeting = await world.js.subscribe("orders.>")
+    assert isinstance(fleeting, PushSubscription)
+    told = await asyncio.to_thread(
+        call_dssctl, "--endpoint", world.endpoint, "groups", "describe", fleeting.consumer
+    )
+    assert b"goes 5s after its last client" in told.stdout
+    listed = await asyncio.to_thread(
+        call_dssctl, "--endpoint", world.endpoint, "groups", "ls", "--filter", "unused_ms>0s"
+    )
+    assert [each.split()[0].decode() for each in listed.stdout.splitlines()[1:]] == [
+        fleeting.consumer
+    ]
     assert (await world.client.groups.describe("d")).group.unused_ms == 0
     await durable.unsubscribe()
 

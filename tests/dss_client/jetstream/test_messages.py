@@ -8,7 +8,13 @@ import pytest
 import dss_client
 from dss_client.jetstream import AckPolicy, AckSubject, JetStream, Msg, PushSubscription
 from dss_client.jetstream.message import as_messages
-from dss_core.errors import JetStreamMisuse, MessageSettled, NoMatchingStream, NotOffered
+from dss_core.errors import (
+    IllegalArgument,
+    JetStreamMisuse,
+    MessageSettled,
+    NoMatchingStream,
+    NotOffered,
+)
 from support.jetstream_worlds import STREAM, DssWorld, nothing_comes, taken, until
 
 
@@ -93,6 +99,38 @@ async def test_a06_a09_an_ack_that_nobody_answers_may_be_repeated(world: DssWorl
     await other.ack_sync(timeout=5)
     # It was durable when it returned.
     assert await floor_of(world, "d", 2) == 2
+
+
+async def test_a06_a_delay_that_is_none_refuses_nothing(world: DssWorld) -> None:
+    await published(world, 1)
+    sub = await pushed(world.js, "d")
+    message = await sub.next_msg(2)
+    with pytest.raises(IllegalArgument):
+        await message.nak(delay=1e9)
+    await message.ack_sync(5)
+    assert await floor_of(world, "d", 1) == 1
+
+
+async def test_a_full_window_keeps_no_end_waiting(world: DssWorld) -> None:
+    await published(world, 3)
+    seen: list[Msg] = []
+    first = asyncio.Event()
+
+    async def keep(message: Msg) -> None:
+        seen.append(message)
+        first.set()
+
+    sub = await world.js.subscribe(
+        "orders.>", durable="d", cb=keep, manual_ack=True, max_ack_pending=1
+    )
+    assert isinstance(sub, PushSubscription)
+    await first.wait()
+    served = sub._served
+    assert served is not None
+    async with asyncio.timeout(5):
+        await sub.unsubscribe()
+        await served
+    assert [each.data for each in seen] == [b"0"]
 
 
 async def test_a02_a15_a_delay_is_kept_and_none_is_at_once(world: DssWorld) -> None:
