@@ -187,3 +187,16 @@ async def test_a_group_that_is_there_with_another_count_is_told_how_to_be_as_ask
     with pytest.raises(GroupExistsOtherwise) as refused:
         await ordered(works, shards=4)
     assert "dssctl shards set-count 'g@orders/#' 4" in refused.value.hint_text
+
+
+async def test_a_plan_that_grows_a_topic_tells_how_its_groups_are_cut_then(works: Works) -> None:
+    await works.plant.topic("orders", 4)
+    await ordered(works, shards=4)
+    fits = await works.operations.plan(AddStorageTopic("orders", 8))
+    cut = "g@orders/# has 4 shards then: "
+    assert f"{cut}even, and aligned. It may have up to 8, for as many members." in fits.effects
+    bent = await works.operations.plan(AddStorageTopic("orders", 6))
+    assert (
+        f"{cut}uneven, and not aligned. Both are so with dssctl shards set-count 'g@orders/#' 1."
+        in bent.effects
+    )

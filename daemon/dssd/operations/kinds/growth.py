@@ -33,6 +33,7 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.kinds.full_disk import with_room
+from dssd.operations.kinds.shard_advice import shard_advice
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, Worked, subject_of
 from dssd.store.port import Put, Store, VersionIs
@@ -245,6 +246,7 @@ class TopicGrowth(Unstoppable):
                 "It cannot be switched to as long as ordered groups read the topic, as "
                 f"{ordered[0]} does."
             )
+        told += shard_advice(topic, added, groups)
         if growth.switches:
             told.append(
                 "They read old and new streams side by side, so for them the order of a key is "
