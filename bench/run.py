@@ -13,6 +13,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import backups
 import bulk
 import failover
 import growth
@@ -128,6 +129,7 @@ def rows() -> dict[str, Row]:
         "rewound_done": Row("  the operation is done", "ms", "<= 1,000"),
         "rewound_frozen": Row("  one member frozen, those of the others", "ms", "<= 1,000"),
         "rewound_frozen_done": Row("  the operation is done, behind the lease", "ms", ""),
+        **backups.rows(),
         "unscraped": Row("produce, 500 groups of 64 streams, not scraped", million, "baseline"),
         "scraped": Row("  a scrape each second", million, "", "not scraped", ">= 0.97"),
         "scrape": Row("  one scrape, from request to answer", "ms", ""),
@@ -486,6 +488,7 @@ PARTS = {
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,
+    "backups": backups.measured,
     "rewind": rewind_round,
     "questions": questions_round,
     "scrapes": scrapes_round,

@@ -18,6 +18,7 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
+from dss_client._known_data import KnownData
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
@@ -65,7 +66,7 @@ class Session:
         self._options = options
         self._spawn = spawn
         self._session_id = b""
-        self._incarnation = b""
+        self._data = KnownData("the session")
         self._opened_once = False
         self._closing = False
         self._attachment: Attachment | None = None
@@ -337,7 +338,7 @@ class Session:
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
-        self._note_incarnation(opened.incarnation)
+        self._data.note(opened.incarnation)
         self._outage.ended()
         attachment = Attachment(self._connection, call, opened, self)
         for wanted in self._wanted.values():
@@ -350,15 +351,6 @@ class Session:
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))
         return attachment
-
-    def _note_incarnation(self, incarnation: bytes) -> None:
-        if self._incarnation not in (b"", incarnation):
-            _LOG.warning(
-                "the daemon has other data than before, perhaps restored from a backup:"
-                " offsets that were known may name other records",
-                extra={"event": "daemon.other-data"},
-            )
-        self._incarnation = incarnation
 
     def _fail(self, error: DssError) -> None:
         """Nothing can be done any more: everyone who waits or iterates is told."""

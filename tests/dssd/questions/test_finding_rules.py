@@ -77,6 +77,8 @@ def test_where_all_is_well_each_rule_says_so() -> None:
             "daemon.certificate",
             "problem",
         ),
+        (daemon(backup_at_ms=NOW_MS - 8 * 24 * 3_600_000), "daemon.backup", "attention"),
+        (daemon(principals_suspended=2), "access.suspended", "attention"),
         (daemon(disk_free_bytes=5 << 30), "disk.free", "attention"),
         (daemon(disk_free_bytes=1 << 30), "disk.free", "problem"),
         (daemon(quarantined=(Quarantined("f", "bad"),)), "log.quarantined", "problem"),
