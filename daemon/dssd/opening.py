@@ -94,8 +94,6 @@ async def opened(
 ) -> Parts:
     """The parts of a daemon on a directory that it has locked; the stack closes them.
 
-    Facts are asked for by tasks, once it serves.
-
     Raises:
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
     """
@@ -109,13 +107,10 @@ async def opened(
     await stack.enter_async_context(registry)
     sessions = await Sessions.open(store, catalogue, log, groups, registry, clock, events=events)
     await stack.enter_async_context(sessions)
-    staging = Staging(directory.staging_path)
-    jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
-    jobs.tell_ends(events.newest_at_open_ms)
+    jobs = await _jobs(directory, store, catalogue, log, clock, events)
     stack.push_async_callback(jobs.settle)
-    backups = await Backups.open(
-        directory, store, log.files(), catalogue.incarnation, clock, events
-    )
+    copied = (directory, store, log.files(), catalogue.incarnation)
+    backups = await Backups.open(*copied, clock, events)
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -124,9 +119,8 @@ async def opened(
     questions = Questions(*answering, events.error_of)
     book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
-    asked = TaskWiring(
-        config, events, backups, groups, operations, questions.overviews, schedules, facts
-    )
+    shown = (questions.overviews, schedules, facts)
+    asked = TaskWiring(config, events, backups, groups, operations, *shown)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
     kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
@@ -159,6 +153,21 @@ async def opened(
         gone=GoneStreams(store, catalogue, groups),
         backups=backups,
     )
+
+
+async def _jobs(
+    directory: DataDirectory,
+    store: SqliteStore,
+    catalogue: Catalogue,
+    log: SegmentLog,
+    clock: Clock,
+    events: Events,
+) -> Jobs:
+    """The bulk jobs; those that ended unseen are told."""
+    staging = Staging(directory.staging_path)
+    jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
+    jobs.tell_ends(events.newest_at_open_ms)
+    return jobs
 
 
 async def _store(

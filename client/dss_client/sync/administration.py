@@ -309,31 +309,26 @@ class Groups:
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
-        ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
-        as where none is given: records that are confirmed damaged are told and passed over; or
-        ``stall``: the stream stalls before them.
-
-        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
-        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
-        many seconds it waits after each failure, the last of them for all that follow.
-        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+        ``protocol`` is ``borrow``, the default, or ``lease``. ``on_damage`` is ``pass``, the
+        default: records confirmed damaged are told and passed over; or ``stall`` before them. With
+        ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts it is
+        among the dead letters; without, it comes again for ever. ``backoff`` has the seconds after
+        each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
-        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
-        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once. It is shared out by ``shards``, by default
-        as many as its topic has for a base; with ``allocation="sticky"`` stream by stream.
+        Once it is dead, later ones wait with it (``on_dead_letter="block"``, the default) or go on
+        (``skip``). Records without a key come without an order, or with ``keyless="dead"`` are dead
+        letters at once. It is shared out by ``shards``, or with ``allocation="sticky"`` by streams.
 
-        ``metadata``, a text of at most 4 KiB, is kept with the group for whoever made it. With
-        ``unused`` the group is removed once no client has subscribed to it for so many seconds.
+        ``metadata``, a text of at most 4 KiB, is kept for whoever made the group. It is removed
+        once no client has subscribed to it for ``unused`` seconds, if that is given.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: a setting of it is another.
+            GroupExists, GroupExistsOtherwise: it is there, or with another setting.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument, ShardCountUnfit: a word is unknown, or a number out of its bounds.
-            IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
+            IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
+            QueueWithoutGroup: a queue has a name.
             OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """

@@ -40,15 +40,8 @@ class NotAJetStreamMessage(DssError):
     exit_code = ExitCode.USAGE
 
 
-class _State(DssError):
-    """The state does not allow what was asked of the facade."""
-
-    grpc_status = "FAILED_PRECONDITION"
-    exit_code = ExitCode.CONFLICT
-
-
 @registered
-class NoMatchingStream(_State):
+class NoMatchingStream(DssError):
     """Fields: subject, found."""
 
     code = "DSS2201"
@@ -59,7 +52,7 @@ class NoMatchingStream(_State):
 
 
 @registered
-class ConsumerNotFound(_State):
+class ConsumerNotFound(DssError):
     """Fields: consumer, stream."""
 
     code = "DSS2202"
@@ -70,115 +63,139 @@ class ConsumerNotFound(_State):
 
 
 @registered
-class SubjectMismatch(_State):
+class SubjectMismatch(DssError):
     """Fields: consumer, filter, subject."""
 
     code = "DSS2203"
     sentence = "The consumer {consumer} is of the subject {filter}, not of {subject}."
     hint = "Subscribe with its own subject, or with none; or take another name."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerIsPush(_State):
+class ConsumerIsPush(DssError):
     """Fields: consumer."""
 
     code = "DSS2204"
     sentence = "The consumer {consumer} is push based: it cannot be pulled from."
     hint = "Use subscribe, or another consumer."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerIsPull(_State):
+class ConsumerIsPull(DssError):
     """Fields: consumer."""
 
     code = "DSS2205"
     sentence = "The consumer {consumer} is pull based: it cannot be subscribed to."
     hint = "Use pull_subscribe, or another consumer."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerWithoutQueue(_State):
+class ConsumerWithoutQueue(DssError):
     """Fields: consumer, queue."""
 
     code = "DSS2206"
     sentence = "The consumer {consumer} has no deliver group, so no queue {queue} can share it."
     hint = "Subscribe without a queue, or share another consumer."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerIsBound(_State):
+class ConsumerIsBound(DssError):
     """Fields: consumer."""
 
     code = "DSS2207"
     sentence = "The consumer {consumer} is already bound to a subscription."
     hint = "dssctl groups describe {consumer} names who has it. Share a queue to be several."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerHasQueue(_State):
+class ConsumerHasQueue(DssError):
     """Fields: consumer, deliver_group."""
 
     code = "DSS2208"
     sentence = "The consumer {consumer} has the deliver group {deliver_group}: join that."
     hint = "Subscribe with queue={deliver_group}."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerHasOtherQueue(_State):
+class ConsumerHasOtherQueue(DssError):
     """Fields: consumer, deliver_group, queue."""
 
     code = "DSS2209"
     sentence = "The consumer {consumer} has the deliver group {deliver_group}, not {queue}."
     hint = "Subscribe with queue={deliver_group}, or take another consumer."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class FlowControlOverQueue(_State):
+class FlowControlOverQueue(DssError):
     """Fields: consumer."""
 
     code = "DSS2210"
     sentence = "The consumer {consumer} has flow control, which no queue supports."
     hint = "Share a consumer without it."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class HeartbeatOverQueue(_State):
+class HeartbeatOverQueue(DssError):
     """Fields: consumer."""
 
     code = "DSS2211"
     sentence = "The consumer {consumer} has heartbeats, which no queue supports."
     hint = "Share a consumer without them."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConfigDiffers(_State):
+class ConfigDiffers(DssError):
     """Fields: consumer, differences."""
 
     code = "DSS2212"
     sentence = "The consumer {consumer} is there, and is another one: {differences}."
     hint = "Nothing was changed. Leave the fields out to take it as it is, or delete it first."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class SubscriptionOver(_State):
+class SubscriptionOver(DssError):
     """Fields: consumer."""
 
     code = "DSS2213"
     sentence = "The subscription to {consumer} is over."
     hint = "Subscribe anew."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class MessageSettled(_State):
+class MessageSettled(DssError):
     """With strict_acks only. Fields: subject."""
 
     code = "DSS2214"
     sentence = "A message of {subject} was already acknowledged, refused or terminated."
     hint = "Of one message the first such call counts."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
 
 
 @registered
-class ConsumerNotActive(_State):
+class ConsumerNotActive(DssError):
     """Told to the error callback, never raised. Fields: consumer, silent_s, stream_seq."""
 
     code = "DSS2215"
@@ -188,3 +205,5 @@ class ConsumerNotActive(_State):
     )
     hint = "The client goes on trying; dssctl doctor says how the daemon is."
     definite = False
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
