@@ -23,6 +23,8 @@ from dss_core.errors import IllegalConfig
 KEEPALIVE: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 4_000),
     ("grpc.keepalive_timeout_ms", 4_000),
+    # Of the pings that measure the way; while one of these is out no other is sent.
+    ("grpc.http2.ping_timeout_ms", 4_000),
     ("grpc.http2.max_pings_without_data", 0),
 )
 """Over a network: a host that vanished ends its calls within 8 s. A daemon allows a ping in 1 s."""

@@ -19,7 +19,7 @@ from dss_api.values import message_of
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.origin import peer_of
+from dssd.rpc.origin import is_local, peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.client_items import Bundle
@@ -94,7 +94,8 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                 continue
             try:
                 opening = opening_from(message.open, str(principal_of(context)))
-                return await self._sessions.attach(replace(opening, peer=peer_of(context)))
+                whence = replace(opening, peer=peer_of(context), is_local=is_local(context))
+                return await self._sessions.attach(whence)
             except DssError as error:
                 await _write(context, refused(error, final=True))
                 return None
