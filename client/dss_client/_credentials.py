@@ -58,22 +58,29 @@ def credentials_of(
     given = {"ca": ca, "cert": cert, "key": key, "token_file": token_file}
     said = {name: _path(value) for name, value in given.items()}
     _require_tls(endpoint, said)
+    has_tls = any(each.tls for each in endpoint.ways)
     for name, variable in VARIABLES.items():
-        is_remote = not endpoint.target.startswith("unix:") and may_carry_a_token(endpoint)
-        fits = is_remote if name == "token_file" else endpoint.tls
+        is_remote = not all(each.is_local for each in endpoint.ways)
+        carries = is_remote and may_carry_a_token(endpoint)
+        fits = carries if name == "token_file" else has_tls
         if said[name] is None and fits:
             said[name] = _path(os.environ.get(variable))
     if (said["cert"] is None) != (said["key"] is None):
         raise IllegalArgument(argument="cert", rule="a certificate and its key go together")
     if said["token_file"] is not None and not may_carry_a_token(endpoint):
-        rule = f"a token goes over TLS, a unix socket or loopback only: dss://{endpoint.target}"
+        bare = next(each.target for each in endpoint.ways if not _is_private(each))
+        rule = f"a token goes over TLS, a unix socket or loopback only: dss://{bare}"
         raise IllegalArgument(argument=f"endpoint {endpoint.text}", rule=rule)
     return Credentials(**said)
 
 
 def may_carry_a_token(endpoint: Endpoint) -> bool:
-    """Whether nobody else reads what goes over the way to it."""
-    return endpoint.tls or endpoint.target.startswith("unix:") or _is_loopback(endpoint.target)
+    """Whether nobody else reads what goes over any way to it."""
+    return all(map(_is_private, endpoint.ways))
+
+
+def _is_private(endpoint: Endpoint) -> bool:
+    return endpoint.tls or endpoint.is_local or _is_loopback(endpoint.target)
 
 
 def read_file(path: Path, what: str) -> bytes:
@@ -136,7 +143,7 @@ def _path(text: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _require_tls(endpoint: Endpoint, said: Mapping[str, Path | None]) -> None:
-    if endpoint.tls:
+    if any(each.tls for each in endpoint.ways):
         return
     for name in ("ca", "cert", "key"):
         if said[name] is not None:
