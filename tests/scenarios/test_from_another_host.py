@@ -17,7 +17,11 @@ import pytest
 import pytest_asyncio
 
 import dss_client
+from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL
 from dss_client.access import Permission
+from dss_client.changes import CreateJob
+from dss_client.job_values import SourceRange
 from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import (
     DaemonNotTrusted,
@@ -385,12 +389,26 @@ async def _told(client: dss_client.Client, code: str, times: int = 1) -> None:
                 return
 
 
-async def test_a_driver_of_jobs_runs_beside_the_daemon(site: Site) -> None:
-    path = await site.token("driver", Permission("admin"))
-    async with site.remote(path) as driver:
-        assert await driver.access.list()
-        with pytest.raises(OnlyBesideDaemon):
-            await driver.jobs.drive("copy", driver="a test").__aenter__()
+async def test_a_driver_on_another_host_brings_what_it_stages(site: Site) -> None:
+    async with site.admin() as admin:
+        await admin.topics.create("copies", partitions=2)
+        async with admin.producer("orders") as producer:
+            await producer.send_columns(payloads=[b"%0500d" % each for each in range(500)])
+        change = CreateJob("far", "replay", source="orders", target="copies", chunk_bytes=64 << 10)
+        await admin.operations.apply(await admin.operations.plan(change), reason="a test")
+        reads, writes = Permission("consume", ("orders/#",)), Permission("produce", ("copies/#",))
+        half = await site.token("half-a-driver", reads)
+        async with site.remote(half) as driver:
+            with pytest.raises(PermissionDenied, match="produce copies/#"):
+                await drive(driver, "far", engine=LOCAL)
+        async with site.remote(await site.token("driver", reads, writes)) as driver:
+            job = await drive(driver, "far", engine=LOCAL)
+            runs = driver.stored_runs(SourceRange("orders/0/0", 1, 0, 0, 1))
+            with pytest.raises(OnlyBesideDaemon):
+                await anext(runs)
+        copied = [each.payload async for each in admin.read("copies/#")]
+        assert sorted(copied) == sorted([each.payload async for each in admin.read("orders/#")])
+        assert (job.state, job.records) == ("done", len(copied))
 
 
 async def test_commands_give_change_and_take_tokens(site: Site) -> None:

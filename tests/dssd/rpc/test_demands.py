@@ -71,7 +71,14 @@ class Operations:
         return cast("OperationRow", SimpleNamespace(principal="token:ada"))
 
 
-KNOWN = Known(Topics(), Groups(), Operations())
+class Jobs:
+    """Copies of orders."""
+
+    def topics_of(self, name: str) -> tuple[str, str] | None:
+        return {"copy": ("orders", "copied"), "audit": ("orders", "")}.get(name)
+
+
+KNOWN = Known(Topics(), Groups(), Operations(), Jobs())
 PERMITS = Permits(KNOWN)
 ATTACH = "/dss_api.v1.Sessions/Attach"
 
@@ -139,6 +146,18 @@ def test_what_needs_the_daemons_files_is_for_processes_beside_it(method: str) ->
         PERMITS.check_of(method, login("admin"))
     local = Login(Principal("local:ada", frozenset(Role)))
     assert PERMITS.check_of(method, local) is None
+
+
+@pytest.mark.parametrize("method", ["Acquire", "Renew", "Stage", "Commit", "GiveUp"])
+def test_a_driver_reads_the_source_of_its_job_and_writes_the_target(method: str) -> None:
+    copy, audit = jobs_pb2.StageUp(job="copy"), jobs_pb2.StageUp(job="audit")
+    both = login("consume orders/#", "produce copied/#")
+    assert may(both, f"Jobs/{method}", copy)
+    for half in (login("consume orders/#"), login("produce copied/#"), login("operate orders/#")):
+        assert not may(half, f"Jobs/{method}", copy)
+    assert may(login("consume orders/#"), f"Jobs/{method}", audit)
+    assert not may(both, f"Jobs/{method}", jobs_pb2.StageUp(job="unknown"))
+    assert may(both, f"Jobs/{method}", jobs_pb2.StageUp()), "a further piece"
 
 
 def test_topics_are_seen_in_part_and_changed_whole() -> None:
