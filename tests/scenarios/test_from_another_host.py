@@ -243,6 +243,25 @@ async def _sent_again_and_again(producer: dss_client.Producer, subject: str) -> 
         await producer.send(b"x", subject=subject)
 
 
+async def test_who_is_denied_loses_running_calls_and_is_let_in_again_by_an_edit(
+    site: Site,
+) -> None:
+    read = Permission("read", ("#",), ("*",))
+    path = await site.token("denied", read)
+    async with site.remote(path) as client:
+        watching = asyncio.create_task(_taken(client.events.watch()))
+        assert await client.topics.list()
+        told = await site.dssctl("principals", "deny", "token:denied", "-y")
+        assert told.returncode == ExitCode.OK, told.stderr
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(PermissionDenied):
+                await watching
+        assert isinstance(await refusal(client), PermissionDenied)
+        async with site.admin() as admin:
+            await admin.access.edit("token:denied", [read])
+        assert await client.topics.list()
+
+
 async def test_who_still_may_goes_on_over_other_permissions_and_another_token(site: Site) -> None:
     consume = Permission("consume", ("orders/#",), ("billing*",))
     path = await site.token("stays", consume)

@@ -92,6 +92,19 @@ def edit(
     show_one(settings, PRINCIPAL_KIND, principal_item(edited))
 
 
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def deny(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> None:
+    """Deny somebody everything until they are edited; their calls end within a second."""
+    settings = settings_of(context)
+    confirm(settings, f"Denying {name} everything", name, confirmed=yes)
+    denied = ask(settings, lambda client: client.access.edit(name, ()))
+    show_one(settings, PRINCIPAL_KIND, principal_item(denied))
+
+
 @app.command("rm", cls=showing(REMOVAL_KIND, command=Writing))
 def remove(
     context: typer.Context,

@@ -341,3 +341,15 @@ def test_jobs_that_are_there_are_seen_by_who_may_see_all() -> None:
     request = jobs_pb2.GetJobRequest(job="copy")
     assert may(login("read # @*"), "Jobs/Get", request)
     assert not may(login("read orders/# @*"), "Jobs/Get", request)
+
+
+def test_the_client_id_of_a_call_is_that_of_its_opening() -> None:
+    who = login("consume to/%c/# @*")
+    check = PERMITS.check_of("/dss_api.v1.Sessions/Attach", who)
+    assert check is not None
+    subscribe = sessions_pb2.Subscribe(subscription=1, filter="to/c1/#")
+    with pytest.raises(PermissionDenied):
+        check(sessions_pb2.SessionUp(subscribe=subscribe))
+    check(sessions_pb2.SessionUp(open=sessions_pb2.Open(client_id="c1")))
+    check(sessions_pb2.SessionUp(subscribe=subscribe))
+    assert not may(who, "Sessions/Attach", sessions_pb2.SessionUp(subscribe=subscribe))
