@@ -9,25 +9,19 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from dss_client._endpoint import Endpoint
+from dss_core.endpoints import CREDENTIAL_VARIABLES as VARIABLES
 from dss_core.errors import IllegalArgument, IllegalConfig
-
-VARIABLES: Mapping[str, str] = MappingProxyType(
-    {
-        "ca": "DSSCTL_TLS_CA",
-        "cert": "DSSCTL_TLS_CERT",
-        "key": "DSSCTL_TLS_KEY",
-        "token_file": "DSSCTL_TOKEN_FILE",
-    }
-)
-"""What counts where an argument is not given; so programs that a program starts have it too."""
 
 FILE_BYTES_MAX = 1 << 20
 TOKEN_BYTES_MAX = 512
 """A token has 47 bytes; what is longer is another file."""
+
+TOKEN_PREFIX = "dss_"
+TOKEN_BYTES_MIN = 40
+"""What is as long and begins so is a token, and no path."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -56,6 +50,8 @@ def credentials_of(
         IllegalArgument: they do not fit to the endpoint, or not to each other.
     """
     given = {"ca": ca, "cert": cert, "key": key, "token_file": token_file}
+    if _is_a_token(token_file):
+        raise IllegalArgument(argument="token_file", rule="the path of a file, not the token")
     said = {name: _path(value) for name, value in given.items()}
     _require_tls(endpoint, said)
     has_tls = any(each.tls for each in endpoint.ways)
@@ -140,6 +136,12 @@ class TokenFile:
 
 def _path(text: str | os.PathLike[str] | None) -> Path | None:
     return Path(text).expanduser().absolute() if text else None
+
+
+def _is_a_token(token_file: str | os.PathLike[str] | None) -> bool:
+    """Whether it is what the file should hold. Nothing may repeat it then."""
+    text = os.fspath(token_file) if token_file else ""
+    return text.startswith(TOKEN_PREFIX) and len(text) >= TOKEN_BYTES_MIN and "/" not in text
 
 
 def _require_tls(endpoint: Endpoint, said: Mapping[str, Path | None]) -> None:

@@ -27,11 +27,15 @@ from dss_core.errors import (
     DaemonNotTrusted,
     DssError,
     ExitCode,
+    IllegalArgument,
     LoginRefused,
     OnlyBesideDaemon,
     PermissionDenied,
     Unreachable,
 )
+from dss_spark.source.conditions import Conditions
+from dss_spark.source.options import SourceOptions
+from dss_spark.source.planning import planned
 from support.certificates import Authority, Pair, replaced
 from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from support.dssctl_call import Completed, call_dssctl
@@ -428,6 +432,24 @@ async def test_a_driver_on_another_host_brings_what_it_stages(site: Site) -> Non
         copied = [each.payload async for each in admin.read("copies/#")]
         assert sorted(copied) == sorted([each.payload async for each in admin.read("orders/#")])
         assert (job.state, job.records) == ("done", len(copied))
+
+
+async def test_the_data_source_of_spark_reads_with_the_files_that_its_options_name(
+    site: Site,
+) -> None:
+    path = await site.token("spark", Permission("consume", ("orders/#",)))
+    given = {"endpoint": site.tokens, "topic": "orders", "ca": str(site.authority.cert)}
+    options = SourceOptions.of({**given, "token_file": str(path)})
+    assert path.read_text() not in repr(options)
+    async with options.client() as client:
+        ranges = await planned(client, options, Conditions())
+    assert {each.range.stream for each in ranges} == {"orders/0/0", "orders/0/1"}
+    with pytest.raises(LoginRefused):
+        async with SourceOptions.of(given).client() as client:
+            await planned(client, options, Conditions())
+    with pytest.raises(IllegalArgument) as refused:
+        SourceOptions.of({**given, "token_file": path.read_text()}).client()
+    assert path.read_text() not in str(refused.value)
 
 
 async def test_commands_give_change_and_take_tokens(site: Site) -> None:

@@ -214,6 +214,10 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
     fields = {field.name for field in change.DESCRIPTOR.fields}
     if kind == "create_job":
         yield from _demands_of_job(change, known)
+    elif kind in ("create_schedule", "edit_schedule"):
+        yield everywhere(Role.OPERATE)
+        if topic := change.arguments.get("topic"):  # whose records its runs export
+            yield Demand(Role.CONSUME, known.patterns(topic))
     elif "group" in fields:
         yield Demand(Role.OPERATE, group=group_name(change.group))
     elif "topic" in fields:

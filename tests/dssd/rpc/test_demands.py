@@ -353,3 +353,13 @@ def test_the_client_id_of_a_call_is_that_of_its_opening() -> None:
     check(sessions_pb2.SessionUp(open=sessions_pb2.Open(client_id="c1")))
     check(sessions_pb2.SessionUp(subscribe=subscribe))
     assert not may(who, "Sessions/Attach", sessions_pb2.SessionUp(subscribe=subscribe))
+
+
+@pytest.mark.parametrize("kind", ["create_schedule", "edit_schedule"])
+def test_whoever_has_records_exported_by_a_schedule_may_read_them(kind: str) -> None:
+    change = operations_pb2.Change()
+    getattr(change, kind).arguments["topic"] = "orders"
+    request = operations_pb2.PlanRequest(change=change)
+    assert may(login("operate # @*", "consume orders/#"), "Operations/Plan", request)
+    assert not may(login("operate # @*"), "Operations/Plan", request)
+    assert not may(login("consume # @*"), "Operations/Plan", request)
