@@ -22,6 +22,7 @@ import dss_client
 from dss_client.access import Permission
 from dss_core.build import build_frame
 from dss_core.columns import Columns
+from dss_core.errors import PermissionDenied
 from dssd.rpc.principal import METHOD_ROLES
 from support.daemon_process import running, short_directory
 
@@ -95,6 +96,10 @@ def may(role: str, method: str) -> bool:
     return role == "admin" or needed in (role, "read")
 
 
+class _DeniedByItemError(Exception):
+    """A session is told by an item what its client may not."""
+
+
 class Site:
     """A daemon with tokens, one for each role and each choice of topics."""
 
@@ -107,6 +112,8 @@ class Site:
         for _ in range(TRIES_MAX):
             try:
                 await self._called(method, self.tokens[who])
+            except _DeniedByItemError:
+                return True
             except grpc.aio.AioRpcError as refused:
                 if refused.code() is not grpc.StatusCode.INTERNAL:
                     return refused.code() is grpc.StatusCode.PERMISSION_DENIED
@@ -134,8 +141,11 @@ class Site:
                     for item in items:
                         await call.write(item)
             for _ in items:
-                if await call.read() is grpc.aio.EOF:
+                reply = await call.read()
+                if reply is grpc.aio.EOF:
                     return
+                if method == "Sessions/Attach" and reply.error.error.code == PermissionDenied.code:
+                    raise _DeniedByItemError
         finally:
             call.cancel()
 
