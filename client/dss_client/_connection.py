@@ -336,7 +336,7 @@ class Connection:
 
     def _not_reached(self, details: str) -> DssError:
         text = self.endpoint.text
-        if self.endpoint.tls and _HANDSHAKE in details:
+        if self.endpoint.tls and any(sign in details for sign in _UNTRUSTED):
             return DaemonNotTrusted(endpoint=text, reason=_untrusted(details))
         return Unreachable(endpoint=text)
 
@@ -347,6 +347,8 @@ def error_from_wire(error: types_pb2.Error) -> DssError:
 
 
 _HANDSHAKE = "handshake failed"
+_UNTRUSTED = (_HANDSHAKE, "verification check failed")
+"""Where a certificate was looked at: by the library of TLS, and by gRPC itself."""
 _REASONS = {
     "unable to get local issuer certificate": "nobody that is trusted signed its certificate",
     "self-signed certificate": "nobody that is trusted signed its certificate",

@@ -126,7 +126,8 @@ class TokenFile:
 
     def _read(self) -> str:
         text = read_file(self._path, "token file").strip()
-        if not text or len(text) > TOKEN_BYTES_MAX or not text.isascii() or b"\n" in text:
+        is_one = text.isascii() and text.decode().isprintable() and b" " not in text
+        if not text or len(text) > TOKEN_BYTES_MAX or not is_one:
             raise self._wrong("it holds one token, in one line, and nothing else")
         return text.decode()
 
