@@ -53,7 +53,8 @@ async def serving(authority: Authority, pair: Pair) -> AsyncIterator[Site]:
             "--listen", "127.0.0.1:0,tls,clients=tokens",
             "--tls-cert", f"{folder}/cert.pem", "--tls-key", f"{folder}/key.pem",
         ) as daemon:  # fmt: skip
-            site = Site(folder, *daemon.endpoints, authority)
+            local, remote = daemon.endpoints
+            site = Site(folder, local, remote, authority)
             async with dss_client.connect(endpoint=site.local) as admin:
                 made = await admin.access.add_token("reader", EVERYTHING)
             site.token_file.touch(0o600)

@@ -35,7 +35,7 @@ from dssd.rpc.demands import (
     demands_of_change,
 )
 from dssd.rpc.permits import Permits
-from dssd.rpc.principal import METHOD_ROLES
+from dssd.rpc.principal import METHOD_ROLES, require
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Topic
 
@@ -96,11 +96,10 @@ def login(*said: str) -> Login:
 
 def may(who: Login, method: str, message: object) -> bool:
     name = f"/dss_api.v1.{method}"
-    if METHOD_ROLES[name] not in who.principal.roles:
-        return False
     check = PERMITS.check_of(name, who)
     assert check is not None
     try:
+        require(who.principal, name)
         check(message)
     except PermissionDenied:
         return False
