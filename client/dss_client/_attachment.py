@@ -22,14 +22,13 @@ from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport
 from dss_client._held_shards import held_shard
 from dss_client._listeners import Listener
+from dss_client._pings import Pings
 from dss_client._reports_on_wire import sent_together, settle_of
 from dss_client._waiters import fail, resolve
 from dss_client.limits import (
     ACKED_RANGES_KEPT,
     CREDIT_PARTS,
     ENDED_GRANTS_MAX,
-    PING_OF_LEASE,
-    PINGS_UNANSWERED_MAX,
     REVOKE_WAIT_OF_DEADLINE,
 )
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
@@ -50,12 +49,14 @@ class Attachment:
         call: "AttachCall",
         opened: wire.Opened,
         listener: Listener,
+        asked_at: float,
     ) -> None:
+        """The call was opened; it was asked for at that time, by the monotonic clock."""
         self.opened = opened
         self._connection = connection
         self._call = call
         self._listener = listener
-        self._lease_s = opened.lease_ms / 1_000
+        lease_s = opened.lease_ms / 1_000
         self._grants: dict[int, HeldGrant] = {}
         self._dirty: dict[HeldGrant, None] = {}  # in order; of a lane, each level
         self._revoking: dict[int, HeldGrant] = {}
@@ -74,9 +75,10 @@ class Attachment:
         self._tokens = count(1)
         self._settling: dict[int, tuple[HeldGrant, list[asyncio.Future[None]]]] = {}
         """By token: who waits for the acks that a grant reported to become durable."""
-        self._pinged: dict[int, asyncio.Future[None]] = {}
-        self._doubt = Doubt(self._lease_s)
-        self._closing = self._lost = False
+        self._doubt = Doubt(lease_s, asked_at)
+        self._pings = Pings(self._doubt, lease_s, self._tokens, self.send)
+        self._closing = False
+        self._lost = False
 
     async def run(self) -> DssError:
         """Serve the call until it is lost; returns why."""
@@ -87,7 +89,7 @@ class Attachment:
                 for work, name in (
                     (self._read(), "reader"),
                     (self._write(), "writer"),
-                    (self._ping(), "pinger"),
+                    (self._pings.go_on(), "pinger"),
                 ):
                     tasks.create_task(self._until_lost(work), name=f"dss session {name}")
         except* ConnectionLostError as lost:
@@ -140,12 +142,15 @@ class Attachment:
         """Whether records may be handed out without asking the daemon."""
         return not self._doubt.is_there()
 
+    def ask(self) -> None:
+        """Have the daemon answer something, where it was not asked already."""
+        self._pings.ask_again()
+
     async def sure(self) -> None:
         """Return at once where it is sure, else once a ping was answered or the call is lost."""
         while not (self._lost or self.is_sure()):
-            asked_at = monotonic()
-            await self._answered_ping()
-            self._doubt.answered(asked_at)
+            await asyncio.shield(self._pings.ask())
+            self._doubt.ended()
 
     async def settled(self, subscription: int) -> None:
         """Wait until the acks of a subscription so far are durable, or cannot become so."""
@@ -203,7 +208,7 @@ class Attachment:
             case "settled":
                 self._on_settled(item.settled.token)
             case "pong":
-                resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
+                self._pings.answered(item.pong.token)
             case other:
                 self._take_rare(item, other)
 
@@ -406,7 +411,7 @@ class Attachment:
         tokens = [token for token, (held, _) in self._settling.items() if held.number == grant]
         if tokens:
             # The daemon answers in order: it has refused by then what came too late.
-            self._start_ping().add_done_callback(lambda _: self._leave_unknown(tokens))
+            self._pings.ask().add_done_callback(lambda _: self._leave_unknown(tokens))
 
     def _leave_unknown(self, tokens: list[int]) -> None:
         """Fail those who wait for these: the daemon took their acks, and may have kept them."""
@@ -421,8 +426,7 @@ class Attachment:
         self._settling.clear()
         for grant in list(self._grants.values()):
             self._finish(grant, lost)
-        # Who waits for a pong only wants to know whether to go on: its grants are stopped.
-        resolve(list(self._pinged.values()))
+        self._pings.end()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
         self._call.cancel()
@@ -492,36 +496,6 @@ class Attachment:
         token = next(self._tokens)
         self._settling[token] = (grant, waiters)
         return token
-
-    # Pinging.
-
-    async def _ping(self) -> NoReturn:
-        interval_s = PING_OF_LEASE * self._lease_s
-        unanswered = 0
-        while True:
-            await asyncio.sleep(interval_s)
-            # Counted by rounds, not by the clock: after this process stood still, the answer is
-            # there but was not read yet.
-            unanswered = unanswered + 1 if self._pinged else 0
-            if unanswered > PINGS_UNANSWERED_MAX:
-                raise ConnectionLostError(OutcomeUnknown())
-            if not self._pinged and self._doubt.unheard_s() >= interval_s:
-                self._start_ping()
-
-    def ask(self) -> None:
-        """Have the daemon answer something, where it was not asked already."""
-        if not self._pinged:
-            self._start_ping()
-
-    def _start_ping(self) -> asyncio.Future[None]:
-        token = next(self._tokens)
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pinged[token] = answered
-        self.send(wire.SessionUp(ping=wire.Ping(token=token)))
-        return answered
-
-    async def _answered_ping(self) -> None:
-        await asyncio.shield(self._start_ping())
 
 
 def _offsets_of(error: AckOutOfRange) -> int:

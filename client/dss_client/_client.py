@@ -56,7 +56,7 @@ def connect(
     client_id: str | None = None,
     clean_start: bool = True,
     session_expiry: int = 0,
-    endpoint: str | None = None,
+    endpoint: "str | Sequence[str] | None" = None,
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
@@ -75,7 +75,8 @@ def connect(
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
         endpoint: ``unix:PATH``, ``HOST:PORT``, or ``dss://HOST:PORT`` for TLS; else
-            ``DSSCTL_ENDPOINT``, else the default socket.
+            ``DSSCTL_ENDPOINT``, else the default socket. Several, of one daemon, with commas or as
+            a list, are tried in turn.
         credit_records: how many records the daemon may send ahead; its own default where absent.
         credit_bytes: the same in bytes.
         patient: once the daemon has answered, calls wait while it is away. Else they raise

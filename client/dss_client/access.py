@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded
+from dss_client._credentials import TOKEN_PREFIX
 
 if TYPE_CHECKING:
     from dss_api.v1 import access_pb2
     from dss_client._connection import Connection
 
-TOKEN_PREFIX = "dss_"
 """So that who finds one in a file knows what it is."""
 TOKEN_BYTES = 32
 TOKEN_KIND = "token:"

@@ -304,6 +304,7 @@ class Session:
             DssError: the daemon refuses, or does not answer.
         """
         call = self._connection.sessions.Attach()
+        asked_at = monotonic()
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 request = wire.SessionUp(open=self._open_request())
@@ -318,7 +319,7 @@ class Session:
         if first.WhichOneof("item") == "error":
             call.cancel()
             raise error_from_wire(first.error.error)
-        return self._opened(call, first.opened)
+        return self._opened(call, first.opened, asked_at)
 
     def _open_request(self) -> wire.Open:
         options = self._options
@@ -334,13 +335,13 @@ class Session:
             features=[QUEUES, ORDERED],
         )
 
-    def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:
+    def _opened(self, call: "AttachCall", opened: wire.Opened, asked_at: float) -> Attachment:
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
         self._data.note(opened.incarnation)
         self._outage.ended()
-        attachment = Attachment(self._connection, call, opened, self)
+        attachment = Attachment(self._connection, call, opened, self, asked_at)
         for wanted in self._wanted.values():
             # A session that was resumed has what it took before, but brings records only for
             # those that this connection asks for.

@@ -240,7 +240,7 @@ class Daemon:
     def _entries(parts: Parts, certificates: Certificates | None) -> Entries:
         if certificates is not None:
             certificates.tell(parts.events.note)
-        known = Known(parts.catalogue, parts.groups, parts.operations)
+        known = Known(parts.catalogue, parts.groups, parts.operations, parts.jobs)
         return Entries(parts.access, Permits(known), certificates)
 
     def _metrics(self, parts: Parts, doors: Doors) -> list[Service]:

@@ -139,6 +139,7 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Jobs/ListChunks", {"job": "copy"}),
     ("/dss_api.v1.Jobs/Acquire", {"job": "copy", "driver": "d", "token": bytes(16)}),
     ("/dss_api.v1.Jobs/Renew", {"job": "copy", "epoch": 1}),
+    ("/dss_api.v1.Jobs/Stage", {"job": "copy", "begin": {"epoch": 1, "name": "a"}}),
     ("/dss_api.v1.Jobs/Commit", {"job": "copy", "epoch": 1, "files": [{"name": "a"}]}),
     ("/dss_api.v1.Jobs/GiveUp", {"job": "copy", "epoch": 1, "reason": "a test"}),
     ("/dss_api.v1.Groups/Remove", {"group": "other", "if_exists": True}),

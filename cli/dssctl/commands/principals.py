@@ -113,6 +113,18 @@ def confirm(
     show_list(settings, PRINCIPAL_KIND, map(principal_item, confirmed))
 
 
+def deny(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> None:
+    """Deny somebody everything until they are edited; their calls end within a second."""
+    settings = settings_of(context)
+    agreed(settings, f"Denying {name} everything", name, confirmed=yes)
+    denied = ask(settings, lambda client: client.access.edit(name, ()))
+    show_one(settings, PRINCIPAL_KIND, principal_item(denied))
+
+
 @app.command("rm", cls=showing(REMOVAL_KIND, command=Writing))
 def remove(
     context: typer.Context,

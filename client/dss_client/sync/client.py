@@ -32,7 +32,7 @@ def connect(
     client_id: str | None = None,
     clean_start: bool = True,
     session_expiry: int = 0,
-    endpoint: str | None = None,
+    endpoint: str | Sequence[str] | None = None,
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,

@@ -294,8 +294,9 @@ def _check(asked: NewPrincipal) -> None:
     if len(own.encode()) > CERTIFICATE_NAME_BYTES_MAX:
         rule = f"at most {CERTIFICATE_NAME_BYTES_MAX} bytes"
         raise IllegalArgument(argument="name", rule=rule)
-    if not 1 <= len(asked.permissions) <= PERMISSIONS_MAX:
-        raise IllegalArgument(argument="permissions", rule=f"1 to {PERMISSIONS_MAX}")
+    least = 0 if asked.replaces else 1  # who is there may be denied everything
+    if not least <= len(asked.permissions) <= PERMISSIONS_MAX:
+        raise IllegalArgument(argument="permissions", rule=f"{least} to {PERMISSIONS_MAX}")
 
 
 def _check_secret(secret: bytes) -> None:

@@ -34,6 +34,8 @@ class Opening:
     principal: str = ""
     peer: str = ""
     """Where it is connected from."""
+    is_local: bool = True
+    """By a unix socket, whose kernel says when the client is gone, and not before."""
     features: frozenset[str] = frozenset()
     """What the client knows beyond the first version."""
 

@@ -146,6 +146,7 @@ class Scheduler:
         """By subscription."""
         self._pause_turns = count(1)
         self._closed = False
+        self._stopped = False
         self._draining = False
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
         self._grown: dict[int, None] = {}
@@ -172,7 +173,7 @@ class Scheduler:
 
     def feed(self, given: DeliveryInput) -> None:
         """Give the window an input and carry out what it asks."""
-        if self._closed:
+        if self._closed or self._stopped:
             return
         now_ms = self._clock.now_ms()
         self._step(given, now_ms)
@@ -271,6 +272,10 @@ class Scheduler:
         self._reads.end_turn()
         return bool(self._grown)
 
+    def stop(self) -> None:
+        """Read, send and take in nothing more; grants stay as they are until `close`."""
+        self._stopped = True
+
     def close(self, silent_ms: int | None) -> None:
         """Report the last state of every grant and end every borrower.
 
@@ -278,6 +283,7 @@ class Scheduler:
         """
         if self._closed:
             return
+        self._stopped = False
         self.feed(Closing())
         self._closed = True
         self._account.close()

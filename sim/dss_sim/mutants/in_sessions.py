@@ -56,15 +56,15 @@ IN_SESSIONS = (
     Mutant(
         "old connection not ended",
         "two connections of a client are served beside each other",
-        "sessions._end_older",
-        "older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)",
+        "LostClients.make_way",
+        "older.end(SessionTakenOver(client_id=client_id), is_silent=True)",
         "pass",
         JUDGE,
     ),
     Mutant(
         "old connection not waited for",
         "a client that knows nothing of the newer one hands out what that one is given",
-        "sessions._end_older",
+        "LostClients.make_way",
         "await older.drain(TAKEOVER_DRAIN_S, charges=True)",
         "pass",
         JUDGE,

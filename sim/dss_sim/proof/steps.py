@@ -97,6 +97,14 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_restart_reservation.py",
     ),
     _tests(
+        "reached from another host",
+        4,
+        f"{SCENARIOS}/test_reset_in_between.py",
+        f"{SCENARIOS}/test_certificates_of_daemons.py",
+        "tests/dss_client/test_credentials_fuzzed.py",
+        "tests/dssd/test_addresses_fuzzed.py",
+    ),
+    _tests(
         "many records",
         4,
         f"{SCENARIOS}/test_audited_flights.py",
