@@ -22,8 +22,8 @@ from dssd.store.rows import GroupRow
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
-_INTERNAL = {"cursor_generation", "failing", "stuck", "error", "shards", "allocation"}
-"""What no list shows; `health` tells the next three, and the last two are not used yet."""
+_INTERNAL = {"cursor_generation", "failing", "stuck", "error"}
+"""What no list shows; `health` tells the last three."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
