@@ -200,3 +200,17 @@ async def test_a_plan_that_grows_a_topic_tells_how_its_groups_are_cut_then(works
         f"{cut}uneven, and not aligned. Both are so with dssctl shards set-count 'g@orders/#' 1."
         in bent.effects
     )
+
+
+async def test_a_count_that_was_under_way_when_the_daemon_ended_is_done_by_the_next(
+    works: Works,
+) -> None:
+    await works.plant.topic("orders", 4)
+    row = await ordered(works, shards=1)
+    for name in ("ann", "bob"):
+        works.plant.member(row, name).want()
+    running = await works.operations.apply(SetShardCount("g", 4), caller=ANA)
+    assert (running.state, group(works).shards) == ("running", 4)
+    await works.restart()
+    assert (await works.ended(running.number)).state == "done"
+    assert (group(works).shards, len((await look(works)).each)) == (4, 4)

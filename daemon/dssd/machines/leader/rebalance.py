@@ -109,7 +109,7 @@ def _shared_out(
 ) -> dict[StreamId, BorrowerId]:
     """Who gets another stream than it has."""
     if slicing is not None:
-        return by_shard(now, lambda stream: slicing.shard_of(stream).number, moves_max)
+        return by_shard(now, slicing.number_of, moves_max)
     streams, members, owners, pins, _ = now
     if moves_max is None:
         return sticky(streams, members, owners, pins)

@@ -86,6 +86,12 @@ def _owned(
     owned: dict[int, tuple[BorrowerId, int]] = {}
     disputed: list[tuple[int, Counter[BorrowerId]]] = []
     for number, streams in lanes.items():
+        only = now.owners.get(streams[0])
+        if only in staying and only and all(now.owners.get(each) == only for each in streams):
+            # As it nearly always is; counting costs five times as much.
+            owned[number] = only, len(streams)
+            shards[only] += 1
+            continue
         counts = Counter(
             owner for each in streams if (owner := now.owners.get(each)) in staying and owner
         )

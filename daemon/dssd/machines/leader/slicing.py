@@ -18,6 +18,10 @@ class Slicing:
     partitions: Mapping[int, int]
     """How many each storage topic has that the group reads, by its id."""
 
+    def number_of(self, stream: StreamId) -> int:
+        """The number of the shard that has a stream: as `shard_of`, for a whole group at a time."""
+        return shard_of(stream[1], self.partitions[stream[0]], self.of)
+
     def shard_of(self, stream: StreamId, of: int | None = None) -> Shard:
         """Whose a stream is; with ``of``, of so many shards."""
         of = of or self.of
