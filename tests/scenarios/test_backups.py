@@ -391,3 +391,16 @@ async def read_from(
 
     reading = client.read(stream=stream, start=offset, on_lost=tell)
     return {record.offset: record.payload async for record in reading}, lost
+
+
+async def test_a_backup_that_is_cancelled_leaves_no_file_and_the_next_one_is_made() -> None:
+    with short_directory() as home:
+        async with filled(home) as (_, client):
+            making = asyncio.create_task(client.backups.create(home / "b", bytes_s=1 << 20))
+            await until((home / "b" / "incoming").exists)
+            making.cancel()
+            await asyncio.wait({making})
+            assert not (home / "b" / "incoming").exists()
+            await until(lambda: not (home / "data" / SNAPSHOT_NAME).exists())
+            assert (await client.backups.create(home / "b")).manifest.number == 1
+        assert dssd("verify", home / "b").returncode == 0
