@@ -6,12 +6,15 @@ when it is durable. Files are written in a thread, a piece behind the one that c
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import ExitStack, aclosing
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeAlias, TypeVar
 
 from dss_core.backups.directory import BackupDirectory
 from dss_core.backups.manifest import BackedUpFile, Manifest
@@ -24,13 +27,57 @@ if TYPE_CHECKING:
 
     Replies = AsyncGenerator[backups_pb2.CreateBackupReply, None]
 
+_T = TypeVar("_T")
+
 Told: TypeAlias = Callable[[int, int], None]
 """Called with how many bytes came, and how many come in all."""
+
+COPIER_NICENESS = 10
+"""Of the threads that copy: whoever produces and consumes beside them is served first."""
+
+COPIERS = 2
+"""Threads of a backup: one reads, or waits for the daemon, while the other writes."""
 
 READ_IN_PLACE_BYTES = 4 << 20
 """Of a file that is copied beside the daemon, at once: a step in a thread costs a tenth of it."""
 
 _UNLIKE = "the daemon's answer is not what its list says"
+
+
+class _InCopier:
+    """Runs what blocks in one of the threads that copy."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+
+    async def __call__(self, work: Callable[..., _T], *given: Any, **more: Any) -> _T:  # noqa: ANN401 - of the work
+        """What the work returns, or raises; it has ended when this does, also by a cancellation.
+
+        Else a thread could write into a file that was closed meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._threads, partial(work, *given, **more))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait({done})
+            raise
+
+
+@contextmanager
+def _copiers() -> Iterator[_InCopier]:
+    """Threads that give way; what they are at is ended when the block is left."""
+    threads = ThreadPoolExecutor(COPIERS, "dss backup", initializer=_give_way)
+    try:
+        yield _InCopier(threads)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread alone, where the system can."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), COPIER_NICENESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +115,11 @@ class Backups:
             BackupFailed: what was written is removed by the next one.
             DssError: the daemon refuses, or the connection was lost.
         """
-        with ExitStack() as stack:
+        with _copiers() as in_copier, ExitStack() as stack:
             opened = BackupDirectory.opened(Path(directory))
-            into = await asyncio.to_thread(stack.enter_context, opened)
-            target = await asyncio.to_thread(DirectoryTarget, into)
-            return await self._made(target, bytes_s, told)
+            into = await in_copier(stack.enter_context, opened)
+            target = await in_copier(DirectoryTarget, into)
+            return await self._made(target, bytes_s, told, in_copier)
 
     async def write_tar(
         self, file: BinaryIO, *, bytes_s: int = 0, told: Told | None = None
@@ -87,9 +134,12 @@ class Backups:
             BackupFailed: the file cannot be written.
             DssError: the daemon refuses, or the connection was lost.
         """
-        return await self._made(TarTarget(file), bytes_s, told)
+        with _copiers() as in_copier:
+            return await self._made(TarTarget(file), bytes_s, told, in_copier)
 
-    async def _made(self, target: BackupTarget, bytes_s: int, told: Told | None) -> MadeBackup:
+    async def _made(
+        self, target: BackupTarget, bytes_s: int, told: Told | None, in_copier: _InCopier
+    ) -> MadeBackup:
         began_s = monotonic()
         request = _request(target)
         request.in_place = await self._sees_files()
@@ -98,10 +148,10 @@ class Backups:
             coming = sum(each.bytes for each in listing.files if not each.held)
             pace = _Pace(bytes_s, coming, told)
             try:
-                await asyncio.to_thread(target.begin, coming)
-                source = _InPlace(listing) if listing.folder else _OnWire(replies)
-                files = await _written(listing, source, target, pace)
-                manifest = await asyncio.to_thread(target.finish, _manifest(listing, files))
+                await in_copier(target.begin, coming)
+                source = _InPlace(listing, in_copier) if listing.folder else _OnWire(replies)
+                files = await _written(listing, source, target, pace, in_copier)
+                manifest = await in_copier(target.finish, _manifest(listing, files))
             finally:
                 target.abandon()
             await self._confirm(listing, manifest, coming, target.name)
@@ -180,21 +230,22 @@ async def _written(
     source: "_OnWire | _InPlace",
     target: BackupTarget,
     pace: "_Pace",
+    in_copier: "_InCopier",
 ) -> list[BackedUpFile]:
     """Write what comes; the files of the backup, those that were there too."""
     files: list[BackedUpFile] = []
-    behind = _Behind()
     for number, file in enumerate(listing.files):
         if file.held:
             files.append(replace(target.held[file.name], sealed=True))
             continue
-        await behind.do(target.open, file.name, file.bytes)
-        async with aclosing(source.contents(number, file)) as contents:
-            async for content in contents:
-                await behind.do(target.write, content)
-                await pace.took(len(content))
-        await behind.done()
-        files.append(await asyncio.to_thread(target.close, sealed=file.sealed))
+        async with _Behind(in_copier) as behind:
+            await behind.do(target.open, file.name, file.bytes)
+            async with aclosing(source.contents(number, file)) as contents:
+                async for content in contents:
+                    await behind.do(target.write, content)
+                    await pace.took(len(content))
+            await behind.done()
+        files.append(await in_copier(target.close, sealed=file.sealed))
     await source.end()
     return files
 
@@ -238,8 +289,9 @@ class _OnWire:
 class _InPlace:
     """The daemon's files themselves, on its machine."""
 
-    def __init__(self, listing: "backups_pb2.BackupListing") -> None:
+    def __init__(self, listing: "backups_pb2.BackupListing", in_copier: "_InCopier") -> None:
         self._folder = Path(listing.folder)
+        self._in_copier = in_copier
 
     async def contents(
         self, number: int, file: "backups_pb2.BackupFile"
@@ -259,7 +311,7 @@ class _InPlace:
                 raise BackupFailed(reason=f"{path} is not the daemon's file")
             for at in range(0, file.bytes, READ_IN_PLACE_BYTES):
                 wanted = min(READ_IN_PLACE_BYTES, file.bytes - at)
-                content = await asyncio.to_thread(opened.read, wanted)
+                content = await self._in_copier(opened.read, wanted)
                 if len(content) != wanted:
                     raise BackupFailed(reason=f"{path} became shorter")
                 yield content
@@ -284,13 +336,23 @@ def _manifest(listing: "backups_pb2.BackupListing", files: list[BackedUpFile]) -
 class _Behind:
     """Steps in a thread, one after the other; the caller is a step ahead."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_copier: "_InCopier") -> None:
+        self._in_copier = in_copier
         self._step: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Steps may be begun."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """No step goes on, whatever became of the last one."""
+        if self._step is not None:
+            await asyncio.wait({self._step})
 
     async def do(self, step: Callable[..., None], *given: Any) -> None:  # noqa: ANN401 - of the step
         """Begin it, once the one before is done."""
         await self.done()
-        work = asyncio.to_thread(step, *given)
+        work = self._in_copier(step, *given)
         self._step = asyncio.create_task(work, name="write a backup")
 
     async def done(self) -> None:

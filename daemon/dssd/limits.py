@@ -25,13 +25,6 @@ told this often."""
 UNREAD_LOSSES_SHOWN_MAX = 64
 """Pairs of a topic and a group in the daemon's status, the last ones; all are counted."""
 
-# Restores
-
-RESTORE_OFFSETS_RAISED = 1 << 40
-"""How far a restore raises the offsets of a stream: more than it gets between a backup and the loss
-of the disk, twelve days at a million records a second. 63 bits have room for eight million
-restores. No stream has so many records, so what is counted in offsets leaves such a gap out."""
-
 # The server
 
 KEEPALIVE_TIME_MS = 2_000

@@ -109,8 +109,7 @@ async def opened(
     await stack.enter_async_context(sessions)
     jobs = await _jobs(directory, store, catalogue, log, clock, events)
     stack.push_async_callback(jobs.settle)
-    copied = (directory, store, log.files(), catalogue.incarnation)
-    backups = await Backups.open(*copied, clock, events)
+    backups = await _backups(directory, store, log, catalogue, clock, events)
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -119,15 +118,13 @@ async def opened(
     questions = Questions(*answering, events.error_of)
     book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
-    shown = (questions.overviews, schedules, facts)
-    asked = TaskWiring(config, events, backups, groups, operations, *shown)
+    asked = TaskWiring(config, events, backups, groups, operations, questions, schedules, facts)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
     kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
     kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds()).joined(defining)
     await stack.enter_async_context(operations.running(kinds))
     await stack.enter_async_context(schedules)
-
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
     stack.callback(guard.look)  # a close would write into what is at its paths by then
@@ -168,6 +165,18 @@ async def _jobs(
     jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
     return jobs
+
+
+async def _backups(
+    directory: DataDirectory,
+    store: SqliteStore,
+    log: SegmentLog,
+    catalogue: Catalogue,
+    clock: Clock,
+    events: Events,
+) -> Backups:
+    data = (store, log.files(), catalogue.incarnation)
+    return await Backups.open(directory, *data, clock, events)
 
 
 async def _store(

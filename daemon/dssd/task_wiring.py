@@ -16,7 +16,7 @@ from dssd.leaders.groups import Groups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
-from dssd.questions.overviews import Overviews
+from dssd.questions.questions import Questions
 from dssd.schedules.schedules import ORIGIN, Schedules
 from dssd.schedules.tasks.backup import BackupPlace
 from dssd.schedules.tasks.lag_check import GroupLag
@@ -49,7 +49,7 @@ class TaskWiring:
     backups: Backups
     groups: Groups
     operations: Operations
-    overviews: Overviews
+    questions: Questions
     schedules: Schedules
     facts: Facts
 
@@ -96,7 +96,7 @@ class TaskWiring:
     async def _lags(self) -> Sequence[GroupLag]:
         return [
             GroupLag(subject_of(each.group), each.lag, each.lag_exact, each.oldest_unacked_us)
-            for each in await self.overviews.all()
+            for each in await self.questions.overviews.all()
         ]
 
     async def _endpoint(self) -> str:
@@ -112,7 +112,7 @@ class TaskWiring:
         return {
             "daemon": asdict(await self.facts()),
             "config": asdict(self.config),
-            "groups": [asdict(each) for each in await self.overviews.all()],
+            "groups": [asdict(each) for each in await self.questions.overviews.all()],
             "schedules": [asdict(view) for view in self.schedules.views()],
             "operations": [asdict(row) for row in operations],
             "events": [asdict(event) for event in events],

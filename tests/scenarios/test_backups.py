@@ -391,3 +391,47 @@ async def read_from(
 
     reading = client.read(stream=stream, start=offset, on_lost=tell)
     return {record.offset: record.payload async for record in reading}, lost
+
+
+async def test_a_backup_that_is_cancelled_leaves_no_file_and_the_next_one_is_made() -> None:
+    with short_directory() as home:
+        async with filled(home) as (_, client):
+            making = asyncio.create_task(client.backups.create(home / "b", bytes_s=1 << 20))
+            await until((home / "b" / "incoming").exists)
+            making.cancel()
+            await asyncio.wait({making})
+            assert not (home / "b" / "incoming").exists()
+            await until(lambda: not (home / "data" / SNAPSHOT_NAME).exists())
+            assert (await client.backups.create(home / "b")).manifest.number == 1
+        assert dssd("verify", home / "b").returncode == 0
+
+
+async def test_who_lives_through_a_restore_goes_on_and_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with short_directory() as home:
+        data = home / "data"
+        arguments = ("--data-dir", str(data))
+        daemon = await DaemonProcess.start(*arguments)
+        async with dss_client.connect("program", endpoint=daemon.endpoint) as client:
+            try:
+                await client.topics.create(TOPIC, partitions=1)
+                async with client.producer(TOPIC) as producer:
+                    await producer.send(b"before")
+                    await client.backups.create(home / "b")
+                    lost = await producer.send(b"behind")
+                    await daemon.kill()
+                    data.rename(home / "lost")
+                    restored(home / "b", data)
+                    daemon = await DaemonProcess.start(*arguments)
+                    async with asyncio.timeout(PATIENCE_S):
+                        after = await producer.send(b"after")
+                assert after.offset > lost.offset + (1 << 39)
+                assert sorted((await log_of(client)).values()) == [b"after", b"before"]
+                assert any("producer of orders" in each for each in told_of_a_restore(caplog))
+            finally:
+                await daemon.kill()
+
+
+def told_of_a_restore(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each for each in caplog.messages if "restored from a backup" in each]

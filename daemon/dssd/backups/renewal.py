@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from dss_core.filters import TopicFilter
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.access.permissions import suspended
 from dssd.events.kinds import DATA_RESTORED
-from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.store.access_rows import PrincipalRow
 from dssd.store.job_rows import JobProgressRow
 from dssd.store.port import Put, Write

@@ -8,8 +8,8 @@ damage. This module reuses the scan of a start and must not repeat its rules.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.check.findings import Report
-from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.judge_segment import Outcome
 from dssd.log.recovery.segment_content import SegmentContent, TopicScan, scan_segment

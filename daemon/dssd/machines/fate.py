@@ -11,8 +11,9 @@ to delivery.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress, Ranges, normalised
-from dssd.limits import DAMAGED_RANGES_MAX, RESTORE_OFFSETS_RAISED
+from dssd.limits import DAMAGED_RANGES_MAX
 from dssd.machines.attempts import Attempts, Rests, merged_attempts
 
 

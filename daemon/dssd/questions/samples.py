@@ -13,11 +13,11 @@ from typing import NamedTuple
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.questions.rates import NO_RATES, Age, EndSamples, RateMeter, Rates

@@ -29,11 +29,11 @@ from dss_core.errors import Overloaded, StreamNotFound, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress, Ranges, complement, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey, selects_whole
 from dssd.leaders.registry import Registry
-from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.port import Chunk, Log
 from dssd.machines.fate import Counts
 from dssd.machines.leader.events import StreamView

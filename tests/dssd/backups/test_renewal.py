@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.access.permissions import confirmed, is_suspended
 from dssd.backups.renewal import (
     EPOCHS_RAISED,
@@ -11,7 +12,6 @@ from dssd.backups.renewal import (
     StoredRows,
     renewal,
 )
-from dssd.limits import RESTORE_OFFSETS_RAISED
 from dssd.store.access_rows import PrincipalRow
 from dssd.store.job_rows import JobProgressRow
 from dssd.store.port import Put

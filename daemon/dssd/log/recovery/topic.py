@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dssd.limits import RESTORE_OFFSETS_RAISED
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
 from dssd.log.recovery import judge_segment
