@@ -70,7 +70,7 @@ class Groups:
             IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
                 is out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
         """
         from dss_api.v1 import groups_pb2

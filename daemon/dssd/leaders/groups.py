@@ -44,7 +44,7 @@ from dssd.leaders.declarations import (
 )
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.lanes import has_queues
-from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
+from dssd.leaders.ordering import OrderedReaders, topic_in_order
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS
 from dssd.listeners import Listeners
@@ -237,7 +237,7 @@ class Groups:
                 is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
@@ -400,7 +400,7 @@ class Groups:
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )
         if row.ordered:
-            check_start_in_order(row, topic_in_order(row, self._catalogue), starts)
+            topic_in_order(row, self._catalogue)
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

@@ -27,6 +27,7 @@ from dss_core.lane import LEVELS_MAX, MAIN, grant_and_level
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.leaders.declarations import STALL, policy_of
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.leaders.lag import stall_sentence
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
@@ -80,7 +81,6 @@ from dssd.sessions.client_items import (
     Status,
 )
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.lane_jobs import LaneJobs
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant

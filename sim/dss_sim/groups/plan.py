@@ -206,7 +206,7 @@ class Plan:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return with_order(unordered_plan_of(seed))
+    return with_order(unordered_plan_of(seed), Timed)
 
 
 def unordered_plan_of(seed: int) -> Plan:

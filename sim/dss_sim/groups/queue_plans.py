@@ -90,16 +90,25 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
 
 ORDERED_SHARE = 1 / 2
 """Of the runs with queues, the share in which all groups that have them are ordered."""
-GROWTHS = frozenset({SWITCH, "grow_topic", "seal_topic"})
+NOT_IN_ORDER = frozenset({"grow_topic", "seal_topic"})
+"""What takes a topic apart: a storage topic that is written to beside one before it, or is sealed
+and has none behind it. No daemon does that, and groups without order do not mind."""
 
 
-def with_order(plan: "Plan") -> "Plan":
-    """The plan, in some runs with the order of keys, and topics that do not grow."""
+GROWN_IN_ORDER_SHARE = 1 / 2
+"""Of the runs with the order of keys, the share in which topics grow anyway."""
+
+
+def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
+    """The plan, in some runs with the order of keys."""
     chance = Random(f"{plan.seed}/ordered")
     if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
         return plan
     blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
-    timed = tuple(each for each in plan.timed if each.kind not in GROWTHS)
+    timed = [each for each in plan.timed if each.kind not in NOT_IN_ORDER]
+    if chance.random() < GROWN_IN_ORDER_SHARE and all(each.kind != SWITCH for each in timed):
+        timed += [timed_as(*each) for each in _drawn_switches(plan, chance)]
+        timed.sort(key=lambda each: each.at_us)
     groups = tuple(
         group
         if group.queues is None
@@ -117,7 +126,7 @@ def with_order(plan: "Plan") -> "Plan":
         )
         for group in plan.groups
     )
-    return replace(plan, groups=groups, timed=timed)
+    return replace(plan, groups=groups, timed=tuple(timed))
 
 
 def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
@@ -125,6 +134,10 @@ def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
     chance = Random(f"{plan.seed}/growths")
     if chance.random() >= GROWN_SHARE:
         return []
+    return _drawn_switches(plan, chance)
+
+
+def _drawn_switches(plan: "Plan", chance: Random) -> list[tuple[int, str, int, int]]:
     first_us, ends_us = plan.heal_us // 8, plan.heal_us
     return [
         (

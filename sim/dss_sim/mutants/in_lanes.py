@@ -63,7 +63,7 @@ IN_LANES = (
         "finished with a retry queue",
         "a sealed stream is over although some of its records wait for their next attempt",
         "LentStream.is_at_end",
-        "self.queues[RETRY - 1].is_empty",
+        "retry.is_empty",
         "True",
     ),
     Mutant(

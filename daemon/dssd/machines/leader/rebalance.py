@@ -14,7 +14,7 @@ from dssd.machines.leader.allocation import Owners, limited, sticky
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.hand_overs import pin
 from dssd.machines.leader.hand_overs_under_way import stays
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.state import Alarm, KeptFor, Leader, owner_of
 from dssd.machines.leader.stream_acts import lend, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
@@ -108,7 +108,7 @@ def _sharing(
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
-        if lent.state is StreamState.FINISHED or lent.reserved:
+        if lent.state in NOT_LENT or lent.reserved:
             continue
         owner = owner_of(lent)
         if owner in leaving:
