@@ -11,7 +11,7 @@ import pytest
 import dss_client
 import dss_client.sync
 from dss_client import Client, DeliveredRecord, Reject, Subscription
-from dss_client.changes import RedriveDeadLetters
+from dss_client.changes import GrowTopic, RedriveDeadLetters
 from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 from support.started_program import StartedProgram, started
@@ -300,6 +300,61 @@ async def test_no_key_is_turned_over_though_members_and_the_daemon_are_killed() 
     for at in first:
         by_key[at % 500].append(at)
     assert [at for done in by_key.values() for at in done if done != sorted(done)] == []
+
+
+@pytest.mark.slow("members and the daemon die, and are started again")
+async def test_no_key_is_turned_over_though_the_topic_grows_twice_while_they_are_killed() -> None:
+    rows = [
+        (b"k%d" % (at % 500), b"k%d %d%s" % (at % 500, at, b"" if at % POISON_EACH else b" poison"))
+        for at in range(MANY)
+    ]
+    poison = set(range(0, MANY, POISON_EACH))
+    lines: list[Line] = []
+    third = MANY // 3
+    async with ordered(rows[:third], on_dead_letter="skip", ack_wait=30) as (daemon, client):
+        living: dict[str, StartedProgram] = {}
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(live(daemon.endpoint, f"m{at}", "cruel", living, lines))
+                for at in range(MEMBERS)
+            ]
+            await reached(lines, third // 2)
+            await grown(client, 4, rows[third : 2 * third])
+            living["m0"].kill()
+            # Again, before the first of them is read to the end.
+            await grown(client, 3, rows[2 * third :])
+            await daemon.revive()
+            await reached(lines, 2 * third)
+            living["m1"].kill()
+            await settled(client, dead=len(poison))
+            for each in running:
+                each.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+        letters = [
+            (int(each.payload.split()[1]), each.stream)
+            async for each in client.queues.dead_letters("g", whole=True)
+        ]
+        assert sorted(at for at, _ in letters) == sorted(poison)
+        assert {stream.split("/")[1] for _, stream in letters} == {"0", "1", "2"}
+        old = [each for each in await client.grants.list("g") if each.stream[:9] != "orders/2/"]
+        assert {each.state for each in old} == {"finished"}
+    first: dict[int, None] = dict.fromkeys(at for _, what, _, at in sorted(lines) if what == "done")
+    assert set(first) == {*range(MANY)} - poison
+    by_key: dict[int, list[int]] = defaultdict(list)
+    for at in first:
+        by_key[at % 500].append(at)
+    assert [at for done in by_key.values() for at in done if done != sorted(done)] == []
+
+
+async def grown(client: Client, partitions: int, rows: list[tuple[bytes, bytes]]) -> None:
+    """The topic grows, and these are produced behind that."""
+    begun = await client.operations.apply(GrowTopic("orders", partitions), reason="more")
+    assert (await client.operations.ended(begun.number)).state == "done"
+    async with client.producer("orders") as producer:
+        await producer.send_columns(
+            payloads=[payload for _, payload in rows], keys=[key for key, _ in rows]
+        )
 
 
 async def live(

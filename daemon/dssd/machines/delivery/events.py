@@ -122,6 +122,14 @@ class Grown:
     grant: int
 
 
+@dataclass(frozen=True, slots=True)
+class StreamSealed:
+    """Of an ordered lane: its stream ends there, and others wait until it is read."""
+
+    grant: int
+    end: int
+
+
 class ChunkRead(NamedTuple):
     """Answers a `Read`: what `dssd.log.port.Chunk` says."""
 
@@ -326,6 +334,7 @@ class TakenBack:
 DeliveryInput = (
     Installed
     | Grown
+    | StreamSealed
     | ChunkRead
     | ReadFailed
     | Settle
