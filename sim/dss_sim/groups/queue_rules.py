@@ -12,7 +12,7 @@ where it was until then, its *source*. So each record has one way through the le
         least all of them, unless it was rejected; each grant that ended in doubt may add one, and
         queues that were full any number
     Q6  what a commit calls applied has its sources acknowledged in that commit
-    Q8  what goes to another lane is the entry that it was: its time, its attempts, its error
+    Q9  what goes to another lane is the entry that it was: its time, its attempts, its error
     Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
@@ -212,7 +212,7 @@ class QueueRules:
         same = before.cause, before.attempt, before.due_us, before.error, before.key
         now = event.cause, event.attempt, event.due_us, event.error, event.key
         if same != now and event.cause not in (DIED, REDRIVEN):
-            raise Violation("Q8", f"it was {before}: {event}")
+            raise Violation("Q9", f"it was {before}: {event}")
 
     def _is_copy(self, event: Queued) -> bool:
         """Whether it differs in its place only, and so says who had the record before."""
