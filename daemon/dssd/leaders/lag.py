@@ -39,7 +39,7 @@ from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
 
-STREAMS_NAMED_MAX = 4
+PARENTS_NAMED_MAX = 4
 """For which a closed stream waits; a sentence names no more."""
 
 
@@ -339,8 +339,8 @@ def hindrance_sentence(view: StreamView, waits_for: Sequence[str]) -> str:
 
 def named(streams: Sequence[str]) -> str:
     """Some streams, for people."""
-    rest = len(streams) - STREAMS_NAMED_MAX
-    shown = ", ".join(streams[:STREAMS_NAMED_MAX])
+    rest = len(streams) - PARENTS_NAMED_MAX
+    shown = ", ".join(streams[:PARENTS_NAMED_MAX])
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 

@@ -14,7 +14,7 @@ IN_LANES = (
         "entries of before not applied",
         "a move whose answer was lost is made again by the next holder",
         "Lane.take_entries",
-        "self._apply(given.level, [each for each in given.entries if each.offset >= known])",
+        "self._apply(given.level, fresh)",
         "",
     ),
     Mutant(

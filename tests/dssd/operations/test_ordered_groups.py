@@ -20,6 +20,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries
+from dssd.leaders.lag import hindrance_sentence
 from dssd.machines.start_point import Earliest
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
@@ -160,3 +161,23 @@ async def test_the_streams_of_a_group_that_has_nothing_left_open_one_generation_
     lent = await member.granted(6)
     last = works.plant.catalogue.get("orders").producing
     assert {each.stream for each in lent} == set(last.streams())
+
+
+async def test_a_closed_stream_is_told_with_what_it_waits_for(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 2)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    retries = AskedRetries(5, ordered=True)
+    row = await works.plant.groups.declare(parsed, start=Earliest(), retries=retries)
+    await works.apply(GrowTopic("orders", 2))
+    member = works.plant.member(row, "ann")
+    member.want()
+    await member.granted(1)
+    survey = await works.plant.registry.survey(row)
+    assert [each.waits_for for each in survey.streams] == [(), ("orders/0/0",), ("orders/0/0",)]
+    assert {each.view.state for each in survey.streams[1:]} == {"closed"}
+    closed = survey.streams[1]
+    sentence = hindrance_sentence(closed.view, closed.waits_for)
+    assert sentence == "closed: waits for orders/0/0"
+    many = hindrance_sentence(closed.view, [f"orders/0/{at}" for at in range(6)])
+    assert many == "closed: waits for orders/0/0, orders/0/1, orders/0/2, orders/0/3 and 2 more"
