@@ -78,7 +78,7 @@ class Groups:
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
             IllegalArgument, ShardCountUnfit: a word is unknown, or a number out of its bounds.
             IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         from dss_api.v1 import groups_pb2

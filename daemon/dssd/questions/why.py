@@ -273,7 +273,9 @@ class WhyQuestions:
             # The holder may have settled it since the leader heard of it last.
             ahead = self._ahead(view, kept_from, asked.offset)
             return reasons.held(asked, view.client_id, held, ahead, now)
-        not_lent = reasons.not_lent(asked, view, self._registry.snapshot(group_id), now)
+        waits_for = [str(self._catalogue.name_of(each)) for each in view.waits_for]
+        live = self._registry.snapshot(group_id)
+        not_lent = reasons.not_lent(asked, view, live, now, waits_for)
         return not_lent or reasons.holder_gone(asked, view)
 
     # A key
