@@ -39,8 +39,8 @@ FRAME_ENTRIES_MAX = 512
 """Entries that are made one frame without giving way: a millisecond and a half."""
 
 
-OFFSETS_A_STORAGE_TOPIC = 1 << 48
-"""More than any stream has."""
+OFFSETS_A_STORAGE_TOPIC = 1 << 63
+"""Above all offsets: each restore of a backup raises them by `RESTORE_OFFSETS_RAISED`."""
 
 
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
