@@ -211,6 +211,46 @@ async def test_a_poison_record_takes_the_rest_of_its_key_along_and_all_return_in
         assert [at for key, at in done if key == b"good%d" % rest] == [*range(rest, 80, 4)]
 
 
+async def test_a_dead_key_goes_along_as_its_topic_grows_and_returns_in_order() -> None:
+    rows = [(b"bad" if at % 4 == 0 else b"good%d" % (at % 4), b"%d" % at) for at in range(80)]
+    done: list[tuple[bytes | None, int]] = []
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"8" and not mended:
+            raise Reject("it is poison")
+        done.append((record.key, int(record.payload)))
+
+    async with (
+        ordered(rows[:40], on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=8)
+        await grown(client, 6, rows[40:])
+        await settled(client, dead=18)
+        letters = [each async for each in client.queues.dead_letters("g", whole=True)]
+        assert [int(each.payload) for each in letters] == [*range(8, 80, 4)]
+        poison = letters[0]
+        assert poison.stream.startswith("orders/0/")
+        of_old = client.queues.dead_letters("g", stream=poison.stream)
+        assert len([each async for each in of_old]) == 8
+        why = await client.groups.why("g", stream=poison.stream, offset=poison.offset)
+        assert [each.reason.code for each in why.records] == ["dead"]
+        of_key = await client.groups.why("g", key=b"bad")
+        behind = [each for each in of_key.records if each.reason.code == "behind-key"]
+        assert {str(each.stream).split("/")[1] for each in behind} == {"0", "1"}
+        mended = True
+        await client.operations.apply(
+            RedriveDeadLetters("g", stream=poison.stream), reason="mended"
+        )
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert [at for key, at in done if key == b"bad"] == [*range(0, 80, 4)]
+
+
 async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
     done: list[int] = []
 
