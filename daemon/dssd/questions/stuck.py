@@ -181,7 +181,7 @@ class StuckQuestions:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         if found is None or now.wall_ms - found.entry.due_ms < after_ms:
             return None
-        asked = RecordAsked(group, str(stream.name), found.entry.origin_offset)
+        asked = RecordAsked(group, str(found.stream), found.entry.origin_offset)
         overdue_ms = now.wall_ms - found.entry.due_ms
         return Stuck(
             group.full_name,

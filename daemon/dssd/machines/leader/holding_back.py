@@ -20,6 +20,7 @@ what the queues hold, stays true. This module must not know why queues come or g
 
 from dataclasses import replace
 
+from dss_core.ids import StreamId
 from dssd.machines.leader.barrier import judge_all, judge_rehoming
 from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.cursor_moves import fence
@@ -80,6 +81,8 @@ def lend_again(turn: LeaderTurn, given: LendAgain) -> None:
         if lent is None:
             continue
         lent.parents = parents
+        if lent.state is StreamState.FINISHED and not _is_unsaved(state, stream):
+            lent.finish_saved = True
         if bool(queues) != bool(lent.queues):
             _change_queues(lent, queues)
     judge_all(turn)
@@ -88,6 +91,10 @@ def lend_again(turn: LeaderTurn, given: LendAgain) -> None:
         if lent.state is StreamState.FREE and lent.heir is not None:
             place(turn, lent)
     rebalance_by(turn, turn.now_ms)
+
+
+def _is_unsaved(state: Leader, stream: StreamId) -> bool:
+    return stream in state.dirty or any(each.stream == stream for each in state.in_flight)
 
 
 def _change_queues(lent: LentStream, queues: Queues) -> None:

@@ -220,18 +220,18 @@ def _plan_transfer(change: TransferGrant, live: Membership) -> Plan:
     giver = live.owner(stream)
     pinned = stream.view.pinned_session_id == taker.session_id
     stays = giver is not None and giver.session_id == taker.session_id
-    is_lent = StreamState(stream.view.state) not in NOT_LENT
-    moves = () if stays or not is_lent else (live.move(stream, giver, taker),)
+    state = StreamState(stream.view.state)
+    moves = () if stays or state in NOT_LENT else (live.move(stream, giver, taker),)
     what = f"transfer {stream.name} of {live.subject} to {taker.client_id}"
-    if not is_lent:
-        what += f": it is {stream.view.state}"
+    if state in NOT_LENT:
+        what += f": it is {state.value}"
     resolved = TransferGrant(change.group, change.stream, id_of(taker))
     return _planned(
         resolved,
         live,
         moves,
         what,
-        nothing_to_do=not is_lent or (pinned and stays),
+        nothing_to_do=state in NOT_LENT or (pinned and stays),
         effects=_pin_effects(live, stream, taker, moves),
     )
 

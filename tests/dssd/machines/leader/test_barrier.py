@@ -333,3 +333,22 @@ def test_a_lease_group_closes_and_opens_as_well() -> None:
     run.leader = Leader(LEADER, stream_sets=StreamSets())
     LeaderRun.__init__(run, run.leader, stored(0), stored(1, parents=(part(0),), sealed=False))
     assert [each.stream for each in run.join()] == [part(0)]
+
+
+def test_a_group_that_is_ordered_from_now_on_knows_what_it_had_finished_before() -> None:
+    run = Run(stored(0, parents=None), stored(1, parents=None, sealed=False))
+    lent = {each.stream: each for each in run.join()}
+    run.report(lent[part(0)], END, queues(part(0)))
+    run.commit_all()
+    run.tell(RevokeFinished(ANN, LEADER, part(0), lent[part(0)].grant_epoch))
+    run.pass_ms(100)
+    run.commit_all()
+    run.feed(Hold(run.now_ms))
+    run.commit_all()
+    run.give_back(lent[part(1)], 0, queues(part(1)))
+    run.pass_ms(100)
+    run.commit_all()
+    assert run.leader.holding.value == "held"
+    lanes = ((part(0), queues(part(0)), ()), (part(1), queues(part(1)), (part(0),)))
+    run.feed(LendAgain(run.now_ms, lanes))
+    assert [each.stream for each in run.granted()] == [part(1)]
