@@ -136,8 +136,7 @@ class World:
             self.logs.clear()
             for stored in self.stored.values():
                 stored.queues.clear()
-        stored = self.stored.items()
-        lanes = tuple((at, tuple(each.queues.values()), None) for at, each in stored)
+        lanes = tuple((at, tuple(each.queues.values()), None) for at, each in self.stored.items())
         self.feed(leader_events.LendAgain(self.now_ms, lanes))
 
     def are_queues_empty(self) -> bool:

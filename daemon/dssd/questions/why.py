@@ -7,7 +7,7 @@ bounded, and the answer says where it ended.
 """
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dss_core.answers import Reason
@@ -216,7 +216,7 @@ class WhyQuestions:
         topic = self._catalogue.get(name.topic)
         hashed = None if record is None or record.key is None else key_hash(record.key)
         for part in topic.storage_topics:
-            own = range(part.partitions)
+            own: Sequence[int] = range(part.partitions)
             if hashed is not None:
                 own = [partition_of(topic.router, hashed, part.partitions, part.factor)]
             for partition in own if part.ordinal > name.ordinal else ():

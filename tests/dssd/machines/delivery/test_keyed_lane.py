@@ -558,10 +558,10 @@ def test_before_the_end_of_a_sealed_stream_it_renews_for_ever() -> None:
     assert not [each for each in lane.others if isinstance(each, AskBack)]
 
 
-def rehomed(offset: int, origin: int, key: int = A, **more: int) -> Kept:
+def rehomed(offset: int, origin: int) -> Kept:
     """An entry that came from the lane of an earlier storage topic."""
-    entry = Entry(offset, 0, 1, RETRY, 40 + offset, 10, origin, key, is_rehomed=True)
-    return Kept(entry._replace(**more), origin, "refused", "")
+    entry = Entry(offset, 0, 1, MAIN, 1, 10, origin, A, is_rehomed=True)
+    return Kept(entry, origin, "refused", "")
 
 
 def test_what_comes_from_an_earlier_storage_topic_goes_before_all_of_its_key_in_its_order() -> None:
@@ -592,7 +592,7 @@ def test_a_dead_letter_of_an_earlier_storage_topic_holds_up_its_key_alone() -> N
 
 def test_what_came_from_another_lane_acknowledges_nothing_in_this_one() -> None:
     lane = lane_of(B, B, B)
-    lane.queues[RETRY] = [rehomed(0, -5, A, source_level=MAIN, source_offset=1)]
+    lane.queues[RETRY] = [rehomed(0, -5)]
     lane.lend()
     lane.tick(1)
     assert sorted(lane.out) == [(MAIN, 0), (MAIN, 1), (MAIN, 2), (RETRY, 0)]
