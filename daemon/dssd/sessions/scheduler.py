@@ -401,8 +401,7 @@ class Scheduler:
 
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
-        self._last_grant += LEVELS_MAX
-        number = self._last_grant
+        number = self._last_grant = self._last_grant + LEVELS_MAX
         queues = [each.stream for each in granted.queues]
         policy = policy_of(agent.group) if queues else None
         is_ordered = policy is not None and policy.ordered

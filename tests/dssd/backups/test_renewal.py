@@ -44,8 +44,10 @@ def part(topic_id: int, storage_topic_id: int, partitions: int) -> StorageTopicR
 
 def progress(storage_topic_id: int, partition: int, marked_below: int = 0) -> ProgressRow:
     return ProgressRow(
-        *(9, storage_topic_id, partition),
-        *(4, b"", 6, b""),
+        *(9, storage_topic_id, partition, 4),
+        b"",
+        6,
+        b"",
         finished=False,
         cursor_generation=0,
         marked_below=marked_below,

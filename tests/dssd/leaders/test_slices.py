@@ -2,6 +2,7 @@
 
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.routing import Router
 from dssd.leaders.slices import new_span
 from dssd.topics.model import StorageTopic, Topic
 
@@ -18,7 +19,7 @@ def topic() -> Topic:
         StorageTopic(12, FIRST + 2, 8, 4, None),
     )
     patterns = (TopicFilter.parse("orders/#"),)
-    return Topic(1, "orders", patterns, "block", "sync", 11, FIRST + 1, parts, None, None, 0)
+    return Topic(1, "orders", patterns, Router.BLOCK, "sync", 11, FIRST + 1, parts, None, None, 0)
 
 
 def ordinals(starts: dict[StreamId, int]) -> list[int]:
