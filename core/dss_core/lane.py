@@ -90,6 +90,14 @@ class LaneEntry(NamedTuple):
     grant_epoch: int = 0
     cursor_generation: int = 0
     kind: int = ATTEMPT
+    source_ordinal: int | None = None
+    """Of the lane where the source is; None: it is in the entry's own."""
+    source_partition: int = 0
+
+    @property
+    def is_rehomed(self) -> bool:
+        """Whether it was made of an entry of another lane, so that its source is done by then."""
+        return self.source_ordinal is not None
 
 
 def internal_name(level: int, group_id: int, topic_id: int) -> str:

@@ -140,11 +140,6 @@ REFUSED = {
         "block",
     ),
     "groups edit billing --ordered": ("DSS2154", "--max-deliver 0"),
-    "topics grow kept --partitions 4 --yes": ("DSS2152", "groups edit 'keeps@kept/#'"),
-    "groups create $share/x/grown/# --ordered --max-deliver 5 --start earliest": (
-        "DSS2151",
-        "--start @",
-    ),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 import dss_client
 import dss_client.sync
 from dss_client import Client, DeliveredRecord, Reject, Subscription
-from dss_client.changes import RedriveDeadLetters
+from dss_client.changes import GrowTopic, RedriveDeadLetters
 from support.revived_daemon import RevivedDaemon, revived
 
 FILTER = "$share/g/orders/#"
@@ -246,6 +246,46 @@ async def test_a_redrive_of_a_part_of_a_key_brings_its_first_records_and_no_othe
     assert done == [*range(6)]
 
 
+async def test_a_dead_key_goes_along_as_its_topic_grows_and_returns_in_order() -> None:
+    rows = [(b"bad" if at % 4 == 0 else b"good%d" % (at % 4), b"%d" % at) for at in range(80)]
+    done: list[tuple[bytes | None, int]] = []
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"8" and not mended:
+            raise Reject("it is poison")
+        done.append((record.key, int(record.payload)))
+
+    async with (
+        ordered(rows[:40], on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=8)
+        await grown(client, 6, rows[40:])
+        await settled(client, dead=18)
+        letters = [each async for each in client.queues.dead_letters("g", whole=True)]
+        assert [int(each.payload) for each in letters] == [*range(8, 80, 4)]
+        poison = letters[0]
+        assert poison.stream.startswith("orders/0/")
+        of_old = client.queues.dead_letters("g", stream=poison.stream)
+        assert len([each async for each in of_old]) == 8
+        why = await client.groups.why("g", stream=poison.stream, offset=poison.offset)
+        assert [each.reason.code for each in why.records] == ["dead"]
+        of_key = await client.groups.why("g", key=b"bad")
+        behind = [each for each in of_key.records if each.reason.code == "behind-key"]
+        assert {str(each.stream).split("/")[1] for each in behind} == {"0", "1"}
+        mended = True
+        await client.operations.apply(
+            RedriveDeadLetters("g", stream=poison.stream), reason="mended"
+        )
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert [at for key, at in done if key == b"bad"] == [*range(0, 80, 4)]
+
+
 async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
     done: list[int] = []
 
@@ -293,3 +333,13 @@ async def retrying(client: Client) -> None:
     """Wait until something is in the retry queue."""
     while not (await client.groups.describe("g")).group.retrying:  # noqa: ASYNC110 - no event tells it
         await asyncio.sleep(0.02)
+
+
+async def grown(client: Client, partitions: int, rows: list[tuple[bytes, bytes]]) -> None:
+    """The topic grows, and these are produced behind that."""
+    begun = await client.operations.apply(GrowTopic("orders", partitions), reason="more")
+    assert (await client.operations.ended(begun.number)).state == "done"
+    async with client.producer("orders") as producer:
+        await producer.send_columns(
+            payloads=[payload for _, payload in rows], keys=[key for key, _ in rows]
+        )

@@ -18,15 +18,11 @@ ORDERING = {
         within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a
         topic owns orders/#, but not +/eu, and not orders/# where no topic owns all of it. Nothing
         was made or changed. Make the topic first, or a group for each topic.""",
-    "DSS2151": """When a topic grows, its keys go on in other streams. An ordered group has to be
-        done with the old ones before it reads the new ones, and that is not built yet: so it reads
-        the storage topic that is written to, and none that is sealed. Nothing was made or changed.
-        The hint has the start, or the target, from which on only that one is read.""",
-    "DSS2152": """A switch seals the streams of the topic and lets other ones take what is produced;
-        a key may then come from both at a time. Groups that keep the order of keys cannot follow
-        that yet. Nothing was changed: records go where they went. A storage topic may be added, and
-        waits. Topics are best made with as many partitions as they will need; else give up the
-        order of these groups, or remove them, and grow the topic then.""",
+    "DSS2151": """When a topic grows, an ordered group reads an old stream to its end first; what
+        waits in queues by then goes to the streams that have its keys from then on. To read the old
+        stream again, all of that would have to come back before the cursor moves, and that is not
+        built. Nothing was changed. Streams that are not read to the end may be moved, and so may
+        those of the storage topic that is written to.""",
     "DSS2153": """The topic that an ordered group read was removed, and this new one would own some
         of its subjects, and not all of them. The group would read several topics then, which have
         no order between them. Nothing was made. Widen the pattern of the topic, choose other

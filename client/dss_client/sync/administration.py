@@ -329,7 +329,7 @@ class Groups:
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
             IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
             QueueWithoutGroup: a queue has a name.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
             DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         return self._portal.run(

@@ -22,34 +22,18 @@ class OrderNeedsOneTopic(DssError):
 
 @registered
 class OrderSpansStorageTopics(DssError):
-    """A sealed storage topic has records for an ordered group.
+    """An ordered group would read streams again that it has read to the end.
 
-    Fields: group, topic, ordinal, command.
+    Fields: group, topic, ordinal, current, command.
     """
 
     code = "DSS2151"
     sentence = (
-        "{group} cannot keep the order of keys over storage topics: {topic}/{ordinal} is sealed, "
-        "and holds records for it beside those that are written now."
+        "{group} keeps the order of keys, and has read streams of {topic}/{ordinal} to the end: "
+        "what waits of their keys is in {topic}/{current} or on its way there, so the cursor does "
+        "not go back behind that."
     )
-    hint = "{command}"
-    grpc_status = "FAILED_PRECONDITION"
-    exit_code = ExitCode.CONFLICT
-
-
-@registered
-class TopicReadInOrder(DssError):
-    """A topic cannot be switched under ordered groups yet. Fields: topic, groups, group."""
-
-    code = "DSS2152"
-    sentence = (
-        "The topic {topic} cannot be switched: its keys would go on elsewhere, and ordered groups "
-        "read it: {groups}."
-    )
-    hint = (
-        "Nothing was changed. Their order would have to go first: dssctl groups edit {group} "
-        "--max-deliver 0, once their queues are empty."
-    )
+    hint = "To where {topic}/{current} begins at most: {command}"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

@@ -17,11 +17,12 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
-from dssd.leaders.held_streams import Waiter, queues_by_stream
+from dssd.leaders.held_streams import Waiter, lanes_by_stream
 from dssd.leaders.lane_topics import LaneTopics
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
+from dssd.leaders.rehoming import Rehomings
 from dssd.leaders.slices import slicing_of
 from dssd.leaders.takeover import (
     Takeover,
@@ -52,6 +53,8 @@ from dssd.machines.leader.events import (
     LendAgain,
     Persist,
     Received,
+    Rehome,
+    Rehomed,
     Send,
     SessionClosed,
     SessionsEnding,
@@ -69,6 +72,9 @@ from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
+from dssd.machines.queues import Queues
+from dssd.queues.moving import Parts
+from dssd.queues.writers import QueueWriters
 from dssd.store.port import Precondition, PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -97,6 +103,7 @@ class LeaderActor:
         concluded: Callable[[int], None],
         timing: LeaderTiming,
         teller: Teller,
+        writers: QueueWriters,
     ) -> None:
         self.group = group
         self._row = group
@@ -115,6 +122,9 @@ class LeaderActor:
         self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
         self._lanes = LaneTopics(
             group.group_id, catalogue, self._tell_topic, lambda: has_queues(self.group)
+        )
+        self._rehomings = Rehomings(
+            lambda: self.group, store, catalogue, Parts(log, writers, clock), heard, self._rehomed
         )
         self._held = Waiter()
         self._leader: Leader | None = None
@@ -159,6 +169,7 @@ class LeaderActor:
             for timer in (self._alarm, self._last_look, self._preparing):
                 if timer is not None:
                     timer.cancel()
+            self._rehomings.end()
 
     def _begin_lanes(self) -> None:
         """Make the queues of topics that come from now on."""
@@ -245,9 +256,12 @@ class LeaderActor:
             for topic in self._catalogue.meeting(self._filter):
                 await self._lanes.make_with_patience(topic)
         topics = self._catalogue.meeting(self._filter)
-        queues = await queues_by_stream(self._store, self._catalogue, group, topics)
+        lanes = await lanes_by_stream(self._store, self._catalogue, group, topics)
         slicing = slicing_of(group, self._catalogue)
-        self._put(LendAgain(self._clock.now_ms(), queues, slicing))
+        self._put(LendAgain(self._clock.now_ms(), lanes, slicing))
+
+    def _rehomed(self, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+        self._put(Rehomed(stream, grant_epoch, queues, self._clock.now_ms()))
 
     def end_wait(self) -> None:
         """After `run`: who waits for what it holds waits no more."""
@@ -373,6 +387,8 @@ class LeaderActor:
                 self._concluded(number)
             case Held():
                 self._held.tell(held=True)
+            case Rehome():
+                self._rehomings.begin(effect, lambda job, name: tasks.create_task(job, name=name))
             case Stop():
                 self._stopped = True
             case _:

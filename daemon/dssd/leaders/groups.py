@@ -46,7 +46,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.group_start import resolved_start
 from dssd.leaders.join_gate import JoinGate
 from dssd.leaders.lanes import has_queues
-from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
+from dssd.leaders.ordering import OrderedReaders, topic_in_order
 from dssd.leaders.slices import check_shard_count, new_span
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS
@@ -243,7 +243,7 @@ class Groups:
                 is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
@@ -414,8 +414,7 @@ class Groups:
         if row.ordered:
             topic = topic_in_order(row, self._catalogue)
             if asked.retries.shards is not None:
-                check_shard_count(row, asked.retries.shards, new_span(topic))
-            check_start_in_order(row, topic, starts)
+                check_shard_count(row, asked.retries.shards, new_span(topic, starts))
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

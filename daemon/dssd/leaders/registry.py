@@ -38,6 +38,7 @@ from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
+from dssd.queues.writers import QueueWriters
 from dssd.store.port import Precondition, PreconditionFailed, Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -68,6 +69,9 @@ class Registry:
         self._groups = groups
         self._catalogue = catalogue
         self._log = log
+        self.writers = QueueWriters(log)
+        """Whoever appends to queues of groups does so by these."""
+        catalogue.watch(self.writers.topic_changed, internal=True)
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
@@ -332,6 +336,7 @@ class Registry:
             concluded=self._note_concluded,
             timing=self._timing,
             teller=self._teller,
+            writers=self.writers,
         )
         self._actors[group_id] = actor
         self._leader_changes[group_id] += 1

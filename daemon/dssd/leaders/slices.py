@@ -5,12 +5,14 @@ records: so where a topic grows by a whole factor, its shards stay as they are. 
 found here changes with the row and with the catalogue only.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from shlex import quote
 from typing import Protocol
 
 from dss_core.errors import ShardCountUnfit
 from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
 from dss_core.routing import Router
 from dss_core.shards import Layout
 from dssd.leaders.declarations import SHARD
@@ -64,18 +66,23 @@ class Span:
 def span_of(topic: Topic, survey: GroupSurvey) -> Span:
     """From the first storage topic that the group is not done with, or that takes records."""
     done = {each.view.stream for each in survey.streams if each.view.state == FINISHED}
-    unread = (
-        part.ordinal
-        for part in topic.storage_topics
-        if part.ordinal == topic.produce_ordinal or not done.issuperset(part.streams())
-    )
-    first = next(unread, topic.produce_ordinal)
-    return Span(topic.name, Router(topic.router), topic.storage_topics[first:])
+    return _span(topic, lambda part: not done.issuperset(part.streams()))
 
 
-def new_span(topic: Topic) -> Span:
-    """Of a group that begins with the storage topic that takes records."""
-    return Span(topic.name, Router(topic.router), topic.storage_topics[topic.produce_ordinal :])
+def new_span(topic: Topic, starts: Mapping[StreamId, int]) -> Span:
+    """Of a group that begins there."""
+
+    def is_read(part: StorageTopic) -> bool:
+        ends = zip(part.streams(), part.ends or (), strict=False)
+        return any(starts.get(stream, 0) < end for stream, end in ends)
+
+    return _span(topic, is_read)
+
+
+def _span(topic: Topic, is_read: Callable[[StorageTopic], bool]) -> Span:
+    parts = topic.storage_topics
+    first = next(at for at, part in enumerate(parts) if part is topic.producing or is_read(part))
+    return Span(topic.name, Router(topic.router), parts[first:])
 
 
 def check_shard_count(group: GroupRow, shards: int, span: Span) -> None:

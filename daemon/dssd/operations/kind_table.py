@@ -90,7 +90,7 @@ def operation_kinds(
             ("topics.edit",),
         ),
         (
-            TopicGrowth(store, groups, catalogue, jobs, clock),
+            TopicGrowth(store, groups, registry, catalogue, jobs, clock),
             (AddStorageTopic, SwitchTopic, GrowTopic),
             ("topics.add-storage", "topics.switch", "topics.grow"),
         ),

@@ -31,6 +31,7 @@ from dssd.queues.looking import (
     QueueEntry,
     entries_in,
     errors_in,
+    may_hold,
 )
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
@@ -204,7 +205,7 @@ class QueueQuestions:
                 continue
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 name = self._catalogue.name_of(stream.stream)
-                if asked.choice.stream in (None, name):
+                if may_hold(name, asked.choice.stream, ordered=group.ordered):
                     lanes.append(Lane(name.topic, asked.level, stream.queues[asked.level - 1]))
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 

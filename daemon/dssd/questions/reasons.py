@@ -5,12 +5,14 @@ is known and asks nothing.
 """
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.progress import covers
 from dss_core.times import text_of_ms, text_of_span
+from dssd.leaders.lag import named
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.delivery.standing import Hindrance, Place, Standing
 from dssd.machines.leader.events import LeaderView, StreamView
@@ -153,15 +155,17 @@ def not_wanted(kind: str, asked: RecordAsked) -> Reason | None:
 
 
 def not_lent(
-    asked: RecordAsked, view: StreamView, live: LeaderView | None, now: Now
+    asked: RecordAsked,
+    view: StreamView,
+    live: LeaderView | None,
+    now: Now,
+    waits_for: Sequence[str] = (),
 ) -> Reason | None:
     """Why nobody reads the stream now; None where somebody has it."""
     rest = _durable_rest(view, asked.offset, now)
-    if asked.group.paused:
-        return paused(asked)
     members = 0 if live is None else sum(not member.leaving for member in live.members)
-    if not members:
-        return no_members(asked)
+    if asked.group.paused or not members:
+        return paused(asked) if asked.group.paused else no_members(asked)
     since_ms = now.wall_ms - view.state_age_ms
     age = text_of_span(view.state_age_ms)
     match view.state:
@@ -176,8 +180,27 @@ def not_lent(
             told = f"{view.client_id} is asked to give the stream back since {age}"
             bound = "it does so, or loses it with its lease."
             return Reason("revoking", f"{told}: {bound}", asked.describe, view.client_id, since_ms)
+        case "closed" | "rehoming":
+            return Reason(
+                view.state,
+                _between_storage_topics(age, waits_for),
+                asked.describe,
+                since_ms=since_ms,
+            )
         case _:
             return None
+
+
+def _between_storage_topics(age: str, waits_for: Sequence[str]) -> str:
+    if waits_for:
+        return (
+            f"The stream is closed since {age}: keys of it come from {named(waits_for)}, which the "
+            "group has not read to the end."
+        )
+    return (
+        f"The stream is read to the end since {age}; what waits in its queues is being appended to "
+        "those of the streams that have its keys now."
+    )
 
 
 def no_members(asked: RecordAsked, retrying: int = 0) -> Reason:

@@ -39,6 +39,10 @@ FRAME_ENTRIES_MAX = 512
 """Entries that are made one frame without giving way: a millisecond and a half."""
 
 
+OFFSETS_A_STORAGE_TOPIC = 1 << 63
+"""Above all offsets: each restore of a backup raises them by `RESTORE_OFFSETS_RAISED`."""
+
+
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
 """Characters that are never too many bytes."""
 
@@ -70,6 +74,8 @@ class Maker:
     lane: Lane
     now_ms: int
     """By the wall clock."""
+    rehomes: bool = False
+    """The entries go to other lanes."""
 
     def made(self, row: Row, append_time_us: int, piece: MovePiece) -> NewEntry:
         """The entry that a record of the piece becomes, whose texts were `cut`.
@@ -81,9 +87,16 @@ class Maker:
         is_record = piece.level == MAIN
         before = self._of_record(offset, append_time_us) if is_record else lane_of(headers)
         if piece.is_copied:
-            new = before._replace(source_level=piece.level, source_offset=offset)
+            new = before._replace(
+                source_level=piece.level,
+                source_offset=offset,
+                source_ordinal=None,
+                source_partition=0,
+            )
         else:
             new = self._failed(before, offset, piece)
+        if self.rehomes:
+            new = self._rehomed(new)
         says_why = piece.error or piece.error_type or is_record
         error = piece.error if says_why else error_of(headers)
         named = _with_lane(headers, new, error)
@@ -92,6 +105,13 @@ class Maker:
     def _of_record(self, offset: int, append_time_us: int) -> LaneEntry:
         partition = self.lane.levels[MAIN].partition
         return LaneEntry(MAIN, offset, self.lane.ordinal, partition, offset, append_time_us)
+
+    def _rehomed(self, entry: LaneEntry) -> LaneEntry:
+        return entry._replace(
+            source_ordinal=self.lane.ordinal,
+            source_partition=self.lane.levels[MAIN].partition,
+            grant_epoch=self.lane.grant_epoch,
+        )
 
     def _failed(self, entry: LaneEntry, offset: int, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
@@ -187,7 +207,16 @@ def read_entry(headers: Headers, key: bytes | None, lane: Lane, offset: int, siz
     Raises:
         FrameCorrupt: they are not those of an entry.
     """
-    return stored(brief_from(_said(headers)), key, lane, offset, size)
+    return stored(brief_of(headers), key, lane, offset, size)
+
+
+def brief_of(headers: Headers) -> LaneEntry:
+    """Of an entry, what has to be known of thousands.
+
+    Raises:
+        FrameCorrupt: the headers are not those of an entry.
+    """
+    return brief_from(_said(headers))
 
 
 def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: int) -> Entry:
@@ -199,12 +228,14 @@ def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: in
         said.source_level,
         said.source_offset,
         size,
-        said.origin_offset if said.origin_ordinal == lane.ordinal else None,
+        # A key has one partition in each storage topic, so these two tell its records in order.
+        said.origin_offset + (said.origin_ordinal - lane.ordinal) * OFFSETS_A_STORAGE_TOPIC,
     )
     if not lane.is_ordered:
         return entry
     hashed = 0 if key is None else key_hash(key) or 1
-    return entry._replace(key=hashed, is_suspect=said.cause == DIED)
+    is_suspect = said.cause == DIED
+    return entry._replace(key=hashed, is_suspect=is_suspect, is_rehomed=said.is_rehomed)
 
 
 def _with_lane(headers: Headers, lane: LaneEntry, error: str) -> Headers:

@@ -77,9 +77,22 @@ class QueueEntry(NamedTuple):
         told = ": ".join(filter(None, (self.entry.error_type, self.error)))
         return told or self.entry.cause
 
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Storage topic and offset of the record: so those of a key follow each other."""
+        return self.entry.origin_ordinal, self.entry.origin_offset
+
     def is_of(self, stream: StreamName, offset: int) -> bool:
         """Whether it is of the record there."""
         return self.stream == stream and self.entry.origin_offset == offset
+
+
+def may_hold(lane: StreamName, stream: StreamName | None, *, ordered: bool) -> bool:
+    """Whether records of a stream may wait in the queues of a lane: where the order of keys is
+    kept, also in those of later storage topics. Without a stream: of any."""
+    if stream in (None, lane):
+        return True
+    return ordered and stream.topic == lane.topic and stream.ordinal < lane.ordinal
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,10 @@ from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries, policy_of
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
+from dssd.leaders.lag import GroupSurvey, StreamSurvey, hindrance_sentence
 from dssd.leaders.registry import Registry
 from dssd.leaders.unused_groups import UnusedGroups
 from dssd.loop_yield import LoopTurn
-from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
@@ -284,7 +283,7 @@ def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_
         group=group.name,
         filter=group.filter,
         stream=str(stream.name),
-        stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
+        stall=hindrance_sentence(view, stream.waits_for),
         fates=encoded(view.fate.counts, groups_pb2.Fates),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
     )

@@ -27,6 +27,7 @@ from dss_core.lane import LEVELS_MAX, MAIN, grant_and_level
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.leaders.declarations import STALL, policy_of
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.leaders.lag import stall_sentence
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
@@ -80,10 +81,10 @@ from dssd.sessions.client_items import (
     Status,
 )
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.lane_jobs import LaneJobs
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant
+from dssd.sessions.sealed_ends import SealedEnds
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -156,6 +157,7 @@ class Scheduler:
         )
         parts = Parts(services.log, services.writers, services.clock)
         self._jobs = LaneJobs(parts, self._trouble, self._grants, self.feed)
+        self._ends = SealedEnds(self._catalogue, self.feed)
         self._client_id = opened.client_id
         self._stepping = False
         self._wake = asyncio.Event()
@@ -405,8 +407,7 @@ class Scheduler:
 
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
-        self._last_grant += LEVELS_MAX
-        number = self._last_grant
+        number = self._last_grant = self._last_grant + LEVELS_MAX
         queues = [each.stream for each in granted.queues]
         policy = policy_of(agent.group) if queues else None
         is_ordered = policy is not None and policy.ordered
@@ -416,6 +417,8 @@ class Scheduler:
             # Its topic was removed; the leader takes the stream back.
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
+        if is_ordered:
+            unwatch = self._ends.watch(number, granted.stream, unwatch)
         matching = self._matching(agent.filter, granted.stream)
         self._grants[number] = SessionGrant(
             agent,
@@ -451,6 +454,8 @@ class Scheduler:
                 policy,
             )
         )
+        if is_ordered:
+            self._ends.tell(number, granted.stream)
         if self._draining:
             self.feed(RevokeBegun(number, 0))
         return number

@@ -44,7 +44,6 @@ from dssd.leaders.registry import Registry
 from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
-from dssd.queues.writers import QueueWriters
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import FEATURES, Opened, Opening
@@ -120,8 +119,7 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        catalogue.watch((writers := QueueWriters(log)).topic_changed, internal=True)
-        parts = store, catalogue, log, groups, registry, clock, writers
+        parts = store, catalogue, log, groups, registry, clock, registry.writers
         sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()
         return sessions

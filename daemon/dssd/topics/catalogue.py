@@ -355,7 +355,6 @@ class Catalogue:
     async def _switch(self, topic_id: int, ordinal: int) -> None:
         async with self._changing:
             while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
-                self._guard.check_switch(topic)
                 old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
                 async with self._log.sealing(old, new) as ends:
                     await commit_switch(self._store, topic, switched(topic, *ends))

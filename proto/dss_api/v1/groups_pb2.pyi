@@ -879,9 +879,11 @@ class Grant(_message.Message):
     filter: _builtins.str
     stream: _builtins.str
     state: _builtins.str
-    """free, granting, granted, revoking, revoked, finished"""
+    """free, granting, granted, revoking, revoked, closed,"""
     client_id: _builtins.str
-    """empty where free"""
+    """rehoming, finished
+    empty where free
+    """
     grant_epoch: _builtins.int
     end: _builtins.int
     """the stream's next offset"""

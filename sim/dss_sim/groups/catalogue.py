@@ -1,10 +1,11 @@
 """The topics of a run, as a leader's claim asks for them, and the rows of its groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
-from dss_core.ids import StreamId
+from dss_core.ids import StreamId, StreamName
 from dss_core.routing import Router
 from dss_sim.groups.plan import GroupPlan
 from dssd.machines.queues import backoff_text
@@ -23,6 +24,8 @@ class SimulatedCatalogue:
         self.topics: dict[str, Topic] = {}
         self.queues: dict[tuple[int, StreamId], tuple[StreamId, StreamId]] = {}
         """By group and stream."""
+        self.to_seal: dict[int, Callable[[], None]] = {}
+        """Storage topics that a switch is to seal, and what is told once they are."""
         self._queues = 0
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
@@ -39,6 +42,21 @@ class SimulatedCatalogue:
             if any(part.storage_topic_id == storage_topic_id for part in topic.storage_topics):
                 return topic.storage_topics[-1]
         return None
+
+    def topic_of(self, stream: StreamId) -> Topic:
+        """As the catalogue says.
+
+        Raises:
+            StreamNotFound: there is none.
+        """
+        for topic in self.topics.values():
+            if stream in topic.streams():
+                return topic
+        raise StreamNotFound(stream=stream)
+
+    def name_of(self, stream: StreamId) -> StreamName:
+        """A name for what is told of trouble, which nobody judges."""
+        return StreamName("t", stream.storage_topic_id, stream.partition)
 
     def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
         """As the catalogue says."""

@@ -152,6 +152,7 @@ class Checker:
             if stream not in self._gone
             and self._queues.level(name, stream) != DEAD
             and not self._waits_for_its_stream(name, stream, group)
+            and not self._waits_for_another(name, stream, group)
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ] + self._queues.owed()
 
@@ -162,6 +163,20 @@ class Checker:
             return False
         main = self._queues.main_of(name, stream)
         return self._reachable(main, group, group.streams[main]) < self._ends.get(main, 0)
+
+    def _waits_for_another(self, name: str, stream: str, group: _Group) -> bool:
+        """Whether it is a level of an ordered lane behind a storage topic of which a stream stays
+        before what is damaged: it may be closed for ever."""
+        if not self._queues.is_ordered(name, stream):
+            return False
+        topic, ordinal, _ = self._queues.main_of(name, stream).rsplit("/", 2)
+        return any(
+            self._reachable(other, group, lent) < self._ends.get(other, 0)
+            for other, lent in group.streams.items()
+            if not self._queues.level(name, other)
+            and other.rsplit("/", 2)[0] == topic
+            and int(other.rsplit("/", 2)[1]) < int(ordinal)
+        )
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
@@ -282,8 +297,7 @@ class Checker:
 
     def _check_key_order(self, event: HandedOut, group: _Group) -> None:
         if not group.destroyed:
-            main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
-            self._keys.handed_out(event, main, origin, group.streams[main], group.every)
+            self._keys.handed_out(event, group.streams, group.every)
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
         unsure_us = EARLY_US_MAX + self._unsure_us(event)
@@ -433,6 +447,8 @@ class Checker:
 
     def _check_delivered(self, name: str, stream: str, group: _Group, lent: CheckedStream) -> None:
         reachable = self._reachable(stream, group, lent)
+        if self._waits_for_another(name, stream, group):
+            reachable = 0
         for offset in [*lent.owed, *range(lent.start, self._ends.get(stream, 0))]:
             times = lent.counted.get(offset, 0)
             if self._is_rejected(name, stream, offset) or self._queues.has_left(

@@ -17,7 +17,9 @@ from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.machine_rules import check_moved, check_written
 from dss_sim.groups.store import AtOnce, at_once
+from dssd.events.teller import Unheard
 from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.leaders.rehoming import Rehomings
 from dssd.leaders.slices import slicing_of
 from dssd.leaders.takeover import (
     Takeover,
@@ -45,6 +47,8 @@ from dssd.machines.leader.events import (
     PauseGroup,
     Persist,
     Received,
+    Rehome,
+    Rehomed,
     Send,
     SessionClosed,
     SessionsEnding,
@@ -71,6 +75,7 @@ from dssd.machines.messages import (
     ToLeader,
     UpdateStreams,
 )
+from dssd.machines.queues import Queues
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
 from dssd.topics.model import Topic
@@ -89,7 +94,7 @@ class Leading:
 
     __slots__ = (
         "claim", "commit_took_ms", "group", "kept_until_ms", "leader", "left", "mailbox", "over",
-        "said_ms", "wake_ms",
+        "rehomings", "said_ms", "wake_ms",
     )  # fmt: skip
 
     def __init__(self, group: GroupRow) -> None:
@@ -109,6 +114,7 @@ class Leading:
         self.said_ms: dict[StreamId, int] = {}
         """When a stream's grant, revoke or end was last sent."""
         self.wake_ms: int | None = None
+        self.rehomings: Rehomings | None = None
 
 
 class LeaderHost:
@@ -182,6 +188,8 @@ class LeaderHost:
         self.up = False
         self._stopping = False
         self.host.crash()
+        for acting in self.leading.values():
+            self._end_jobs(acting)
         self.leading.clear()
 
     def restart(self) -> None:
@@ -223,6 +231,7 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
+            self._end_jobs(acting)
             self._world.cursor_operator.resume_on(group_id)
             self._world.member_operator.repeat_on(group_id)
             self._world.shard_operator.repeat_on(group_id)
@@ -329,6 +338,8 @@ class LeaderHost:
                 self._world.pause_operator.concluded(acting.group, number)
             case Held():
                 self._world.hold_operator.held(acting)
+            case Rehome():
+                self._rehome(acting, effect)
             case Stop():
                 self._end(acting)
             case _:
@@ -411,8 +422,36 @@ class LeaderHost:
             acting.wake_ms = None
             self._feed(acting, Ticked(self.host.now_ms()))
 
+    def _rehome(self, acting: Leading, asked: Rehome) -> None:
+        world = self._world
+        if acting.rehomings is None:
+
+            def tell(stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+                told = partial(self._rehomed, acting, stream, grant_epoch, queues)
+                world.schedule.after(0, told, self.host)
+
+            acting.rehomings = Rehomings(
+                lambda: acting.group,
+                world.store.rows,
+                world.catalogue,  # type: ignore[arg-type]  # as much of it as is asked for
+                world.queue_work.parts,
+                Unheard(),
+                tell,
+            )
+        acting.rehomings.begin(asked, world.queue_work.start)
+
+    def _rehomed(self, acting: Leading, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+        self._feed(acting, Rehomed(stream, grant_epoch, queues, self.host.now_ms()))
+
+    def _end_jobs(self, acting: Leading) -> None:
+        """They are of the leader's process, as it ends."""
+        if acting.rehomings is not None:
+            acting.rehomings.end()
+            self._world.queue_work.run()
+
     def _end(self, acting: Leading) -> None:
         acting.over = True
+        self._end_jobs(acting)
         if self.leading.get(acting.group.group_id) is acting:
             del self.leading[acting.group.group_id]
         for given in acting.mailbox:

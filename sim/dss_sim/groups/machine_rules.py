@@ -18,6 +18,7 @@ from dssd.machines.leader.holding_back import is_holding
 from dssd.machines.leader.lent_stream import (
     ENDED_BY_DEADLINE,
     HELD,
+    NOT_LENT,
     TRANSIENT,
     LentStream,
     StreamState,
@@ -73,7 +74,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.heir == lent.holder and lent.cancelled_moves:
         # So it does where the operation was cancelled since, before its holder was asked.
         return
-    if _is_operated(leader, stream):
+    if _is_operated(leader, stream) or lent.is_to_rehome():
         return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
@@ -89,9 +90,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     shared = [
         each
         for each in leader.streams.values()
-        if each.state is not StreamState.FINISHED
-        and not each.reserved
-        and owner_of(each) not in leaving
+        if each.state not in NOT_LENT and not each.reserved and owner_of(each) not in leaving
     ]
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
@@ -103,7 +102,7 @@ def _check_shard_moved(leader: Leader, moved: LentStream) -> None:
     owners = {
         number: {owner_of(leader.streams[each]) for each in streams}
         for number, streams in leader.shards.lanes.items()
-        if any(leader.streams[each].state is not StreamState.FINISHED for each in streams)
+        if any(leader.streams[each].state not in NOT_LENT for each in streams)
     }
     left = sum(moved.holder in owner for owner in owners.values())
     staying = sum(not each.leaving for each in leader.members.values())

@@ -211,7 +211,7 @@ class Plan:
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return with_shards(with_order(unordered_plan_of(seed)), Timed)
+    return with_shards(with_order(unordered_plan_of(seed), Timed), Timed)
 
 
 def unordered_plan_of(seed: int) -> Plan:

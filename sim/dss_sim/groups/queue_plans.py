@@ -99,25 +99,34 @@ SMALL_QUEUES_SHARE = 1 / 4
 SMALL_QUEUES = (1, 2, 4, 8)
 ROOM_MS = 180_000
 """What waits for room in full queues, however often they are emptied and fill up again."""
-GROWTHS = frozenset({SWITCH, "grow_topic", "seal_topic"})
+NOT_IN_ORDER = frozenset({"grow_topic", "seal_topic"})
+"""What takes a topic apart: a storage topic that is written to beside one before it, or is sealed
+and has none behind it. No daemon does that, and groups without order do not mind."""
 
 
-def with_order(plan: "Plan") -> "Plan":
-    """The plan, in some runs with the order of keys, and topics that do not grow."""
+GROWN_IN_ORDER_SHARE = 1 / 2
+"""Of the runs with the order of keys, the share in which topics grow anyway."""
+
+
+def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
+    """The plan, in some runs with the order of keys."""
     chance = Random(f"{plan.seed}/ordered")
     if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
         return plan
     blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
-    timed = tuple(
+    timed = [
         replace(each, amount=WHOLE)
         if each.kind == REDRIVE and chance.random() < WHOLE_SHARE
         else each
         for each in plan.timed
-        if each.kind not in GROWTHS
-    )
+        if each.kind not in NOT_IN_ORDER
+    ]
     room = RECORDS_A_RUN
     if chance.random() < SMALL_QUEUES_SHARE:
         room = chance.choice(SMALL_QUEUES)
+    if chance.random() < GROWN_IN_ORDER_SHARE and all(each.kind != SWITCH for each in timed):
+        timed += [timed_as(*each) for each in _drawn_switches(plan, chance)]
+        timed.sort(key=lambda each: each.at_us)
     groups = tuple(
         group
         if group.queues is None
@@ -133,7 +142,7 @@ def with_order(plan: "Plan") -> "Plan":
         )
         for group in plan.groups
     )
-    return replace(plan, groups=groups, timed=timed)
+    return replace(plan, groups=groups, timed=tuple(timed))
 
 
 def waits_for_room(plan: "Plan") -> bool:
@@ -151,6 +160,10 @@ def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
     chance = Random(f"{plan.seed}/growths")
     if chance.random() >= GROWN_SHARE:
         return []
+    return _drawn_switches(plan, chance)
+
+
+def _drawn_switches(plan: "Plan", chance: Random) -> list[tuple[int, str, int, int]]:
     first_us, ends_us = plan.heal_us // 8, plan.heal_us
     return [
         (

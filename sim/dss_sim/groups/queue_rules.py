@@ -12,6 +12,7 @@ where it was until then, its *source*. So each record has one way through the le
         least all of them, unless it was rejected; each grant that ended in doubt may add one, and
         queues that were full any number
     Q6  what a commit calls applied has its sources acknowledged in that commit
+    Q9  what goes to another lane is the entry that it was: its time, its attempts, its error
     Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
@@ -19,6 +20,7 @@ Progress over a source that nobody acknowledged and that has no entry breaks S2 
 
 from collections import defaultdict
 
+from dss_core.lane import DEAD
 from dss_core.progress import Progress
 from dss_sim.groups.history import (
     AckDurable,
@@ -32,7 +34,7 @@ from dss_sim.groups.history import (
     Redriven,
 )
 from dss_sim.groups.violation import Violation
-from dssd.machines.delivery.causes import FOLLOWS, NO_KEY
+from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REDRIVEN
 
 GroupStream = tuple[str, str]
 REFUSALS = ("refused", "rejected")
@@ -157,7 +159,8 @@ class QueueRules:
         while True:
             level = self._levels[group, stream]
             # Brought back, what held up nothing is not in order any more.
-            if offset in level.acked or (stream == lane.names[2] and not lane.blocks):
+            is_dead = self.level(group, stream) == DEAD
+            if offset in level.acked or (is_dead and not lane.blocks):
                 return True
             if offset not in level.left:
                 return offset in level.discarded or level.stored.is_acked(offset)
@@ -190,14 +193,26 @@ class QueueRules:
         if event.source_offset in source.left:
             other = source.left[event.source_offset]
             raise Violation("Q1", f"its source has an entry, {other}: {event}")
-        if event.grant_epoch < lane.epoch and not self._is_copy(event):
-            raise Violation("Q2", f"the lane was taken over by {lane.epoch}: {event}")
-        if event.stream == lane.names[2]:
+        of = self._lanes[event.group, event.source]
+        if event.grant_epoch < of.epoch and not self._is_copy(event):
+            raise Violation("Q2", f"the lane was taken over by {of.epoch}: {event}")
+        if of is not lane:
+            self._check_rehomed(event, source)
+        elif event.stream == lane.names[2]:
             self._check_dead(event, lane, source, is_disturbed=is_disturbed)
-        if event.source == lane.names[2] and event.source_offset not in source.redriven:
+        is_back = event.source == of.names[2] and event.stream != lane.names[2]
+        if is_back and event.source_offset not in source.redriven:
             raise Violation("Q7", f"nobody redrives it: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
+
+    def _check_rehomed(self, event: Queued, source: _Level) -> None:
+        """It says what the entry said that it was made of, but of what clients died of."""
+        before = source.entries[event.source_offset]
+        same = before.cause, before.attempt, before.due_us, before.error, before.key
+        now = event.cause, event.attempt, event.due_us, event.error, event.key
+        if same != now and event.cause not in (DIED, REDRIVEN):
+            raise Violation("Q9", f"it was {before}: {event}")
 
     def _is_copy(self, event: Queued) -> bool:
         """Whether it differs in its place only, and so says who had the record before."""

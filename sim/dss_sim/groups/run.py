@@ -22,7 +22,7 @@ from dss_sim.groups.strict_plans import disturbs_by_plan
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dss_sim.small_limits import made_small
-from dssd.machines.leader.lent_stream import HELD, StreamState
+from dssd.machines.leader.lent_stream import HELD, NOT_LENT, StreamState
 from dssd.machines.leader.state import Leader, LeaderState
 
 STEADY_US = LEASE_MS * 1_000
@@ -184,10 +184,7 @@ def _is_shared_out(world: World, group_id: int, wanting: list[str]) -> bool:
     leader = acting.leader if acting is not None else None
     if leader is None or leader.state is not LeaderState.LEADING:
         return False
-    if any(
-        lent.state not in (StreamState.GRANTED, StreamState.FINISHED)
-        for lent in leader.streams.values()
-    ):
+    if any(lent.state not in (StreamState.GRANTED, *NOT_LENT) for lent in leader.streams.values()):
         return False
     # A dead incarnation counts until its lease has ended.
     if not all(world.is_borrower(borrower_id) for borrower_id in leader.members):

@@ -399,7 +399,8 @@ class SimulatedSession:
         retry, dead = granted.queues
         levels = granted.stream, retry.stream, dead.stream
         epoch, generation = granted.grant_epoch, granted.cursor_generation
-        return Lane(levels, 0, epoch, generation, self.client_id, is_ordered)
+        ordinal = int(self._world.names[granted.stream].split("/")[1])
+        return Lane(levels, ordinal, epoch, generation, self.client_id, is_ordered)
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""

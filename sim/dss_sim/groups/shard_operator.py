@@ -20,7 +20,7 @@ from dss_sim.groups.store import at_once
 from dss_sim.groups.violation import Violation
 from dssd.leaders.slices import slicing_of
 from dssd.machines.leader.events import LeaderInput, ShareByShards
-from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
+from dssd.machines.leader.lent_stream import HELD, NOT_LENT, LentStream
 from dssd.machines.leader.sharding import UNKNOWN
 from dssd.machines.leader.state import Leader, LeaderState, owner_of
 from dssd.machines.messages import BorrowerId
@@ -149,9 +149,7 @@ class ShardOperator:
         leaving = {name for name, member in leader.members.items() if member.leaving}
         for shard, streams in leader.shards.lanes.items():
             lents = [leader.streams[each] for each in streams]
-            owners = {
-                owner_of(each) for each in lents if each.state is not StreamState.FINISHED
-            } - leaving
+            owners = {owner_of(each) for each in lents if each.state not in NOT_LENT} - leaving
             if len(owners) > 1:
                 raise Violation("H3", f"shard {shard} is with {owners}")
 

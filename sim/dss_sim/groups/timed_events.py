@@ -196,7 +196,10 @@ def _switch_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
         _grow_topic(world, timed)
-        _seal(world, topic, topic.storage_topics[-1])
+        part = topic.storage_topics[-1]
+        # The operation goes on with the next daemon.
+        world.catalogue.to_seal[part.storage_topic_id] = partial(_sealed, world, topic.name, part)
+        _seal(world, topic, part)
 
 
 def _seal(world: World, topic: Topic, part: StorageTopic) -> None:
@@ -207,6 +210,7 @@ def _seal(world: World, topic: Topic, part: StorageTopic) -> None:
 
 def _sealed(world: World, name: str, part: StorageTopic) -> None:
     topic = world.catalogue.topics.get(name)
+    world.catalogue.to_seal.pop(part.storage_topic_id, None)
     if topic is not None:
         ends = tuple(world.log.bounds(stream).end for stream in part.streams())
         parts = tuple(replace(each, ends=ends) if each is part else each
@@ -224,6 +228,8 @@ def _remove_topic(world: World, timed: Timed) -> None:
     for group in world.groups.values():
         world.remove_queues(group.group_id, topic.streams())
     world.log.remove(topic.streams())
+    for part in topic.storage_topics:
+        world.catalogue.to_seal.pop(part.storage_topic_id, None)
     world.writer.remove([part.storage_topic_id for part in topic.storage_topics])
     world.leaders.change_topic(topic, gone=topic.streams())
 

@@ -275,6 +275,8 @@ class World:
     def _restart(self, *, with_log: bool) -> None:
         if with_log:
             self.writer.restart()
+            for storage_topic_id, sealed in list(self.catalogue.to_seal.items()):
+                self.writer.seal(storage_topic_id, sealed)
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()

@@ -14,6 +14,7 @@ from dss_sim.groups.transcript import Transcript, readable
 from dss_sim.seeds import outcomes
 from dssd.machines.leader import stream
 from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.stream_ends import end
 from dssd.machines.leader.stream_events import Act, HolderLost
 from support.proof_share import share
 
@@ -132,7 +133,7 @@ def forgetful_lending(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with a bug: who gives a stream back after its lease ended leaves no doubt."""
 
     def lose_holder(state: LentStream, event: object) -> tuple[Act, ...]:
-        return stream._end(state)
+        return end(state)
 
     table = dict(stream.TRANSITIONS)
     table[StreamState.GRANTED, HolderLost] = lose_holder

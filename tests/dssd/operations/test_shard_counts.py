@@ -2,7 +2,7 @@
 
 import pytest
 
-from dss_core.changes import AddStorageTopic, SetShardCount, Undo
+from dss_core.changes import AddStorageTopic, GrowTopic, SetShardCount, TransferGrant, Undo
 from dss_core.errors import (
     GroupExistsOtherwise,
     IllegalArgument,
@@ -14,6 +14,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries
+from dssd.machines.start_point import Earliest
 from dssd.questions.shards import Sharded, sharded
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
@@ -214,3 +215,23 @@ async def test_a_count_that_was_under_way_when_the_daemon_ended_is_done_by_the_n
     await works.restart()
     assert (await works.ended(running.number)).state == "done"
     assert (group(works).shards, len((await look(works)).each)) == (4, 4)
+
+
+async def test_a_stream_that_is_closed_neither_stays_with_anybody_nor_is_handed_to_one(
+    works: Works,
+) -> None:
+    [first, _] = await works.plant.topic("orders", 2)
+    await works.plant.publish(first, 2)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    asked = AskedRetries(5, ordered=True)
+    row = await works.plant.groups.declare(parsed, start=Earliest(), retries=asked)
+    await works.apply(GrowTopic("orders", 4))
+    member = works.plant.member(row, "ann")
+    member.want()
+    await member.granted(3)
+    assert [len(each.streams) for each in (await look(works)).each] == [3, 2]
+    plan = await works.operations.plan(SetShardCount("g", 4))
+    assert any("3 streams stay" in each for each in plan.effects)
+    handed = await works.operations.plan(TransferGrant("g", "orders/1/0", "ann"))
+    assert (handed.moves, handed.nothing_to_do) == ((), True)
+    assert handed.summary.endswith("it is closed")

@@ -30,6 +30,11 @@ class AckWaits:
         self._next_ms: int | None = None
         """No deadline is before it, but for those less than a grain after the last look."""
 
+    @property
+    def wait_ms(self) -> int:
+        """How long each lasts."""
+        return self._wait_ms
+
     def handed_out(self, start: int, end: int, now_ms: int) -> None:
         """The wait of the range begins now."""
         waits = self._waits

@@ -15,7 +15,8 @@ What rests in the stream, or is a suspect, would be passed by later records of i
 the retry queue once the cursor meets it.
 
 The *gate*: a head goes out only once the cursor has passed its origin. A record before it that
-nobody acknowledged may come again, and is met there first.
+nobody acknowledged may come again, and is met there first. Of an earlier storage topic nothing
+comes again here, so its records have passed the gate.
 
 Invariants: what was sent of a held key, and is not taken back, waits in the index as a record of
 main; what the cursor passes by is in `held_back`, until it is moved; a follower is never charged,
@@ -156,8 +157,7 @@ class KeyedLane:
         keyed = [each for each in entries if _is_keyed(each)]
         newly = set()
         for each in keyed:
-            origin = -1 if each.origin is None else each.origin
-            waiting = Waiting(origin, level, each.offset, each.key, each.due_ms, each.attempt)
+            waiting = Waiting(each.origin, level, each.offset, each.key, each.due_ms, each.attempt)
             if self.index.add(waiting):
                 newly.add(each.key)
             if level == RETRY:

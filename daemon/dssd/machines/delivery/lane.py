@@ -153,13 +153,19 @@ class Lane:
     def take_entries(self, given: EntriesRead) -> None:
         """Entries that the queues held when the lane was lent."""
         known = self._queue(given.level).applied_end
-        self._apply(given.level, [each for each in given.entries if each.offset >= known])
+        fresh = [each for each in given.entries if each.offset >= known]
+        if rehomed := [each for each in fresh if each.is_rehomed]:
+            # They acknowledge nothing in this lane, and may be what others of these were made of.
+            fresh = [each for each in fresh if not each.is_rehomed]
+            self._enter(rehomed if given.level == RETRY else [])
+        self._apply(given.level, fresh)
         before = [each for each in given.entries if each.offset < known]
         if given.level == RETRY:
             self._enter(before)
         elif self.keyed is not None:
             done = self._dead.progress.is_acked
-            self.keyed.enter_dead([each for each in before if not done(each.offset)])
+            entered = (each for each in (*before, *rehomed) if not done(each.offset))
+            self.keyed.enter_dead([*entered])
         if given.level == RETRY or self._dead_letters_block:
             self._close_origins(given.level, given.entries)
         self._note_applied(given.level, given.end)
@@ -169,13 +175,13 @@ class Lane:
         alone."""
         main = self.main.records
         queue = self.retry.records.progress if level == RETRY else self._dead.progress
-        origins = [each.origin for each in entries if each.origin is not None]
+        origins = [each.origin for each in entries if each.origin >= 0]
         if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
             return
         waiting = (
             (each.origin, each.origin + 1)
             for each in entries
-            if each.origin is not None
+            if each.origin >= 0
             and not queue.is_acked(each.offset)
             and not main.progress.is_acked(each.origin)
         )

@@ -16,6 +16,7 @@ from dssd.machines.delivery.events import (
     Move,
     Moved,
     Nak,
+    StreamSealed,
     TakeBack,
     TakenBack,
 )
@@ -52,6 +53,12 @@ class Lanes:
     def of(self, stream: DeliveredStream) -> Lane | None:
         """The lane that a stream is a part of."""
         return None if stream.lane is None else self._lanes[stream.lent]
+
+    def sealed(self, given: StreamSealed) -> None:
+        """The stream of a lane ends there."""
+        lane = self._lanes.get(given.grant)
+        if lane is not None:
+            lane.main.records.sealed_end = given.end
 
     def forget(self, grant: int) -> None:
         """The grant is over."""

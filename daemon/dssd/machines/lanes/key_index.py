@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
     """A record that waits, in the order in which those of its key go."""
 
     origin: int
-    """Its offset in the stream."""
+    """Its offset in the stream; below 0 of one that was in an earlier storage topic."""
     level: int
     offset: int
     """Where it is: the place."""

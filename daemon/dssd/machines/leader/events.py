@@ -17,6 +17,10 @@ from dssd.machines.leader.slicing import Slicing
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
 from dssd.machines.queues import Queues
 
+Parents = tuple[StreamId, ...] | None
+"""Of a group that keeps the order of keys: the streams of the storage topic before that can hold
+keys of this one; its records come once those are finished. None: the group keeps no order."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredStream:
@@ -44,6 +48,7 @@ class StoredStream:
     """An operator gave it to this session, until that one leaves."""
     queues: Queues = ()
     """Of a group that has queues: those of the stream."""
+    parents: Parents = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,7 @@ class PresentStream:
     sealed_end: int | None
     queues: Queues = ()
     """As in `StoredStream`, before anything is in them."""
+    parents: Parents = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +229,23 @@ class LendAgain:
     """End a `Hold`."""
 
     now_ms: int
-    queues: tuple[tuple[StreamId, Queues], ...] = ()
-    """The queues that streams have from now on; those that are not named stay as they are."""
+    lanes: tuple[tuple[StreamId, Queues, Parents], ...] = ()
+    """The queues and the parents that streams have from now on; those that are not named stay as
+    they are."""
     slicing: Slicing | None = None
     """As in `TookOver`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehomed:
+    """All that waited in the queues of a lane is durable in those of its children."""
+
+    stream: StreamId
+    grant_epoch: int
+    """As in the `Rehome`."""
+    queues: Queues
+    """As they are then: nothing is left in them."""
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +285,7 @@ LeaderInput = (
     | Instructed
     | Hold
     | LendAgain
+    | Rehomed
     | Destroyed
     | SessionsEnding
     | StopAsked
@@ -338,6 +358,20 @@ class Concluded:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehome:
+    """Append what waits in the queues of a lane to those of its children; answer with `Rehomed`.
+
+    Nobody holds the lane, nor a child of it, until then.
+    """
+
+    stream: StreamId
+    grant_epoch: int
+    """Appends of holders before it are refused from now on."""
+    progress: Progress
+    queues: Queues
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
 
@@ -363,7 +397,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | Concluded | Held | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | Held | Rehome | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +443,8 @@ class StreamView:
     """The client of that session, where it is known; empty: none."""
     queues: Queues = ()
     """As in `StoredStream`."""
+    waits_for: tuple[StreamId, ...] = ()
+    """Of a closed stream: the parents that are not finished."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from dssd.machines.leader.hand_overs_under_way import (
     end_hand_over,
     open_hand_over,
 )
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import OpenHandOver
 from dssd.machines.leader.state import Alarm, KeptFor, Leader, Member, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
@@ -102,7 +102,7 @@ def transfer_grant(turn: LeaderTurn, asked: TransferGrant) -> None:
     member = turn.state.members.get(asked.borrower_id)
     if member is None or member.leaving:
         member = _staying(turn.state, asked.session_id)
-    if lent is None or member is None or lent.state is StreamState.FINISHED:
+    if lent is None or member is None or lent.state in NOT_LENT:
         conclude_if_handed(turn, asked.number)
     else:
         for each in _together(turn.state, lent):
@@ -191,7 +191,7 @@ def _together(state: Leader, lent: LentStream) -> list[LentStream]:
         return [lent]
     mates = state.shards.lanes[state.shards.slicing.shard_of(lent.stream).number]
     found = [state.streams[mate] for mate in mates]
-    return [each for each in found if each is lent or each.state is not StreamState.FINISHED]
+    return [each for each in found if each is lent or each.state not in NOT_LENT]
 
 
 def _owning_session(state: Leader, lent: LentStream) -> SessionId | None:

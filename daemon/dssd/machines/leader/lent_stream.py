@@ -6,13 +6,14 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
-from dss_core.lane import DEAD, RETRY
+from dss_core.lane import DEAD
 from dss_core.shards import Shard
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
     EndedMove,
     GrantRecord,
+    Parents,
     StoredStream,
     StreamRecord,
 )
@@ -31,6 +32,8 @@ class StreamState(Enum):
     GRANTED = "granted"
     REVOKING = "revoking"
     REVOKED = "revoked"
+    CLOSED = "closed"
+    REHOMING = "rehoming"
     FINISHED = "finished"
 
 
@@ -38,6 +41,9 @@ HELD = frozenset(
     {StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING, StreamState.REVOKED}
 )
 """The states in which a stream has a holder."""
+
+NOT_LENT = frozenset({StreamState.CLOSED, StreamState.REHOMING, StreamState.FINISHED})
+"""The states in which nobody may have a stream."""
 
 TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
 """The states in which something is sent again until it is answered."""
@@ -53,10 +59,10 @@ class LentStream:
 
     __slots__ = (
         "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
-        "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
-        "pinned_session_id", "progress", "queues", "reserved", "saved", "saved_queues",
-        "sealed_end", "session_id", "shard", "shard_epoch", "since_ms", "stall", "state",
-        "stream", "suspect_end", "unmeasured",
+        "finish_saved", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "is_closed",
+        "move", "moved_epoch", "parents", "pinned_session_id", "progress", "queues", "reserved",
+        "saved", "saved_queues", "sealed_end", "session_id", "shard", "shard_epoch", "since_ms",
+        "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -100,22 +106,41 @@ class LentStream:
         self.shard: Shard | None = None
         """Of which shard its holder has it, in a group that is shared out by shards."""
         self.shard_epoch = 0
-        if stored.grant_epoch and not stored.finished:
+        self.parents: Parents = stored.parents
+        self.is_closed = False
+        """A parent of it is not finished."""
+        self.finish_saved = stored.finished
+        """It is finished, and that is durable: so for its children it is."""
+        if not stored.finished and (stored.grant_epoch or self.keeps_order):
             self.queues = out_of_sight(self.queues)
-        if stored.finished or self.is_over():
+        if stored.finished or (self.is_over() and not self.keeps_order):
             self.state = StreamState.FINISHED
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether its group keeps the order of keys: parents come first, and children get what is
+        left in its queues."""
+        return self.parents is not None
+
+    def is_read(self) -> bool:
+        """Whether everything it will ever hold is acknowledged, or in its queues."""
+        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
+
     def is_at_end(self) -> bool:
-        """Whether everything it will ever hold is acknowledged, or dead."""
-        if self.sealed_end is None or self.progress.floor < self.sealed_end:
-            return False
-        return not self.queues or (
-            self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
-        )
+        """Whether everything it will ever hold is acknowledged, or dead; where its children get
+        what is dead, that is none."""
+        if not self.is_read() or not self.queues:
+            return self.is_read()
+        retry, dead = self.queues
+        return retry.is_empty and (dead.is_empty if self.keeps_order else not dead.redriving)
 
     def is_over(self) -> bool:
         """Whether it is at its end, and nothing is in its queues that nobody reported."""
         return self.is_at_end() and are_known(self.queues)
+
+    def is_to_rehome(self) -> bool:
+        """Whether something may be in its queues that its children have to get."""
+        return self.keeps_order and self.is_read() and not self.is_over()
 
     def redriving(self) -> int:
         """The operation that brings back dead letters and has durably not brought all; or 0."""

@@ -39,7 +39,7 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.machines.leader import pausing, stream_sets
+from dssd.machines.leader import barrier, pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -50,6 +50,7 @@ from dssd.machines.leader.events import (
     LeaderInput,
     LendAgain,
     Received,
+    Rehomed,
     SessionClosed,
     SessionsEnding,
     Stop,
@@ -118,7 +119,8 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     turn = LeaderTurn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
-        # First: who is to be evicted has no share.
+        # First: who is to be evicted has no share, and what is open now has one.
+        barrier.go_on(turn)
         begin_postponed(turn)
         rebalance_if_due(turn)
         end_evicted(turn)
@@ -172,6 +174,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         keep_out(turn, ban)
     state.pause = Pause(paused=given.paused)
     state.paused_ms = given.now_ms
+    barrier.judge_all(turn)
     take_pending_moves(turn, given.moves)
 
 
@@ -196,7 +199,13 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
         lent = state.streams.get(present.stream)
         if lent is None:
             born = StoredStream(
-                present.stream, Progress(0), 0, 0, present.sealed_end, queues=present.queues
+                present.stream,
+                Progress(0),
+                0,
+                0,
+                present.sealed_end,
+                queues=present.queues,
+                parents=present.parents,
             )
             lent = state.streams[present.stream] = LentStream(born)
             lent.since_ms = turn.now_ms
@@ -208,6 +217,8 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     state.order = tuple(sorted(state.streams))
     if given.slicing is not None:
         share_by(turn, given.slicing)
+    # Behind that: what is open now is lent as a part of its shard.
+    barrier.judge_all(turn)
 
 
 def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
@@ -222,6 +233,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         state.members[lent.heir].inherits.discard(stream)
     forget(state, lent)
     state.dirty.pop(stream, None)
+    state.barrier.rehoming.discard(stream)
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
@@ -287,7 +299,8 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving or state.reserve is not KeptFor.NOTHING or is_holding(state):
+    busy = state.moving or state.barrier.rehoming
+    if busy or state.reserve is not KeptFor.NOTHING or is_holding(state):
         # Who held streams may still hand out and come back; moves end with the reserve, and
         # whoever asked to hold streams lends them again.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
@@ -358,6 +371,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, Instructed): ignore,
     (_S.LOADING, Hold): ignore,
     (_S.LOADING, LendAgain): ignore,
+    (_S.LOADING, Rehomed): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
@@ -370,6 +384,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, Instructed): take_instruction,
     (_S.LEADING, Hold): hold,
     (_S.LEADING, LendAgain): lend_again,
+    (_S.LEADING, Rehomed): barrier.take_rehomed,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
@@ -382,6 +397,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, Instructed): ignore,
     (_S.STOPPING, Hold): ignore,
     (_S.STOPPING, LendAgain): ignore,
+    (_S.STOPPING, Rehomed): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
@@ -394,6 +410,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, Instructed): ignore,
     (_S.STOPPED, Hold): ignore,
     (_S.STOPPED, LendAgain): ignore,
+    (_S.STOPPED, Rehomed): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,

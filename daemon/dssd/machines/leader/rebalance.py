@@ -16,7 +16,7 @@ from dssd.machines.leader.allocation import limited, sticky
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.hand_overs import pin
 from dssd.machines.leader.hand_overs_under_way import stays
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.shard_allocation import Situation, by_shard
 from dssd.machines.leader.sharding import is_outdated, slice_anew
 from dssd.machines.leader.slicing import Slicing
@@ -128,9 +128,7 @@ def _void_pins(turn: LeaderTurn) -> None:
 def _void_rivals(turn: LeaderTurn, mates: Sequence[LentStream]) -> None:
     """Another count may have put streams into one shard that are pinned to several: one counts."""
     pinned = [
-        each
-        for each in mates
-        if each.pinned_session_id is not None and each.state is not StreamState.FINISHED
+        each for each in mates if each.pinned_session_id is not None and each.state not in NOT_LENT
     ]
     for each in pinned[1:]:
         if each.pinned_session_id != pinned[0].pinned_session_id:
@@ -162,7 +160,7 @@ def _sharing(state: Leader) -> Situation:
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
-        if lent.state is StreamState.FINISHED or lent.reserved:
+        if lent.state in NOT_LENT or lent.reserved:
             continue
         owner = owner_of(lent)
         if owner in leaving:

@@ -115,6 +115,19 @@ class Committing(NamedTuple):
     queues: Queues
 
 
+class Barrier:
+    """What a group that keeps the order of keys has between storage topics."""
+
+    __slots__ = ("children", "finished", "rehoming")
+
+    def __init__(self) -> None:
+        self.children: dict[StreamId, list[StreamId]] = {}
+        """The streams that wait for a stream."""
+        self.finished: list[StreamId] = []
+        """Those whose end became durable since their children were judged last."""
+        self.rehoming: set[StreamId] = set()
+
+
 class Member:
     """A borrower that the leader knows."""
 
@@ -151,6 +164,7 @@ class Leader:
     """The state of one leader."""
 
     __slots__ = (
+        "barrier",
         "commit_begun_ms",
         "commit_id",
         "commit_took_ms",
@@ -213,6 +227,7 @@ class Leader:
         self.streams: dict[StreamId, LentStream] = {}
         self.order: tuple[StreamId, ...] = ()
         """The streams, sorted; allocation walks them in this order."""
+        self.barrier = Barrier()
         self.timers: Deadlines[Timer] = Deadlines()
         self.wake_ms: int | None = None
         self.resend_ms: dict[StreamId, int] = {}
@@ -245,8 +260,7 @@ class Leader:
         self.pausing: set[int] = set()
         """Operations that wait until all of them have."""
         self.commit_id = 0
-        self.commit_begun_ms = 0
-        self.commit_took_ms = 0
+        self.commit_begun_ms = self.commit_took_ms = 0
 
     def is_committing(self) -> bool:
         """Whether a commit is under way."""
@@ -349,6 +363,16 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         lent.pinned_session_id,
         next((state.members[each].client_id for each in pinned), ""),
         lent.queues,
+        unfinished_parents(state, lent) if lent.state is StreamState.CLOSED else (),
+    )
+
+
+def unfinished_parents(state: Leader, lent: LentStream) -> tuple[StreamId, ...]:
+    """Those for which the stream is closed. One that is gone holds nothing up."""
+    return tuple(
+        parent
+        for parent in lent.parents or ()
+        if (found := state.streams.get(parent)) is not None and not found.finish_saved
     )
 
 

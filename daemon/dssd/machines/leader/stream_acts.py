@@ -11,7 +11,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
-from dssd.machines.leader.events import Committed
+from dssd.machines.leader.events import Committed, Rehome
 from dssd.machines.leader.hand_overs_under_way import note_stream
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
 from dssd.machines.leader.moves_under_way import note_moved
@@ -88,6 +88,10 @@ def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> No
 def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None:
     state = turn.state
     lent.since_ms = turn.now_ms
+    if lent.state is StreamState.REHOMING:
+        state.barrier.rehoming.add(lent.stream)
+    else:
+        state.barrier.rehoming.discard(lent.stream)
     if state.resend_ms.pop(lent.stream, None) is not None:
         state.timers.clear(Resend(lent.stream))
     if lent.state in ENDED_BY_DEADLINE:
@@ -127,11 +131,22 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
-        case Act.NOTE_MOVED:
+        case Act.NOTE_MOVED | Act.NOTE_FINISHED | Act.REHOME:
             assert isinstance(event, Saved)
-            note_moved(turn, lent, event.moved_by)
+            _note_durable(turn, lent, event, act)
         case _:
             assert_never(act)
+
+
+def _note_durable(turn: LeaderTurn, lent: LentStream, event: Saved, act: Act) -> None:
+    state = turn.state
+    if act is Act.NOTE_MOVED:
+        note_moved(turn, lent, event.moved_by)
+    elif act is Act.NOTE_FINISHED:
+        state.barrier.finished.append(lent.stream)
+    elif state.holding not in (Holding.FENCING, Holding.HELD):
+        # Else it begins with `LendAgain`: what queues hold is to stay as it is until then.
+        turn.effects.append(Rehome(lent.stream, lent.grant_epoch, lent.progress, lent.queues))
 
 
 def _say_in_set(

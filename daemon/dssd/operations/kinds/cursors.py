@@ -57,7 +57,7 @@ from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
-from dssd.topics.catalogue import Catalogue
+from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.internal import refuse_internal
 
 RECORDS_SKIPPED_MAX = 1_000
@@ -356,17 +356,12 @@ class CursorMoves:
         )
 
     def _check_order(self, group: GroupRow, moving: Sequence[_Moving]) -> None:
-        """Refuse to let an ordered group read two storage topics beside each other."""
-        if not group.ordered:
+        """Refuse to open streams again whose keys an ordered group has in other ones by now."""
+        if not group.ordered or not moving:
             return
-        reopened: dict[str, list[StreamId]] = {}
-        for each in moving:
-            stream = each.stream.view.stream
-            bounds = self._log.bounds(stream)
-            if max(each.after.floor, bounds.start) < bounds.end:
-                reopened.setdefault(each.stream.name.topic, []).append(stream)
-        for name, streams in reopened.items():
-            check_reopened_in_order(group, self._catalogue.get(name), streams)
+        topic = self._catalogue.get(moving[0].stream.name.topic)
+        reopened = [each.stream.view.stream for each in moving if _reopens(each, topic)]
+        check_reopened_in_order(group, topic, reopened)
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
         view = moving.stream.view
@@ -397,6 +392,15 @@ class CursorMoves:
         kept = clipped(ranges, bounds.start, bounds.end)
         counts = [self._log.count(stream, low, high) for low, high in kept]
         return sum(count for count, _ in counts), all(exact for _, exact in counts)
+
+
+def _reopens(moving: _Moving, topic: Topic) -> bool:
+    """Whether a sealed stream was read to the end, and would not be any more."""
+    stream, part = moving.stream.view.stream, topic.part(moving.stream.name.ordinal)
+    if part is None or part.ends is None:
+        return False
+    end = part.ends[stream.partition]
+    return moving.stream.view.progress.floor >= end > moving.after.floor
 
 
 def _name_of(offsets: StreamOffsets) -> StreamName:

@@ -42,7 +42,7 @@ from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
 from dssd.operations.kinds.whole_keys import WholeKeys, runs_of, whole_keys
 from dssd.operations.plans import Begun, Made, Plan, subject_of
-from dssd.queues.looking import Choice, EntryLook, Lane
+from dssd.queues.looking import Choice, EntryLook, Lane, may_hold
 from dssd.store.port import Put
 from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
 
@@ -116,7 +116,7 @@ class DeadLetters(Final):
         elif _takes_whole_keys(group, change):
             chosen, is_cut = await _chosen_keys(look, group, streams, change)
         else:
-            chosen = await _chosen(look, streams, change)
+            chosen = await _chosen(look, group, streams, change)
         _check_none_comes_back(group, chosen)
         is_cut, has_members = is_cut or _is_cut(look, chosen), bool(survey.members)
         if not chosen:
@@ -208,7 +208,7 @@ def _is_cut(look: EntryLook, chosen: Sequence[_Chosen]) -> bool:
 
 
 async def _chosen(
-    look: EntryLook, streams: dict[str, StreamSurvey], change: Change
+    look: EntryLook, group: GroupRow, streams: dict[str, StreamSurvey], change: Change
 ) -> list[_Chosen]:
     """What the change says, the oldest of each stream, as far as the bounds go."""
     choice = _choice(change)
@@ -216,8 +216,9 @@ async def _chosen(
     chosen: list[_Chosen] = []
     room = CHOICE_RANGES_MAX
     for each in streams.values():
-        if stream in (None, each.name) and room > 0 and not look.budget.spent:
-            ranges = (await _ranges(look, each, choice))[:room]
+        has_room = room > 0 and not look.budget.spent
+        if has_room and may_hold(each.name, stream, ordered=group.ordered):
+            ranges = (await _ranges(look, group, each, choice))[:room]
             room -= len(ranges)
             chosen += [_Chosen(each, ranges)] if ranges else []
     return chosen
@@ -234,7 +235,8 @@ def _takes_whole_keys(group: GroupRow, change: Change) -> bool:
     """Whether what it names may be a part of a key that must not come alone."""
     blocks = group.ordered and group.on_dead_letter == BLOCK
     is_redrive = isinstance(change, RedriveDeadLetters) and not change.unordered
-    return blocks and is_redrive and _names_some(change)
+    # A stream may have a part of a key, of which more lies with streams before it.
+    return blocks and is_redrive and (_names_some(change) or bool(change.stream))
 
 
 def _names_some(change: Change) -> bool:
@@ -250,9 +252,16 @@ async def _chosen_keys(
     chosen: list[_Chosen] = []
     is_cut, room = False, CHOICE_RANGES_MAX
     for each in streams.values():
-        if choice.stream not in (None, each.name):
+        if not may_hold(each.name, choice.stream, ordered=group.ordered):
             continue
-        lane = Lane(each.name.topic, DEAD, each.view.queues[DEAD - 1])
+        queue = each.view.queues[DEAD - 1]
+        if choice == Choice(stream=each.name):
+            # All that lies there is whole keys, whatever streams it was of at first.
+            ranges = look.waiting(queue)[:room]
+            room -= len(ranges)
+            chosen += [_Chosen(each, ranges)] if ranges else []
+            continue
+        lane = Lane(each.name.topic, DEAD, queue)
         found = await whole_keys(look, lane, choice, room)
         if found.is_beyond and not chosen:
             raise KeysBeyondLook(group=quote(subject_of(group)), stream=each.name)
@@ -277,9 +286,10 @@ def _part_of_key(group: GroupRow, choice: Choice, found: WholeKeys) -> PartOfKey
     )
 
 
-async def _ranges(look: EntryLook, stream: StreamSurvey, choice: Choice) -> Ranges:
+async def _ranges(look: EntryLook, group: GroupRow, stream: StreamSurvey, choice: Choice) -> Ranges:
     queue = stream.view.queues[DEAD - 1]
-    if choice in (Choice(), Choice(stream=stream.name)):
+    # Where the order of keys is kept, a lane may have those of other streams too.
+    if choice == Choice() or (not group.ordered and choice == Choice(stream=stream.name)):
         return look.waiting(queue)
     offsets: list[int] = []
     lane = Lane(stream.name.topic, DEAD, queue)

@@ -23,6 +23,7 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.slices import Span, check_shard_count, slicing_of, span_of
 from dssd.limits import REVOKE_DEADLINE_MS
 from dssd.machines.leader.events import ShareByShards
+from dssd.machines.leader.lent_stream import NOT_LENT, StreamState
 from dssd.operations.kinds.clients_named import named
 from dssd.operations.kinds.edited_fields import (
     Fields,
@@ -193,7 +194,7 @@ def _fit(group: GroupRow, span: Span, shards: int) -> Iterator[str]:
 
 
 def _hands(live: Membership, moves: Sequence[StreamMove], shards: int) -> Iterator[str]:
-    streams = [each for each in live.survey.streams if each.view.state != "finished"]
+    streams = [each for each in live.survey.streams if StreamState(each.view.state) not in NOT_LENT]
     moved = {move.stream for move in moves if move.from_client_id}
     if not live.staying:
         yield "Nobody is a member now, so nothing is handed over."

@@ -12,16 +12,18 @@ from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY
 from dssd.machines.delivery.events import (
     AskBack,
     Edited,
+    Entry,
     Nak,
     Paused,
     RevokeBegun,
     RevokeFinished,
     Settle,
+    StreamSealed,
     TakeBack,
     TakenBack,
     Unpaused,
 )
-from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, Kept, PlayedLane
 
 BLOCK = replace(POLICY, ordered=True, blocks=True)
 SKIP = replace(POLICY, ordered=True)
@@ -530,3 +532,77 @@ def test_so_many_followers_wait_at_most_that_the_cursor_does(
     lane.refuses = False
     lane.tick(1_000)
     assert not main.capped()
+
+
+# Growth
+
+
+def test_at_the_end_of_a_sealed_stream_work_in_progress_renews_for_one_more_ack_wait() -> None:
+    lane = lane_of(A)
+    lane.feed(StreamSealed(GRANT, 1), Settle(GRANT, frontier=1))
+    for _ in range(3):
+        lane.tick(ACK_WAIT_MS * 3 // 4)
+        lane.feed(Settle(GRANT, in_progress=((0, 1),)))
+    lane.tick(ACK_WAIT_MS // 2)
+    (asked,) = (each for each in lane.others if isinstance(each, AskBack))
+    lane.feed(TakenBack(GRANT, asked.number, out=True))
+    assert live(lane, RETRY) == [0]
+
+
+def test_before_the_end_of_a_sealed_stream_it_renews_for_ever() -> None:
+    lane = lane_of(A)
+    lane.feed(StreamSealed(GRANT, 5), Settle(GRANT, frontier=1))
+    for _ in range(8):
+        lane.tick(ACK_WAIT_MS * 3 // 4)
+        lane.feed(Settle(GRANT, in_progress=((0, 1),)))
+    assert not [each for each in lane.others if isinstance(each, AskBack)]
+
+
+def rehomed(offset: int, origin: int) -> Kept:
+    """An entry that came from the lane of an earlier storage topic."""
+    entry = Entry(offset, 0, 1, MAIN, 1, 10, origin, A, is_rehomed=True)
+    return Kept(entry, origin, "refused", "")
+
+
+def test_what_comes_from_an_earlier_storage_topic_goes_before_all_of_its_key_in_its_order() -> None:
+    lane = lane_of(A, A)
+    lane.queues[RETRY] = [rehomed(0, -5), rehomed(1, -9)]
+    lane.lend()
+    lane.tick(1)
+    seen = []
+    for _ in range(2):
+        ((level, at),) = lane.out
+        assert level == RETRY
+        seen.append(lane.queues[RETRY][at].origin)
+        lane.ack(level, at)
+        lane.tick(1)
+    assert seen == [-9, -5]
+    # What the stream has of the key had to wait behind them, in the queue.
+    assert [each.origin for each in lane.queues[RETRY]][2:] == [0, 1]
+
+
+def test_a_dead_letter_of_an_earlier_storage_topic_holds_up_its_key_alone() -> None:
+    lane = lane_of(A, B)
+    lane.queues[DEAD] = [rehomed(0, -5)]
+    lane.lend()
+    lane.tick(1)
+    assert list(lane.out) == [(MAIN, 1)]
+    assert live(lane, DEAD) == [-5, 0]
+
+
+def test_what_came_from_another_lane_acknowledges_nothing_in_this_one() -> None:
+    lane = lane_of(B, B, B)
+    lane.queues[RETRY] = [rehomed(0, -5)]
+    lane.lend()
+    lane.tick(1)
+    assert sorted(lane.out) == [(MAIN, 0), (MAIN, 1), (MAIN, 2), (RETRY, 0)]
+
+
+def test_a_later_attempt_of_what_came_from_another_lane_replaces_it_over_a_death() -> None:
+    lane = lane_of(B)
+    again = Kept(Entry(1, 0, 2, RETRY, 0, 10, -5, A), -5, "refused", "")
+    lane.queues[RETRY] = [rehomed(0, -5), again]
+    lane.lend()
+    lane.tick(1)
+    assert (RETRY, 1) in lane.out
+    assert (RETRY, 0) not in lane.out
