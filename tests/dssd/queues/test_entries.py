@@ -4,7 +4,7 @@ import pytest
 
 from dss_core.ids import StreamId
 from dss_core.lane import MAIN, LaneEntry
-from dssd.limits import RESTORE_OFFSETS_RAISED
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.queues.entries import stored
 from dssd.queues.lane import Lane
 
