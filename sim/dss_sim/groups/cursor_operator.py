@@ -19,6 +19,7 @@ from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.queues import QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
@@ -83,13 +84,14 @@ class CursorOperator:
         """Bring back all of the group's dead letters, or some, and give up some others.
 
         It is refused while others of these lanes come back, as those of a cancelled redrive do.
+        What lies in a closed lane is left out.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
-            if dead is None:
+            if dead is None or self._is_closed(group, stream):
                 continue
             left = dead.progress.unacked(self._world.log.bounds(dead.stream).end)
             if left and dead.redriving:
@@ -266,6 +268,11 @@ class CursorOperator:
         for topic in self._world.catalogue.topics.values():
             if group in self._world.selecting(topic):
                 yield from topic.streams()
+
+    def _is_closed(self, group: GroupRow, stream: StreamId) -> bool:
+        acting = self._world.leaders.leading.get(group.group_id)
+        lent = acting.leader.streams.get(stream) if acting and acting.leader else None
+        return lent is not None and lent.state is StreamState.CLOSED
 
     def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
         """As its leader has it, where there is one."""
