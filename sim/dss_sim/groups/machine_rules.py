@@ -74,7 +74,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.heir == lent.holder and lent.cancelled_moves:
         # So it does where the operation was cancelled since, before its holder was asked.
         return
-    if _is_operated(leader, stream) or lent.is_to_rehome():
+    if _is_operated(leader, stream) or (lent.keeps_order and lent.is_read()):
         return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
@@ -87,7 +87,10 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     shared = [
         each
         for each in leader.streams.values()
-        if each.state not in NOT_LENT and not each.reserved and owner_of(each) not in leaving
+        if each.state not in NOT_LENT
+        and not each.is_to_rehome()
+        and not each.reserved
+        and owner_of(each) not in leaving
     ]
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):

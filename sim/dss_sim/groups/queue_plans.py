@@ -106,7 +106,16 @@ def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
         return plan
     blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
     timed = [each for each in plan.timed if each.kind not in NOT_IN_ORDER]
-    if chance.random() < GROWN_IN_ORDER_SHARE and all(each.kind != SWITCH for each in timed):
+    # Behind a stream that stays before what is damaged others are closed for ever, and what is to
+    # come back there waits.
+    stays = any(each.on_damage != "pass" for each in plan.groups)
+    if stays and any(each.kind == SWITCH for each in timed):
+        timed = [each for each in timed if each.kind != REDRIVE]
+    if (
+        not stays
+        and chance.random() < GROWN_IN_ORDER_SHARE
+        and all(each.kind != SWITCH for each in timed)
+    ):
         timed += [timed_as(*each) for each in _drawn_switches(plan, chance)]
         timed.sort(key=lambda each: each.at_us)
     groups = tuple(

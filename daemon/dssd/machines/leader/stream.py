@@ -148,7 +148,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
         state.durable = False
         return (Act.SAVE_NOW,)
     if state.is_to_rehome() and state.state is StreamState.GRANTED:
-        return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)))
+        return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if event.report.is_awaited:
         # Also where it is not fresh: it may have been noted, and not be durable yet.
         return (Act.SAVE_NOW,)
@@ -299,7 +299,7 @@ def _seal_free(state: LentStream, event: Sealed) -> Acts:
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
     if state.is_to_rehome() and state.state is StreamState.GRANTED:
-        return _revoke(state, RevokeDecided(None))
+        return (*_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if not state.is_over():
         return ()
     state.state = StreamState.REVOKED
