@@ -178,7 +178,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         state.reserved = False
         state.state = StreamState.REVOKING
         return (Act.SAVE_SOON, Act.SEND_REVOKE)
-    if state.is_over():
+    if state.is_over() or (state.is_to_rehome() and not state.reserved):
         return (*end(state), Act.SEND_INVALIDATE)
     if adopts:
         state.stall = event.report.stall
