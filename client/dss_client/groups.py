@@ -82,18 +82,11 @@ class Groups:
         order = {"on_dead_letter": on_dead_letter, "keyless": keyless, "allocation": allocation}
         try:
             request = groups_pb2.CreateGroupRequest(
-                filter=filter,
-                start=start_to_wire(start),
-                if_not_exists=if_not_exists,
-                max_deliver=max_deliver,
-                queue_records=queue_records,
-                queue_bytes=queue_bytes,
-                ordered=ordered,
-                shards=shards,
-                metadata=metadata,
-                **spans,
+                filter=filter, start=start_to_wire(start), if_not_exists=if_not_exists,
+                max_deliver=max_deliver, queue_records=queue_records, queue_bytes=queue_bytes,
+                ordered=ordered, shards=shards, metadata=metadata, **spans,
                 **_numbers(protocol=protocol, on_damage=on_damage, **order),
-            )
+            )  # fmt: skip
         except (TypeError, ValueError, OverflowError) as problem:
             # What protobuf says of a value that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem

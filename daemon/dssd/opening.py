@@ -129,27 +129,13 @@ async def opened(
     looks = Looks(*watched, clock, schedules.views, jobs.all)
     stack.callback(guard.look)  # a close would write into what is at its paths by then
     return Parts(
-        guard=guard,
-        store=store,
-        log=log,
-        catalogue=catalogue,
-        events=events,
-        groups=groups,
-        registry=registry,
-        unused=UnusedGroups(store, groups, registry, clock),
-        sessions=sessions,
-        jobs=jobs,
-        operations=operations,
-        schedules=schedules,
-        tasks=tasks,
-        retention=retention,
-        unread=unread,
-        questions=questions,
-        watches=Watches(looks, events),
-        access=await Access.open(store, clock),
-        gone=GoneStreams(store, catalogue, groups),
+        guard=guard, store=store, log=log, catalogue=catalogue, events=events, groups=groups,
+        registry=registry, unused=UnusedGroups(store, groups, registry, clock),
+        sessions=sessions, jobs=jobs, operations=operations, schedules=schedules, tasks=tasks,
+        retention=retention, unread=unread, questions=questions, watches=Watches(looks, events),
+        access=await Access.open(store, clock), gone=GoneStreams(store, catalogue, groups),
         backups=backups,
-    )
+    )  # fmt: skip
 
 
 async def _jobs(

@@ -286,6 +286,46 @@ async def test_a_dead_key_goes_along_as_its_topic_grows_and_returns_in_order() -
     assert [at for key, at in done if key == b"bad"] == [*range(0, 80, 4)]
 
 
+async def test_what_is_dead_in_a_closed_stream_is_left_out_of_a_redrive_until_that_is_open() -> (
+    None
+):
+    release = asyncio.Event()
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"bad" and not mended:
+            raise Reject("it is poison")
+        if record.payload == b"slow":
+            await release.wait()
+
+    async with (
+        ordered([], on_dead_letter="block") as (_, client),
+        client.producer("orders") as producer,
+        client.subscribe(FILTER) as subscription,
+    ):
+        first = await producer.send(b"bad", key=KEYS[0])
+        for key in KEYS[1:]:
+            other = await producer.send(b"fine", key=key)
+            if other.stream != first.stream:
+                break
+        await producer.send(b"slow", key=key)
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await grown(client, 1, [])
+        finished = (str(first.stream), "finished")
+        while finished not in [(e.stream, e.state) for e in await client.grants.list("g")]:  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.02)
+        mended = True
+        plan = await client.operations.plan(RedriveDeadLetters("g"))
+        assert (plan.nothing_to_do, plan.streams) == (True, ())
+        assert "1 dead letter is left out" in plan.effects[-1]
+        assert f"closed: waits for {other.stream}" in plan.effects[-1]
+        release.set()
+        await settled(client, dead=1)
+        await client.operations.apply(RedriveDeadLetters("g"), reason="mended")
+        await settled(client)
+        running.cancel()
+
+
 async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
     done: list[int] = []
 

@@ -19,6 +19,7 @@ from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.queues import QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
@@ -83,13 +84,14 @@ class CursorOperator:
         """Bring back all of the group's dead letters, or some, and give up some others.
 
         It is refused while others of these lanes come back, as those of a cancelled redrive do.
+        What lies in a closed lane is left out.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
-            if dead is None:
+            if dead is None or self._is_closed(group, stream):
                 continue
             left = dead.progress.unacked(self._world.log.bounds(dead.stream).end)
             if left and dead.redriving:
@@ -185,7 +187,12 @@ class CursorOperator:
         if operation is None:
             return
         world = self._world
-        there = {move.stream for move in operation.moves if move.stream in world.log}
+        # It may have been read to the end since the operation was planned.
+        there = {
+            move.stream
+            for move in operation.moves
+            if move.stream in world.log and not self._opens_again(operation.group, move)
+        }
         done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
         world.ledger.check_concluded(group_id, number, there - done, cancelled=operation.cancelled)
         if self._running.get(group_id) is operation:
@@ -230,6 +237,8 @@ class CursorOperator:
         busy = self.is_running(group.group_id) or self._world.hold_operator.holds(group.group_id)
         if not changing or busy or not leaders.takes_sessions:
             return
+        if any(self._opens_again(group, move) for move in changing):
+            return
         found = at_once(self._world.store.rows.read(GroupRow, (group.group_id,)))
         if found is None:
             return
@@ -267,6 +276,11 @@ class CursorOperator:
             if group in self._world.selecting(topic):
                 yield from topic.streams()
 
+    def _is_closed(self, group: GroupRow, stream: StreamId) -> bool:
+        acting = self._world.leaders.leading.get(group.group_id)
+        lent = acting.leader.streams.get(stream) if acting and acting.leader else None
+        return lent is not None and lent.state is StreamState.CLOSED
+
     def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
         """As its leader has it, where there is one."""
         acting = self._world.leaders.leading.get(group.group_id)
@@ -275,6 +289,11 @@ class CursorOperator:
             if lent is not None:
                 return lent.progress
         return progress_of(self._row(group, stream))
+
+    def _opens_again(self, group: GroupRow, move: CursorMove) -> bool:
+        """Whether an ordered group would read a stream again that it has read to the end."""
+        before, end = self._progress(group, move.stream), self._world.sealed_end(move.stream)
+        return group.ordered and before.floor >= end > moved(before, move).floor
 
     def _row(self, group: GroupRow, stream: StreamId) -> ProgressRow | None:
         rows = self._world.store.rows

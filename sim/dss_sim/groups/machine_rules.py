@@ -74,7 +74,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.heir == lent.holder and lent.cancelled_moves:
         # So it does where the operation was cancelled since, before its holder was asked.
         return
-    if _is_operated(leader, stream) or lent.is_to_rehome():
+    if _is_operated(leader, stream) or (lent.keeps_order and lent.is_read()):
         return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
@@ -90,7 +90,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     shared = [
         each
         for each in leader.streams.values()
-        if each.state not in NOT_LENT and not each.reserved and owner_of(each) not in leaving
+        if _is_shared_out(each) and not each.reserved and owner_of(each) not in leaving
     ]
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
@@ -102,12 +102,16 @@ def _check_shard_moved(leader: Leader, moved: LentStream) -> None:
     owners = {
         number: {owner_of(leader.streams[each]) for each in streams}
         for number, streams in leader.shards.lanes.items()
-        if any(leader.streams[each].state not in NOT_LENT for each in streams)
+        if any(_is_shared_out(leader.streams[each]) for each in streams)
     }
     left = sum(moved.holder in owner for owner in owners.values())
     staying = sum(not each.leaving for each in leader.members.values())
     if left < len(owners) // staying:
         raise Violation("I9", f"{moved.stream} moves from a member that keeps {left} shards")
+
+
+def _is_shared_out(lent: LentStream) -> bool:
+    return lent.state not in NOT_LENT and not lent.is_to_rehome()
 
 
 def _is_operated(leader: Leader, stream: StreamId) -> bool:

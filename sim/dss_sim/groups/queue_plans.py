@@ -124,7 +124,16 @@ def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
     room = RECORDS_A_RUN
     if chance.random() < SMALL_QUEUES_SHARE:
         room = chance.choice(SMALL_QUEUES)
-    if chance.random() < GROWN_IN_ORDER_SHARE and all(each.kind != SWITCH for each in timed):
+    # Behind a stream that stays before what is damaged others are closed for ever, and what is to
+    # come back there waits.
+    stays = any(each.on_damage != "pass" for each in plan.groups)
+    if stays and any(each.kind == SWITCH for each in timed):
+        timed = [each for each in timed if each.kind != REDRIVE]
+    if (
+        not stays
+        and chance.random() < GROWN_IN_ORDER_SHARE
+        and all(each.kind != SWITCH for each in timed)
+    ):
         timed += [timed_as(*each) for each in _drawn_switches(plan, chance)]
         timed.sort(key=lambda each: each.at_us)
     groups = tuple(

@@ -209,14 +209,15 @@ class World:
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
-            if session.rules.consumed(stream) >= self._sealed_end(stream):
+            if session.rules.consumed(stream) >= self.sealed_end(stream):
                 # Finished, and reopened by an operator before its holder heard that it is over.
                 continue
             for old in session.rules.delivered(group_id, stream):
                 if old < epoch and not stands_still:
                     raise Violation(rule, f"{client_id} still delivers {stream} of {old}: {epoch}")
 
-    def _sealed_end(self, stream: StreamId) -> int:
+    def sealed_end(self, stream: StreamId) -> int:
+        """Where a sealed stream ends; beyond all offsets where it is not sealed."""
         parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)
         for part in parts:
             if part.storage_topic_id == stream.storage_topic_id and part.ends is not None:

@@ -79,6 +79,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_lanes_over_kills.py",
         f"{SCENARIOS}/test_growing_flights.py",
         f"{SCENARIOS}/test_lanes_over_growth.py",
+        f"{SCENARIOS}/test_ordered_growth.py",
         f"{SCENARIOS}/test_topic_grows_under_producers.py",
         "tests/dss_client/test_against_the_daemon.py",
     ),

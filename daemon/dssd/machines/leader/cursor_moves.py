@@ -43,7 +43,9 @@ def make_move(state: LentStream) -> None:
         return
     state.move = None
     if move.stops_redrive:
-        state.ended_move = CancelledMove(move.number)
+        # Where no commit says so yet that it was made, the next one does.
+        if state.ended_move is None or state.ended_move.number != move.number:
+            state.ended_move = CancelledMove(move.number)
         state.queues = (*state.queues[: DEAD - 1], state.queues[DEAD - 1].stop_redrive())
         return
     before, after = state.progress, moved(state.progress, move)

@@ -160,7 +160,7 @@ def _sharing(state: Leader) -> Situation:
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
-        if lent.state in NOT_LENT or lent.reserved:
+        if lent.state in NOT_LENT or lent.reserved or lent.is_to_rehome():
             continue
         owner = owner_of(lent)
         if owner in leaving:

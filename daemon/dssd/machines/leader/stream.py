@@ -148,7 +148,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
         state.durable = False
         return (Act.SAVE_NOW,)
     if state.is_to_rehome() and state.state is StreamState.GRANTED:
-        return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)))
+        return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if event.report.is_awaited:
         # Also where it is not fresh: it may have been noted, and not be durable yet.
         return (Act.SAVE_NOW,)
@@ -178,7 +178,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
         state.reserved = False
         state.state = StreamState.REVOKING
         return (Act.SAVE_SOON, Act.SEND_REVOKE)
-    if state.is_over():
+    if state.is_over() or (state.is_to_rehome() and not state.reserved):
         return (*end(state), Act.SEND_INVALIDATE)
     if adopts:
         state.stall = event.report.stall
@@ -299,7 +299,7 @@ def _seal_free(state: LentStream, event: Sealed) -> Acts:
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
     if state.is_to_rehome() and state.state is StreamState.GRANTED:
-        return _revoke(state, RevokeDecided(None))
+        return (*_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if not state.is_over():
         return ()
     state.state = StreamState.REVOKED

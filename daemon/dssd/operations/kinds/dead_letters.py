@@ -31,12 +31,13 @@ from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dss_core.progress import Ranges, clipped, normalised, total
 from dss_core.times import text_of_span
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, StreamSurvey
+from dssd.leaders.lag import GroupSurvey, StreamSurvey, hindrance_sentence
 from dssd.leaders.progress_columns import packed_ranges
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.queues import BLOCK
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.final import Final
@@ -117,11 +118,14 @@ class DeadLetters(Final):
             chosen, is_cut = await _chosen_keys(look, group, streams, change)
         else:
             chosen = await _chosen(look, group, streams, change)
-        _check_none_comes_back(group, chosen)
         is_cut, has_members = is_cut or _is_cut(look, chosen), bool(survey.members)
+        chosen, closed = _without_closed(change, chosen)
+        _check_none_comes_back(group, chosen)
         if not chosen:
-            return _nothing_planned(change, group, survey.queued.dead, is_cut=is_cut)
-        return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
+            plan = _nothing_planned(change, group, survey.queued.dead, is_cut=is_cut)
+        else:
+            plan = _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
+        return replace(plan, effects=(*plan.effects, *_left_out(closed)))
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
@@ -194,6 +198,31 @@ def _over_ms(change: object, chosen: Sequence[_Chosen]) -> int:
     if not isinstance(change, RedriveDeadLetters) or not change.rate:
         return 0
     return -(-sum(each.count for each in chosen) * 1_000 // change.rate)
+
+
+def _without_closed(
+    change: Change, chosen: Sequence[_Chosen]
+) -> tuple[list[_Chosen], list[_Chosen]]:
+    """What can come back now, and what lies in streams that are closed.
+
+    That would wait until these are open, and keep the operation on the group for as long; what they
+    wait for may itself need a redrive, where its queues are full.
+    """
+    if not isinstance(change, RedriveDeadLetters):
+        return [*chosen], []
+    closed = [each for each in chosen if each.stream.view.state == StreamState.CLOSED.value]
+    return [each for each in chosen if each not in closed], closed
+
+
+def _left_out(closed: Sequence[_Chosen]) -> Iterator[str]:
+    if closed:
+        count, first = sum(each.count for each in closed), closed[0].stream
+        why = hindrance_sentence(first.view, first.waits_for)
+        what = counted(count, "dead letter is", "dead letters are")
+        yield (
+            f"{what} left out, for they lie in new streams that are not open yet: {first.name} is "
+            f"{why}. The same command brings them back then."
+        )
 
 
 def _check_none_comes_back(group: GroupRow, chosen: Sequence[_Chosen]) -> None:
