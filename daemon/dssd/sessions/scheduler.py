@@ -14,7 +14,6 @@ hands items to the outgoing queue.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from typing import assert_never
@@ -84,6 +83,7 @@ from dssd.sessions.delivery_budget import DeliveryAccount
 from dssd.sessions.lane_jobs import LaneJobs
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant
+from dssd.sessions.pause_asked import PauseAsked
 from dssd.sessions.sealed_ends import SealedEnds
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
@@ -97,17 +97,6 @@ SESSION_STEP_INPUTS_MAX = 64
 BORROWER_ID_BYTES = 16
 GRANT_BITS = 32
 """Above these bits a grant's number has the session's epoch: unique across its connections."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PauseAsked:
-    """What a client was asked last: to stop handing out, or to go on."""
-
-    item: PauseSet
-    agent: Agent
-    borrower_id: bytes
-    turn: int
-    """Of the borrower, which wants to know when it is done."""
 
 
 class Scheduler:
@@ -143,7 +132,7 @@ class Scheduler:
         )
         self._grants: dict[int, SessionGrant] = {}
         self._grants_from = self._last_grant = opened.session_epoch << GRANT_BITS
-        self._pauses: dict[int, _PauseAsked] = {}
+        self._pauses: dict[int, PauseAsked] = {}
         """By subscription."""
         self._pause_turns = count(1)
         self._closed = False
@@ -503,7 +492,7 @@ class Scheduler:
         """Have the client hand out nothing new, or go on; it confirms by `pause_taken`."""
         number = agent.subscription
         item = PauseSet(number, paused, next(self._pause_turns))
-        self._pauses[number] = _PauseAsked(item, agent, borrower_id, turn)
+        self._pauses[number] = PauseAsked(item, agent, borrower_id, turn)
         self.feed(Paused(number) if paused else Unpaused(number))
         self._send(item)
 
