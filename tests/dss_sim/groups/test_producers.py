@@ -215,6 +215,23 @@ def test_what_a_dead_connection_still_brings_is_stored_once(
     assert [str(each) for each in found if each is not None] == []
 
 
+DIED_BEHIND_A_GAP = (30980, 31103, 100329)
+"""Seeds in which a daemon died while frames came back for a gap: it took those behind them first,
+so records of a key were out of order."""
+
+
+@pytest.mark.parametrize("queue", ["ours", "the client's"])
+@pytest.mark.parametrize("seed", DIED_BEHIND_A_GAP[:: share(3, 1)])
+def test_what_came_back_for_a_gap_stays_in_order_over_a_death_of_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, seed: int, queue: str
+) -> None:
+    if queue != "ours":
+        monkeypatch.setattr(
+            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
+        )
+    assert run_seed(seed).violation is None
+
+
 def test_without_a_fence_between_connections_a_record_is_stored_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

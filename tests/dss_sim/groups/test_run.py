@@ -56,6 +56,7 @@ ONCE_FAILED = {
     102973: "the world's log stopped with a batch that it had begun as it stopped",
     202704: "a borrower that was told that it is no member became one by a late request",
     21671: "what was acknowledged while it rested was read again, and could not be",
+    30936: "what was unpinned while it was kept for its holder was lent by the next leader",
 }
 """Seeds that found a defect of ours, and the defect. Their plans may have changed since."""
 

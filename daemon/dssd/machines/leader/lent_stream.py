@@ -154,7 +154,7 @@ class LentStream:
         """What a commit shall say of it."""
         grant = None
         if self.grant_unsaved:
-            doubtful = self.state in HELD or not self.is_exact()
+            doubtful = self.state in HELD or self.reserved or not self.is_exact()
             grant = GrantRecord(
                 self.grant_epoch,
                 self.session_id,
