@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,21 +28,6 @@ QUEUE_ERRORS_COUNTED = 20_000
 """Before a list of entries the most frequent errors are told, of so many: half a second."""
 
 RULES = ListRules(newest_last=True, limit=QUEUE_ENTRIES_LISTED)
-
-OfError = Annotated[
-    str,
-    typer.Option(
-        "--error",
-        metavar="FINGERPRINT",
-        help="Only of this error: its first digits, or a cause.",
-    ),
-]
-OfKey = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="Only of records with this key.")
-]
-OfOrigin = Annotated[
-    str, typer.Option("--origin", metavar="STREAM", help="Only of records of this stream.")
-]
 
 COUNTED = {
     "dead": ("dead letter", "dead letters"),

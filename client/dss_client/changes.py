@@ -13,6 +13,7 @@ from typing import TypeAlias
 from dss_core import changes as core
 
 AddStorageTopic = core.AddStorageTopic
+BuryRetries = core.BuryRetries
 CancelJob = core.CancelJob
 CloseSession = core.CloseSession
 CreateJob = core.CreateJob
@@ -39,8 +40,10 @@ ResumeGroup = core.ResumeGroup
 ResumeJob = core.ResumeJob
 ResumeSchedule = core.ResumeSchedule
 RevokeGrant = core.RevokeGrant
+RetryNow = core.RetryNow
 RunTask = core.RunTask
 SkipRecords = core.SkipRecords
+SkipRetries = core.SkipRetries
 StreamMove = core.StreamMove
 StreamTarget = core.StreamTarget
 SwitchTopic = core.SwitchTopic

@@ -60,6 +60,10 @@ ORDERED = "ordered"
 """The feature of a client that hands out one record of a key at a time."""
 
 
+STEERED = "steered"
+"""The feature of a daemon that knows what operators do with single entries of queues."""
+
+
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""
 

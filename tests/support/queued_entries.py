@@ -32,6 +32,9 @@ class Failed:
     cause: str = "refused"
     due_ms: int = 0
     partition: int = 0
+    client_id: str = ""
+    operation: int = 0
+    kind: int = 0
 
 
 class LanesSeen:
@@ -88,6 +91,9 @@ async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]
             cause=each.cause,
             error_type=each.error_type,
             fingerprint=each.fingerprint,
+            client_id=each.client_id,
+            operation=each.operation,
+            kind=each.kind,
         )
         for each in failed
     ]

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dss_core.ids import StreamName
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, carry_out
@@ -13,23 +12,31 @@ from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.listing import listing
 from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
 from dssctl.output import Section, note, show_list, show_one
-from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
+from dssctl.queue_choices import (
+    AllOf,
+    FromTime,
+    OfError,
+    OfKey,
+    OfMember,
+    OfOrigin,
+    Place,
+    ToTime,
+    chosen,
+    has_member,
+    place_of,
+)
+from dssctl.queue_lists import RULES, Chosen, list_entries, list_errors
 from dssctl.records.payloads import Decoding, payload_lines
 from dssctl.settings import Format, Settings
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import Operation, QueueEntry
+    from dss_client import QueueEntry
 
 app = noun("dlq")
 
 DEAD_LETTERS_PEEKED = 5
 """Shown where nobody says how many: payloads take a screen soon."""
-
-Place = Annotated[
-    str | None,
-    typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
-]
 
 
 @app.command("ls", cls=listing(DEAD_KIND, RULES))
@@ -69,7 +76,7 @@ def peek(
     ] = Decoding.AUTO,
 ) -> None:
     """Show dead letters whole: what each was, and why it died."""
-    stream, offset = _place(context, place)
+    stream, offset = place_of(context, place)
     settings = settings_of(context)
     found = ask(
         settings,
@@ -91,6 +98,9 @@ def redrive(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
     rate: Annotated[
         int | None,
         typer.Option(
@@ -100,6 +110,16 @@ def redrive(
             help=f"At most so many a second, of all streams together, instead of {REDRIVE_RATE:,}.",
         ),
     ] = None,
+    canary: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="So many first; the others only if none of these fails again."
+        ),
+    ] = None,
+    canary_percent: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Or if no more than this share of them does."),
+    ] = 0,
     unordered: Annotated[
         bool,
         typer.Option(
@@ -110,19 +130,15 @@ def redrive(
     """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
     from dss_client.changes import RedriveDeadLetters
 
-    stream, offset = _chosen(context, place, origin)
     change = RedriveDeadLetters(
-        group, error, _bytes(key), stream, offset, rate=rate, unordered=unordered
+        group,
+        **chosen(context, place, error, key, origin, member, since, until),
+        rate=rate,
+        unordered=unordered,
+        canary=canary,
+        canary_percent=canary_percent,
     )
-    carry_out(context, change, has_end=_has_member)
-
-
-def _has_member(settings: Settings, operation: "Operation") -> bool:
-    """Whether anybody is there to bring the records back."""
-    found = ask(settings, lambda client: client.groups.describe(operation.subject))
-    if not found.group.borrowers:
-        note(settings, f"nobody is a member of {operation.subject}: it goes on once somebody is")
-    return found.group.borrowers > 0
+    carry_out(context, change, has_end=has_member)
 
 
 @app.command(cls=Removing)
@@ -133,31 +149,16 @@ def discard(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    everything: AllOf = False,
 ) -> None:
-    """Give dead letters up for good. All where nothing is named; this cannot be undone."""
+    """Give dead letters up for good; which has to be said. This cannot be undone."""
     from dss_client.changes import DiscardDeadLetters
 
-    stream, offset = _chosen(context, place, origin)
-    carry_out(context, DiscardDeadLetters(group, error, _bytes(key), stream, offset))
-
-
-def _chosen(context: typer.Context, place: str | None, origin: str) -> tuple[str, int | None]:
-    if place is not None and origin:
-        raise typer.BadParameter("--origin and STREAM@OFFSET exclude each other.", ctx=context)
-    return (origin, None) if place is None else _place(context, place)
-
-
-def _bytes(key: str | None) -> bytes | None:
-    return None if key is None else key.encode(errors="surrogateescape")
-
-
-def _place(context: typer.Context, place: str | None) -> tuple[str, int | None]:
-    if place is None:
-        return "", None
-    stream, at, offset = place.rpartition("@")
-    if not at or not offset.isdecimal():
-        raise typer.BadParameter(f"'{place}' is no record; write orders/0/3@17.", ctx=context)
-    return str(StreamName.parse(stream)), int(offset)
+    named = chosen(context, place, error, key, origin, member, since, until)
+    carry_out(context, DiscardDeadLetters(group, **named, everything=everything))
 
 
 def _show_page(settings: Settings, entry: "QueueEntry", decoding: Decoding) -> None:

@@ -10,6 +10,7 @@ from dssctl.explanations.conflicts import CONFLICTS
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
+from dssctl.explanations.queues import QUEUES
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
@@ -20,6 +21,7 @@ EXPLANATIONS: Mapping[str, str] = {
     **PROGRAMS,
     **CONFLICTS,
     **ORDERING,
+    **QUEUES,
     **SCHEDULES,
     **SERVICE,
     **JOBS,

@@ -186,6 +186,8 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             redriven=unpacked_ranges(each.row.redriven),
             redrive_ms=each.row.redrive_ms,
             discarded=unpacked_ranges(each.row.discarded),
+            errand=each.row.errand_kind,
+            entries=unpacked_ranges(each.row.errand_ranges),
         )
         for each in found
     )

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from dss_core.changes import (
     AddStorageTopic,
+    BuryRetries,
     CancelJob,
     Change,
     CloseSession,
@@ -27,12 +28,15 @@ from dss_core.changes import (
     RemoveTopic,
     ResumeGroup,
     ResumeJob,
+    RetryNow,
     RevokeGrant,
     SkipRecords,
+    SkipRetries,
     SwitchTopic,
     TransferGrant,
 )
 from dssd.clock import Clock
+from dssd.events.model import Note
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
@@ -46,6 +50,7 @@ from dssd.operations.kinds.hand_over import HandOvers
 from dssd.operations.kinds.jobs import JobCreations, JobEdits, JobRemovals
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
+from dssd.operations.kinds.retries import Retries
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable, OperationKind
@@ -67,6 +72,7 @@ def operation_kinds(
     sessions: Sessions,
     jobs: Jobs,
     clock: Clock,
+    note: Note,
 ) -> KindTable:
     """The table, over the daemon's parts: who plans which changes, and which operations are its."""
     rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
@@ -76,9 +82,14 @@ def operation_kinds(
             ("offsets", "records"),
         ),
         (
-            DeadLetters(groups, registry, log),
+            DeadLetters(store, groups, registry, log, note),
             (RedriveDeadLetters, DiscardDeadLetters),
             ("dlq",),
+        ),
+        (
+            Retries(groups, registry, log),
+            (RetryNow, SkipRetries, BuryRetries),
+            ("rq",),
         ),
         (GroupEdits(store, groups, registry, catalogue), (EditGroup,), ("groups.edit",)),
         (

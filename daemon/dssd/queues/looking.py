@@ -114,6 +114,21 @@ class Choice:
     key: bytes | None = None
     stream: StreamName | None = None
     offset: int | None = None
+    client_id: str = ""
+    """Of what this client had last."""
+    start_us: int | None = None
+    end_us: int | None = None
+    """Of what came to the queue then or later, and before then."""
+    attempt: int = 0
+    """Of what failed so often, or more."""
+
+    def may_be_in(self, lane: StreamName) -> bool:
+        """Whether queues of that stream may hold some: what waits of a key follows it to the
+        streams of later storage topics."""
+        stream = self.stream
+        if stream is None or stream == lane:
+            return True
+        return stream.topic == lane.topic and stream.ordinal < lane.ordinal
 
     def takes(self, found: QueueEntry) -> bool:
         """Whether the entry is one of them."""
@@ -122,6 +137,10 @@ class Choice:
             and (self.key is None or found.key == self.key)
             and (self.stream is None or found.stream == self.stream)
             and (self.offset is None or found.entry.origin_offset == self.offset)
+            and (not self.client_id or found.entry.client_id == self.client_id)
+            and (self.start_us is None or self.start_us <= found.entered_at_us)
+            and (self.end_us is None or found.entered_at_us < self.end_us)
+            and self.attempt <= found.entry.attempt
         )
 
 

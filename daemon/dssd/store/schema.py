@@ -162,6 +162,14 @@ def add_redrive_rates(db: "sqlite_utils.Database") -> None:
         fill(db.conn, table)
 
 
+def add_errands(db: "sqlite_utils.Database") -> None:
+    """Add what operations ask of entries of retry queues."""
+    for table, columns in _ERRAND_COLUMNS.items():
+        for column in columns:
+            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
+        fill(db.conn, table)
+
+
 def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]) -> None:
     for table, columns in tables.items():
         *listed, key = columns
@@ -209,6 +217,20 @@ _QUEUE_COLUMNS = {
         "applied_end INTEGER NOT NULL DEFAULT 0",
         "redrive INTEGER NOT NULL DEFAULT 0",
         "redriving BLOB NOT NULL DEFAULT x''",
+    ),
+}
+
+_ERRAND_COLUMNS = {
+    "progress": (
+        "errand INTEGER NOT NULL DEFAULT 0",
+        "errand_kind TEXT NOT NULL DEFAULT ''",
+        "errand_ranges BLOB NOT NULL DEFAULT x''",
+        "hurried INTEGER NOT NULL DEFAULT 0",
+        "hurried_ranges BLOB NOT NULL DEFAULT x''",
+    ),
+    "pending_moves": (
+        "errand_kind TEXT NOT NULL DEFAULT ''",
+        "errand_ranges BLOB NOT NULL DEFAULT x''",
     ),
 }
 
@@ -339,6 +361,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_incarnations,
     add_redrive_rates,
     add_principals,
+    add_errands,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

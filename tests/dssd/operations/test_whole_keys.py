@@ -8,7 +8,7 @@ from dss_core.filters import SubscriptionFilter
 from dss_core.lane import DEAD
 from dss_core.progress import Ranges
 from dssd.leaders.declarations import AskedRetries
-from dssd.operations.kinds import dead_letters, whole_keys
+from dssd.operations.kinds import dead_letters, queue_choice, whole_keys
 from dssd.operations.plans import Plan
 from support.operated_groups import Works
 from support.queued_entries import Failed, append_entries
@@ -125,7 +125,7 @@ async def test_a_stream_that_is_not_looked_through_is_refused_for_whole_keys_alo
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await blocked(works)
-    monkeypatch.setattr(dead_letters._Budget.__init__, "__defaults__", (1,))
+    monkeypatch.setattr(queue_choice.ChoiceBudget.__init__, "__defaults__", (1,))
     with pytest.raises(KeysBeyondLook, match="more dead letters than a plan looks through"):
         await planned(works, RedriveDeadLetters("g", error="123"))
     _, ranges = await planned(works, RedriveDeadLetters("g", error="123", unordered=True))

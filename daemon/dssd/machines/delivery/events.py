@@ -36,6 +36,8 @@ class Entry(NamedTuple):
     """Of an ordered lane: the hash of its key; 0: it has none."""
     is_suspect: bool = False
     """Of an ordered lane: so many clients vanished with it that it comes alone."""
+    operation: int = 0
+    """That made it what it is; 0: none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class MovePiece(NamedTuple):
     error: str = ""
     error_type: str = ""
     operation: int = 0
-    """That redrives them."""
+    """That asks for it."""
     is_copied: bool = False
     """As they are: only the place changes."""
 

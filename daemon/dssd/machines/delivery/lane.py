@@ -30,6 +30,7 @@ from dssd.limits import (
 from dssd.machines.delivery.causes import ACK_WAIT, DIED, FOLLOWS, REFUSED, REJECTED
 from dssd.machines.delivery.copying import still_to_go, to_copy
 from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.errands import Errands
 from dssd.machines.delivery.events import (
     EntriesRead,
     Entry,
@@ -76,6 +77,7 @@ class Lane:
         """Of the entries of the dead letters that are not done."""
         self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive)
+        self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
         for part in (main, self.retry):
@@ -117,6 +119,8 @@ class Lane:
     def queues(self) -> Queues:
         """As the group protocol carries them."""
         records = self.retry.records
+        if self.is_open and self._errands.are_over(self._moves.of_level(RETRY)):
+            self._retry = self._retry.end_errand()
         retry = replace(
             self._retry,
             progress=records.progress,
@@ -147,6 +151,7 @@ class Lane:
 
     def take_entries(self, given: EntriesRead) -> None:
         """Entries that the queues held when the lane was lent."""
+        given = self._errands.take(given)
         known = self._queue(given.level).applied_end
         self._apply(given.level, [each for each in given.entries if each.offset >= known])
         before = [each for each in given.entries if each.offset < known]
@@ -158,6 +163,9 @@ class Lane:
         if given.level == RETRY or self._dead_letters_block:
             self._close_origins(given.level, given.entries)
         self._note_applied(given.level, given.end)
+        if passed_over := self._errands.passed_over(given):
+            self.retry.records.pass_over(passed_over)
+            self.lost(RETRY, passed_over)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
         """What an operator reopened in the stream, and waits in the queue, comes from there

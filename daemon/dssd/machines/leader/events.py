@@ -64,8 +64,12 @@ class CursorMove:
     """They come evenly over so long."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
+    errand: str = ""
+    """What is to be done with ``entries``; empty: nothing."""
+    entries: Ranges = ()
+    """Of the stream's retry queue."""
     stops_redrive: bool = False
-    """Its operation was cancelled while it brings dead letters back: the others stay dead."""
+    """Its operation was cancelled while it deals with entries of queues: the others stay."""
 
 
 @dataclass(frozen=True, slots=True)

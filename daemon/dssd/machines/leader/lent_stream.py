@@ -6,7 +6,7 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
-from dss_core.lane import DEAD, RETRY
+from dss_core.lane import RETRY
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
@@ -16,7 +16,7 @@ from dssd.machines.leader.events import (
     StreamRecord,
 )
 from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
-from dssd.machines.queues import Queues, are_known, out_of_sight
+from dssd.machines.queues import Queues, are_known, asked_of_holder, out_of_sight
 
 
 class StreamState(Enum):
@@ -106,16 +106,16 @@ class LentStream:
         if self.sealed_end is None or self.progress.floor < self.sealed_end:
             return False
         return not self.queues or (
-            self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
+            self.queues[RETRY - 1].is_empty and not asked_of_holder(self.queues)
         )
 
     def is_over(self) -> bool:
         """Whether it is at its end, and nothing is in its queues that nobody reported."""
         return self.is_at_end() and are_known(self.queues)
 
-    def redriving(self) -> int:
-        """The operation that brings back dead letters and has durably not brought all; or 0."""
-        return self.saved_queues[DEAD - 1].redriving if self.saved_queues else 0
+    def at_work(self) -> int:
+        """The operation whose entries its holder has durably not dealt with, all of them; or 0."""
+        return asked_of_holder(self.saved_queues)
 
     def is_exact(self) -> bool:
         """Whether the frontier bounds what was ever handed out."""

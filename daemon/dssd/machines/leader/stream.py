@@ -37,7 +37,7 @@ from collections.abc import Callable, Mapping
 from dss_core.lane import DEAD
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.leader.cursor_moves import make_move
-from dssd.machines.leader.events import CancelledMove
+from dssd.machines.leader.events import CancelledMove, CursorMove
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import (
     Act,
@@ -57,7 +57,7 @@ from dssd.machines.leader.stream_events import (
     StreamEvent,
 )
 from dssd.machines.messages import Stall, StreamReport
-from dssd.machines.queues import lent_anew, merged_queues, out_of_sight
+from dssd.machines.queues import have_been_asked, lent_anew, merged_queues, out_of_sight
 
 
 def step(state: LentStream, event: StreamEvent) -> Acts:
@@ -204,13 +204,21 @@ def _end(state: LentStream) -> Acts:
 
 def _take_move(state: LentStream, event: MoveAsked) -> bool:
     """Whether the move is to be made: it was neither made nor cancelled before."""
-    is_made = event.move.number <= state.cursor_generation and not event.move.stops_redrive
+    is_made = event.move.number <= state.cursor_generation and not _goes_further(state, event.move)
     if is_made or state.move is not None:
         return False
     if event.move.number in state.cancelled_moves:
         return False
     state.move = event.move
     return True
+
+
+def _goes_further(state: LentStream, move: CursorMove) -> bool:
+    """Whether it goes on where one of its number stopped, or stops that."""
+    if not (state.queues and move.redriven):
+        return move.stops_redrive
+    known = state.queues[DEAD - 1].redrive
+    return known.operation == move.number and bool(known.ranges) and known.ranges != move.redriven
 
 
 def _ask_move_free(state: LentStream, event: MoveAsked) -> Acts:
@@ -302,8 +310,7 @@ def _note_saved(state: LentStream, event: Saved) -> Acts:
     if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
         state.suspect_end = max(state.suspect_end, event.measured_end)
         state.unmeasured = False
-    redriven = state.saved_queues and state.saved_queues[DEAD - 1].redrive.operation
-    return (Act.NOTE_MOVED,) if event.moved_by or redriven else ()
+    return (Act.NOTE_MOVED,) if event.moved_by or have_been_asked(state.saved_queues) else ()
 
 
 def _saved(state: LentStream, event: Saved) -> Acts:
