@@ -7,7 +7,9 @@ import typer
 from dss_core.ids import StreamName
 from dss_core.times import Moment, parse_time
 from dssctl.connection import ask
+from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.output import note
+from dssctl.records.payloads import Decoding
 from dssctl.settings import Settings
 from dssctl.tree import settings_of
 
@@ -38,10 +40,36 @@ FromTime = Annotated[
 ToTime = Annotated[
     str | None, typer.Option("--to", metavar="TIME", help="Only what failed before then.")
 ]
+Attempts = Annotated[
+    int, typer.Option("--attempts", metavar="N", min=0, help="Only what failed so often, or more.")
+]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Count all, in pieces, and not the oldest 20,000 alone.")
+]
 AllOf = Annotated[bool, typer.Option("--all", help="Every one that is there now.")]
 Place = Annotated[
     str | None,
     typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
+]
+
+
+ENTRIES_PEEKED = 5
+"""Shown where nobody says how many: payloads take a screen soon."""
+
+Peeked = Annotated[
+    int,
+    typer.Option(
+        "-n", "--number", metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many."
+    ),
+]
+PeekedAs = Annotated[
+    Decoding,
+    typer.Option(
+        "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
+    ),
+]
+ToFile = Annotated[
+    str, typer.Argument(metavar="[FILE]", help="A new file; - is standard output, as where absent.")
 ]
 
 

@@ -119,6 +119,7 @@ CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("/dss_api.v1.Grants/List", {}),
     ("/dss_api.v1.Queues/List", {**G, "level": "QUEUE_LEVEL_DEAD"}),
     ("/dss_api.v1.Queues/Errors", {**G, "level": "QUEUE_LEVEL_DEAD"}),
+    ("/dss_api.v1.Queues/Keys", {**G, "level": "QUEUE_LEVEL_DEAD"}),
     ("/dss_api.v1.Daemon/Status", {}),
     ("/dss_api.v1.Daemon/Findings", {}),
     ("/dss_api.v1.Events/List", {}),

@@ -1,42 +1,44 @@
 """``dssctl dlq``: dead letters of groups."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, carry_out
-from dssctl.connection import ask
-from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.listing import listing
-from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
-from dssctl.output import Section, note, show_list, show_one
+from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, KEY_KIND, PEEK_KIND, QUEUE_PAGE_KIND
 from dssctl.queue_choices import (
+    ENTRIES_PEEKED,
     AllOf,
+    Attempts,
+    Exact,
     FromTime,
     OfError,
     OfKey,
     OfMember,
     OfOrigin,
+    Peeked,
+    PeekedAs,
     Place,
+    ToFile,
     ToTime,
     chosen,
     has_member,
-    place_of,
 )
-from dssctl.queue_lists import RULES, Chosen, list_entries, list_errors
-from dssctl.records.payloads import Decoding, payload_lines
-from dssctl.settings import Format, Settings
+from dssctl.queue_lists import (
+    RULES,
+    chosen_entries,
+    list_entries,
+    list_errors,
+    list_keys,
+)
+from dssctl.queue_pages import describe_queue, export_entries, peek_at
+from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
 
-if TYPE_CHECKING:
-    from dss_client import QueueEntry
-
 app = noun("dlq")
-
-DEAD_LETTERS_PEEKED = 5
-"""Shown where nobody says how many: payloads take a screen soon."""
 
 
 @app.command("ls", cls=listing(DEAD_KIND, RULES))
@@ -46,15 +48,34 @@ def list_dead_letters(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    attempts: Attempts = 0,
 ) -> None:
     """List dead letters of a group, the newest last, after how many there are of each error."""
-    list_entries(context, Chosen(group, "dead", error, key, origin))
+    named = chosen(context, None, error, key, origin, member, since, until)
+    list_entries(context, chosen_entries(group, "dead", named, key, attempts))
 
 
 @app.command(cls=listing(ERROR_KIND))
-def errors(context: typer.Context, group: GroupName) -> None:
+def errors(context: typer.Context, group: GroupName, exact: Exact = False) -> None:
     """Count the dead letters of a group by error, the most frequent first."""
-    list_errors(context, group, "dead")
+    list_errors(context, group, "dead", exact=exact)
+
+
+@app.command(cls=listing(KEY_KIND))
+def keys(
+    context: typer.Context, group: GroupName, error: OfError = "", exact: Exact = False
+) -> None:
+    """Count the dead letters of a group by key, the most frequent first."""
+    list_keys(context, group, "dead", error, exact=exact)
+
+
+@app.command(cls=showing(QUEUE_PAGE_KIND))
+def describe(context: typer.Context, group: GroupName) -> None:
+    """Show how the dead letters of a group stand: of which errors, of which keys, what next."""
+    describe_queue(settings_of(context), group, "dead")
 
 
 @app.command(cls=showing(PEEK_KIND))
@@ -62,32 +83,38 @@ def peek(
     context: typer.Context,
     group: GroupName,
     place: Place = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "-n", "--number", metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many."
-        ),
-    ] = DEAD_LETTERS_PEEKED,
-    decoding: Annotated[
-        Decoding,
-        typer.Option(
-            "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
-        ),
-    ] = Decoding.AUTO,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    attempts: Attempts = 0,
+    number: Peeked = ENTRIES_PEEKED,
+    decoding: PeekedAs = Decoding.AUTO,
 ) -> None:
     """Show dead letters whole: what each was, and why it died."""
-    stream, offset = place_of(context, place)
-    settings = settings_of(context)
-    found = ask(
-        settings,
-        lambda client: client.queues.peek(group, stream=stream, offset=offset, newest=number),
+    named = chosen(context, place, error, key, origin, member, since, until)
+    peek_at(
+        settings_of(context), chosen_entries(group, "dead", named, key, attempts), number, decoding
     )
-    if len(found) == 1:
-        _show_page(settings, found[0], decoding)
-        return
-    show_list(settings, PEEK_KIND, [whole_item(each, decoding) for each in found])
-    if not found:
-        note(settings, f"there is no dead letter of {place or group}")
+
+
+@app.command(cls=showing(PEEK_KIND))
+def export(
+    context: typer.Context,
+    group: GroupName,
+    file: ToFile = "-",
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+) -> None:
+    """Write dead letters as JSON, a line each, with payloads; they stay where they are."""
+    named = chosen(context, None, error, key, origin, member, since, until)
+    export_entries(settings_of(context), chosen_entries(group, "dead", named, key), file)
 
 
 @app.command(cls=Changing)
@@ -159,12 +186,3 @@ def discard(
 
     named = chosen(context, place, error, key, origin, member, since, until)
     carry_out(context, DiscardDeadLetters(group, **named, everything=everything))
-
-
-def _show_page(settings: Settings, entry: "QueueEntry", decoding: Decoding) -> None:
-    item = whole_item(entry, decoding)
-    if settings.format not in {Format.TABLE, Format.WIDE}:
-        show_one(settings, PAGE_KIND, item)
-        return
-    content = list(payload_lines(entry.payload, decoding))
-    show_one(settings, PAGE_KIND, {**item, "content": content}, [Section("content")])

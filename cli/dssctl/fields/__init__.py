@@ -26,6 +26,8 @@ _PLACES = {
     "StreamOffsets": "nouns.answers.STREAM_OFFSETS",
     "QueueEntry": "nouns.queues.QUEUE_ENTRY",
     "QueueError": "nouns.queues.QUEUE_ERROR",
+    "QueueKey": "nouns.queues.QUEUE_KEY",
+    "Queue": "nouns.queues.QUEUE_PAGE",
     "Topic": "nouns.topics.TOPIC",
     "Stream": "nouns.topics.STREAM",
     "Reader": "nouns.topics.READER",

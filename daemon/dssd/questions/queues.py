@@ -7,6 +7,7 @@ answers with a bounded number of entries; where more is left, its token says whe
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId, StreamName
@@ -26,11 +27,13 @@ from dssd.queues.looking import (
     EntryLook,
     ErrorCount,
     Found,
+    KeyCount,
     Lane,
     Look,
     QueueEntry,
     entries_in,
     errors_in,
+    keys_in,
 )
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
@@ -42,6 +45,10 @@ behind it."""
 
 ERRORS_TOLD_MAX = 1_000
 """Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""
+
+
+KEYS_TOLD_MAX = 1_000
+"""Keys in one answer, about: a caller asks on."""
 
 
 FIRST_DUE_BYTES_MAX = 1 << 20
@@ -74,6 +81,15 @@ class ErrorsPage:
     """Counts over some entries."""
 
     errors: tuple[ErrorCount, ...]
+    next_token: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPage:
+    """Counts over some entries."""
+
+    keys: tuple[KeyCount, ...]
     next_token: str
     total: int
 
@@ -156,6 +172,26 @@ class QueueQuestions:
         told = sorted(counts.values(), key=lambda each: -each.count)
         return ErrorsPage(tuple(told), next_token, self._total(lanes))
 
+    async def keys(self, group: str, level: int, error: str = "", token: str = "") -> KeysPage:
+        """How many entries, of an error, are of which key, the most frequent first.
+
+        Raises:
+            As `entries`.
+        """
+        lanes = await self._lanes(EntriesAsked(group, level))
+        counts: dict[bytes | None, KeyCount] = {}
+        places = self._walk(lanes, token, self.look(), partial(keys_in, error))
+        next_token = ""
+        async with aclosing(places):
+            async for behind, found in places:
+                next_token = behind
+                for key, each in (found or {}).items():
+                    counts[key] = counts[key].with_more(each) if key in counts else each
+                if len(counts) >= KEYS_TOLD_MAX:
+                    break
+        told = sorted(counts.values(), key=lambda each: -each.count)
+        return KeysPage(tuple(told), next_token, self._total(lanes))
+
     async def in_lane(
         self,
         view: StreamView,
@@ -204,7 +240,7 @@ class QueueQuestions:
                 continue
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 name = self._catalogue.name_of(stream.stream)
-                if asked.choice.stream in (None, name):
+                if asked.choice.may_be_in(name):
                     lanes.append(Lane(name.topic, asked.level, stream.queues[asked.level - 1]))
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 
