@@ -38,7 +38,7 @@ COMMANDS = {
     "grants": "Which member reads which stream: list, transfer, revoke.",
     "offsets": "How far groups are: list, rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
-    "records": "Single records: peek at the newest, find, get one whole, skip.",
+    "records": "Single records: peek at the newest, find, get one whole, skip, redeliver.",
     "dlq": "Dead letters of groups: list, count by error, peek, redrive, discard, export.",
     "rq": "Records that failed and wait: list, count by error, retry now, skip, give up.",
     "leaders": "Who leads which group, since when: list, describe.",

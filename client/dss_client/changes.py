@@ -31,6 +31,7 @@ PauseJob = core.PauseJob
 PauseSchedule = core.PauseSchedule
 Rebalance = core.Rebalance
 RecordSpan = core.RecordSpan
+RedeliverRecords = core.RedeliverRecords
 RedriveDeadLetters = core.RedriveDeadLetters
 RemoveGroup = core.RemoveGroup
 RemoveJob = core.RemoveJob

@@ -141,6 +141,18 @@ class SkipRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class RedeliverRecords:
+    """Lets single records come once more, though they are acknowledged; no cursor moves."""
+
+    group: str
+    stream: str
+    offset: int
+    count: int = 1
+    more: tuple[RecordSpan, ...] = ()
+    """In the same operation."""
+
+
+@dataclass(frozen=True, slots=True)
 class PauseGroup:
     """Lets the members of a group hand out nothing new."""
 
@@ -454,6 +466,7 @@ Change: TypeAlias = (
     MoveCursors
     | ImportOffsets
     | SkipRecords
+    | RedeliverRecords
     | Undo
     | RedriveDeadLetters
     | DiscardDeadLetters

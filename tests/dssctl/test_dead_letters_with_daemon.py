@@ -184,6 +184,23 @@ def test_what_waits_is_brought_forward_given_up_and_passed_over(letters: Daemon)
     assert letters.dssctl("check", "retries", "waits", "--warn", "1").returncode == 0
 
 
+def test_what_was_passed_over_is_listed_and_comes_once_more(letters: Daemon) -> None:
+    ok(letters.dssctl("groups", "create", "$share/passes/late/#", "--start", "earliest"))
+    skip = ("records", "skip", "passes", "late/0/0", "0-2", "--yes", "--reason", "known")
+    number = json.loads(ok(letters.dssctl(*skip, "-o", "json")))["item"]["number"]
+    [skipped] = items(letters, "records", "skipped", "passes")
+    assert (skipped["operation"], skipped["kind"], skipped["count"], skipped["reason"]) == (
+        number, "records.skip", 3, "known",
+    )  # fmt: skip
+    redeliver = ("records", "redeliver", "passes", "late/0/0", "1", "2", "--yes")
+    done = letters.dssctl(*redeliver)
+    assert b"2 records come again" in done.stdout + done.stderr, done
+    [offsets] = one(letters, "offsets", "export", "passes")["streams"]
+    assert (offsets["floor"], offsets["acked"]) == (1, [])
+    ok(letters.dssctl("ops", "undo", str(number), "--yes"))
+    assert not items(letters, "records", "skipped", "passes")
+
+
 async def beside_member(daemon: Daemon, count: int, command: tuple[str, ...]) -> list[int]:
     """Offsets of so many records, acknowledged, and a command that a member carries out."""
     given: list[int] = []

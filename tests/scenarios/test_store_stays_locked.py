@@ -52,6 +52,7 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
     ("undo", {"number": 3}),
     ("import_offsets", G),
     ("skip_records", {**G, **STREAM, "offset": 0, "count": 1}),
+    ("redeliver_records", {**G, **STREAM, "offset": 0, "count": 1}),
     ("rebalance", G),
     ("evict", {**G, "borrower": "ada"}),
     ("transfer_grant", {**G, **STREAM, "to": "ada"}),

@@ -41,6 +41,7 @@ _PLACES = {
     "StreamMove": "nouns.operations.STREAM_MOVE",
     "Operation": "nouns.operations.OPERATION",
     "OperatedStream": "nouns.operations.OPERATED_STREAM",
+    "SkippedRecords": "nouns.operations.SKIPPED_RECORDS",
     "Removal": "nouns.operations.REMOVAL",
     "DaemonStatus": "fields.daemon.STATUS",
     "QuarantinedFile": "fields.daemon.QUARANTINED_FILE",

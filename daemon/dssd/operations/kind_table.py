@@ -22,6 +22,7 @@ from dss_core.changes import (
     PauseGroup,
     PauseJob,
     Rebalance,
+    RedeliverRecords,
     RedriveDeadLetters,
     RemoveGroup,
     RemoveJob,
@@ -78,7 +79,7 @@ def operation_kinds(
     rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
-            (MoveCursors, ImportOffsets, SkipRecords),
+            (MoveCursors, ImportOffsets, SkipRecords, RedeliverRecords),
             ("offsets", "records"),
         ),
         (

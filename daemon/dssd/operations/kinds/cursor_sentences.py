@@ -63,6 +63,15 @@ def _of_which_order(streams: Sequence[StreamPlan]) -> str:
     return " within each storage topic" if len(storage_topics) > len(topics) else ""
 
 
+def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:
+    """What single records that come once more mean for the others."""
+    if not sum(each.again for each in streams):
+        return
+    yield "No cursor moves: what was acknowledged behind them does not come again."
+    if group.ordered:
+        yield "So they come behind what their keys have had since."
+
+
 def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
     """What a skip does not reach: what failed in the streams and comes again."""
     if waiting:
