@@ -17,6 +17,7 @@ from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
 from dssd.questions.overviews import Overviews
 from dssd.schedules.schedules import ORIGIN, Schedules
+from dssd.schedules.tasks.dead_letters import DeadCount, QueueChange
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
 from dssd.sessions.sessions import Sessions
@@ -33,6 +34,7 @@ SNAPSHOT_OPERATIONS_MAX = 200
 
 
 REBALANCER = Caller("task:rebalance", ORIGIN)
+DEAD_LETTERS = Caller("task:dead-letters", ORIGIN)
 
 Facts = Callable[[], Awaitable[Any]]
 """How the daemon stands: a dataclass."""
@@ -73,7 +75,9 @@ class TaskWiring:
             sessions_kept=lambda: sessions.counts().kept,
             groups=self.groups.groups,
             change=self._rebalanced,
+            begin=self._begun,
             lags=self._lags,
+            dead_counts=self._dead_counts,
             gather=self._gathered,
             endpoint=self._endpoint,
         )
@@ -83,6 +87,14 @@ class TaskWiring:
             return None
         row = await self.operations.apply(change, caller=REBALANCER)
         return await self.operations.ended(row.number)
+
+    async def _begun(self, change: QueueChange) -> OperationRow | None:
+        if (await self.operations.plan(change)).nothing_to_do:
+            return None
+        return await self.operations.apply(change, caller=DEAD_LETTERS)
+
+    async def _dead_counts(self) -> Sequence[DeadCount]:
+        return [DeadCount(subject_of(each.group), each.dead) for each in await self.overviews.all()]
 
     async def _lags(self) -> Sequence[GroupLag]:
         return [

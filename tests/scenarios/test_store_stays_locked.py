@@ -85,6 +85,9 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
 """One of each kind, in an order in which each finds what it is about."""
 TASKS: dict[str, dict[str, str]] = {
     "checkpoint": {},
+    "dlq-check": {},
+    "dlq-expire": {"older-than": "30d"},
+    "dlq-redrive": {},
     "export": {"topic": "orders"},
     "lag-check": {"max-lag": "0"},
     "rebalance": {},

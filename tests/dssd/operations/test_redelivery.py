@@ -69,7 +69,7 @@ async def test_a_skip_of_records_is_taken_back_also_after_later_operations(works
 
 
 async def test_a_rewind_says_what_of_it_waits_in_queues_and_what_is_dead(works: Works) -> None:
-    group, dead = await laned(works)
+    group, _ = await laned(works)
     [main] = works.plant.catalogue.get("orders").streams()
     await works.plant.publish(main, 5)
     queues = works.plant.catalogue.queues_of(group.group_id, main)
