@@ -250,7 +250,8 @@ class Queues:
                 looked += found.count
             request.page_token = reply.next_page_token
             if not request.page_token or (at_most is not None and looked >= at_most):
-                errors = sorted(counts.values(), key=lambda each: -each.count)
+                # What only follows a failure of its key is no error of its own.
+                errors = sorted(counts.values(), key=lambda each: (_follows(each), -each.count))
                 return ErrorCounts(tuple(errors), looked, reply.total)
 
     async def keys(
@@ -343,6 +344,10 @@ def _level(word: str) -> "queues_pb2.QueueLevel.ValueType":
 def _entry(message: "queues_pb2.QueueEntry") -> QueueEntry:
     headers = tuple((each.name, each.value) for each in message.headers)
     return decoded(message, QueueEntry, headers=headers)
+
+
+def _follows(counted: ErrorCount) -> bool:
+    return counted.cause == "follows"
 
 
 def _both(one: ErrorCount | None, other: ErrorCount) -> ErrorCount:

@@ -18,6 +18,7 @@ from dssd.leaders.lag import lag_of
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.causes import FOLLOWS
 from dssd.machines.leader.events import StreamView
 from dssd.questions.limits import ENTRIES_BYTES_MAX, ENTRIES_PAGE_MAX
 from dssd.questions.record_look import Budget
@@ -169,7 +170,7 @@ class QueueQuestions:
                     counts[name] = counts[name].with_more(each) if name in counts else each
                 if len(counts) >= ERRORS_TOLD_MAX:
                     break
-        told = sorted(counts.values(), key=lambda each: -each.count)
+        told = sorted(counts.values(), key=lambda each: (each.cause == FOLLOWS, -each.count))
         return ErrorsPage(tuple(told), next_token, self._total(lanes))
 
     async def keys(self, group: str, level: int, error: str = "", token: str = "") -> KeysPage:

@@ -10,7 +10,7 @@ from dss_core.progress import Ranges
 from dssd.leaders.declarations import AskedRetries
 from dssd.operations.kinds import dead_letters, queue_choice, whole_keys
 from dssd.operations.plans import Plan
-from support.operated_groups import Works
+from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
@@ -130,3 +130,15 @@ async def test_a_stream_that_is_not_looked_through_is_refused_for_whole_keys_alo
         await planned(works, RedriveDeadLetters("g", error="123"))
     _, ranges = await planned(works, RedriveDeadLetters("g", error="123", unordered=True))
     assert ranges == ((0, 1), (3, 4), (6, 7))
+
+
+async def test_a_canary_is_the_first_record_of_each_key_wherever_it_lies(works: Works) -> None:
+    await blocked(works)
+    row = await works.operations.apply(
+        RedriveDeadLetters("g", canary=3), caller=ANA, reason="mended"
+    )
+    member = works.plant.member(works.plant.groups.find("g"), "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    redrive = granted.queues[DEAD - 1].redrive
+    assert (redrive.operation, redrive.ranges) == (row.number, ((0, 1), (2, 4)))

@@ -13,16 +13,16 @@ until then only the canary is named in rows, so nothing else comes back whatever
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dss_core.errors import CanaryFailed
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE
-from dss_core.progress import Ranges, total
+from dss_core.progress import Ranges, normalised, total
 from dssd.events.kinds import REDRIVE_STOPPED
 from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.leaders.groups import Groups
@@ -78,6 +78,14 @@ class Canary:
     def others(self) -> int:
         """How many follow."""
         return sum(total(each.all) for each in self.lanes) - self.size
+
+    def with_more(self, more: Mapping[StreamId, Sequence[int]]) -> "Canary":
+        """With entries that came meanwhile, and follow those that come back."""
+        lanes = (
+            replace(each, all=normalised((*each.all, *((at, at + 1) for at in more[each.stream]))))
+            for each in self.lanes
+        )
+        return replace(self, lanes=tuple(lanes))
 
     def moves(self, *, whole: bool) -> tuple[CursorMove, ...]:
         """What the lanes are to do, of the canary or of all."""
@@ -158,8 +166,9 @@ class Canaries:
                 await self._until_quiet(canary)
                 return self._left_dead(canary, failed)
             if failed is not None:
-                await self._bring_others(canary)
-                await self._until_back(canary, stopped)
+                whole = canary.with_more(failed.followers)
+                await self._bring_others(whole)
+                await self._until_back(whole, stopped)
             await self._until_quiet(canary)
         finally:
             self._stopped.pop(canary.number, None)
@@ -238,6 +247,8 @@ class Failures:
         self._looked_to = {each.stream: list(each.ends) for each in canary.lanes}
         self._open: dict[StreamId, set[int]] = {each.stream: set() for each in canary.lanes}
         """Entries of retry queues that were not handed out, or are out."""
+        self.followers: dict[StreamId, list[int]] = {each.stream: [] for each in canary.lanes}
+        """What died meanwhile only because it follows a dead letter of its key."""
         self._is_behind = False
         """The last look did not come to the end."""
 
@@ -261,6 +272,8 @@ class Failures:
         async for end, found in look.entries(queue, places[level - 1]):
             places[level - 1] = end
             for each in found:
+                if level == DEAD and each.entry.cause == FOLLOWS:
+                    self.followers[lane.stream].append(each.queue_offset)
                 if each.entry.operation == self._canary.number:
                     self._judge(lane, level, each)
 

@@ -50,7 +50,6 @@ from dssd.operations.kinds.dead_letter_sentences import (
 )
 from dssd.operations.kinds.queue_choice import (
     CHOICE_RANGES_MAX,
-    AmongEntries,
     ChoiceBudget,
     Chosen,
     check_has_queues,
@@ -64,7 +63,7 @@ from dssd.operations.kinds.queue_choice import (
     still_there,
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
-from dssd.operations.kinds.whole_keys import WholeKeys, whole_keys
+from dssd.operations.kinds.whole_keys import WholeKeys, first_heads, whole_keys
 from dssd.operations.plans import Begun, Cancellation, Made, Plan, done_or_undone, subject_of
 from dssd.queues.looking import Choice, EntryLook, Lane, QueueEntry
 from dssd.store.port import Store
@@ -137,7 +136,10 @@ class DeadLetters:
             first = _first(each.ranges, -(-left // (len(chosen) - at)))
             if first and _blocks(group) and not change.unordered:
                 lane = Lane(each.stream.name.topic, DEAD, view.queues[DEAD - 1])
-                first = (await whole_keys(look, lane, AmongEntries(ranges=first), _MANY)).ranges
+                heads = await first_heads(look, lane, each.ranges, total(first))
+                if heads is None:
+                    raise KeysBeyondLook(group=quote(subject_of(group)), stream=each.stream.name)
+                first = heads
             left -= total(first)
             ends = tuple(self._log.span(queue.stream)[1] for queue in view.queues)
             name = str(each.stream.name)
@@ -253,10 +255,6 @@ def _check_none_comes_back(group: GroupRow, chosen: Sequence[Chosen]) -> None:
         number = each.stream.view.queues[DEAD - 1].redriving
         if number:
             raise OperationInProgress(subject=subject_of(group), number=number, kind=REDRIVE)
-
-
-_MANY = 1 << 62
-"""Ranges: as many as it takes. Those of a canary are a part of what was chosen."""
 
 
 def _first(ranges: Ranges, count: int) -> Ranges:

@@ -14,7 +14,7 @@ from shlex import quote
 from dss_core.changes import ChosenEntries, LaneRanges
 from dss_core.errors import IllegalArgument, NothingChosen, StreamNotRead
 from dss_core.ids import StreamName
-from dss_core.progress import Ranges, clipped, covers, normalised, total
+from dss_core.progress import Ranges, clipped, normalised, total
 from dss_core.times import text_of_us
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.operations.kinds.whole_keys import runs_of
@@ -194,17 +194,6 @@ def names_some(change: ChosenEntries) -> bool:
     """Whether it may leave some of a stream; all of a stream is whole keys."""
     choice = choice_of(change)
     return choice not in (ALL, Choice(stream=choice.stream))
-
-
-@dataclass(frozen=True, slots=True)
-class AmongEntries(Choice):
-    """Entries by their offsets in one queue."""
-
-    ranges: Ranges = ()
-
-    def takes(self, found: QueueEntry) -> bool:
-        """Whether the entry is one of them."""
-        return covers(self.ranges, found.queue_offset)
 
 
 def is_cut(look: EntryLook, chosen: Sequence[Chosen]) -> bool:
