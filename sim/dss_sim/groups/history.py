@@ -288,6 +288,16 @@ class Redriven(NamedTuple):
     discarded: Ranges
 
 
+class Errand(NamedTuple):
+    """It is durable that an operator asks for something with entries of a retry queue."""
+
+    at_us: int
+    group: str
+    stream: str
+    what: str
+    ranges: Ranges
+
+
 class Led(NamedTuple):
     """A leader claimed the group."""
 
@@ -332,6 +342,7 @@ Event = (
     | Queued
     | LaneTaken
     | Redriven
+    | Errand
     | Led
     | Disturbed
     | Ended
@@ -342,7 +353,7 @@ _KINDS: Mapping[str, type[Event]] = {
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
         Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed,
-        QueuesBorn, Queued, LaneTaken, Redriven, Led, Disturbed, Ended,
+        QueuesBorn, Queued, LaneTaken, Redriven, Errand, Led, Disturbed, Ended,
     )
 }  # fmt: skip
 
