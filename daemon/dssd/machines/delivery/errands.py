@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dss_core.lane import DEAD, RETRY
-from dss_core.progress import Ranges, covers, normalised, without
+from dss_core.progress import Range, Ranges, clipped, covers, normalised, without
 from dssd.machines.attempts import Rests
 from dssd.machines.delivery.causes import GIVEN_UP
 from dssd.machines.delivery.events import EntriesRead, Entry, MovePiece
@@ -65,6 +65,10 @@ class Errands:
             is_done(each.start, each.end) for each in leaving if each.cause == GIVEN_UP
         )
         return self._is_over
+
+    def may_copy(self, span: Range) -> bool:
+        """Whether none of these is hurried: a copy would say again when it is due."""
+        return not clipped(self._hurried, *span)
 
     def passed_over(self, given: EntriesRead) -> Ranges:
         """What of these nobody is to get."""

@@ -487,6 +487,7 @@ class Lane:
         if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return False
         ranges = to_copy(self.retry.records.progress, self.entries, self._retry.applied_end)
+        ranges = filter(self._errands.may_copy, ranges)
         may_leave = None if self.keyed is None else self.keyed.may_leave
         going = [each for each in ranges if may_leave is None or may_leave(*each, now_ms)]
         for start, end in going:

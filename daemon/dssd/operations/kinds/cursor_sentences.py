@@ -79,8 +79,7 @@ def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
         name = quote(subject_of(group))
         yield (
             f"{waits} in the retry queues of these streams, which a skip leaves: each comes when "
-            f"it is due (dssctl rq ls {name}), and ends as a member acknowledges or rejects it. "
-            f"What is rejected is dead, and can be discarded: dssctl dlq discard {name}"
+            f"it is due (dssctl rq ls {name}). To pass over these too: dssctl rq skip {name} --all"
         )
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dss_core.lane import DEAD, MAIN, RETRY
 from dssd.machines.delivery.causes import FOLLOWS, GIVEN_UP
 from dssd.machines.queues import BURY, RETRY_LATER, RETRY_NOW, SKIP
@@ -56,6 +58,29 @@ def test_what_one_operation_brings_forward_stays_so_when_the_next_one_brings_oth
     lane.errand(RETRY_NOW, 2, number=8)
     lane.tick(1)
     assert out(lane) == [0, 2]
+
+
+def test_what_is_brought_forward_is_not_copied_to_the_end_of_the_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
+    lane = PlayedLane(24, replace(POLICY, max_deliver=9))
+    for at in range(24):
+        lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 3_600_000)
+    lane.tick(2_000)
+    lane.refuses = True
+    for at in range(1, 24, 2):
+        lane.ack(RETRY, at)
+    lane.tick(10)
+    lane.save()
+    lane.refuses = False
+    monkeypatch.setattr("dssd.machines.delivery.entries.ENTRIES_DUE_MAX", 1)
+    lane.errand(RETRY_NOW, *range(0, 24, 2))
+    for _ in range(12):
+        lane.tick(1)
+        [(level, at)] = lane.out
+        lane.ack(level, at)
+    assert lane.places() == [[]] * 24
 
 
 def test_what_is_put_off_again_comes_at_its_own_time() -> None:
