@@ -128,10 +128,10 @@ class PlayedLane:
         self.save()
         self.lend()
 
-    def redrive(self, start: int, end: int, over_ms: int = 1) -> None:
+    def redrive(self, start: int, end: int, over_ms: int = 1, *, whole_keys: bool = False) -> None:
         """An operation brings back dead letters, and the lane is lent anew."""
         retry, dead = self.saved.queues
-        dead = replace(dead, redrive=Redrive(7, ((start, end),), over_ms))
+        dead = replace(dead, redrive=Redrive(7, ((start, end),), over_ms, whole_keys))
         self.saved = replace(self.saved, queues=(retry, dead))
         self.lend()
 

@@ -32,6 +32,8 @@ class Redrive(NamedTuple):
     """Empty: it was stopped."""
     over_ms: int = 0
     """They come evenly over so long, those of each lane; 0: nothing says so."""
+    whole_keys: bool = False
+    """They are all that was dead of their keys, and what follows these meanwhile comes too."""
 
 
 NO_REDRIVE = Redrive()

@@ -53,6 +53,7 @@ QUEUE_COLUMNS: AddedColumns = {
 
 ERRAND_COLUMNS: AddedColumns = {
     "progress": (
+        "redrive_whole_keys INTEGER NOT NULL DEFAULT 0",
         "errand INTEGER NOT NULL DEFAULT 0",
         "errand_kind TEXT NOT NULL DEFAULT ''",
         "errand_ranges BLOB NOT NULL DEFAULT x''",
@@ -60,6 +61,7 @@ ERRAND_COLUMNS: AddedColumns = {
         "hurried_ranges BLOB NOT NULL DEFAULT x''",
     ),
     "pending_moves": (
+        "redrive_whole_keys INTEGER NOT NULL DEFAULT 0",
         "errand_kind TEXT NOT NULL DEFAULT ''",
         "errand_ranges BLOB NOT NULL DEFAULT x''",
     ),

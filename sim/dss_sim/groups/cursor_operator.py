@@ -19,7 +19,7 @@ from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
-from dssd.machines.queues import BURY, RETRY_NOW, SKIP, Queues, QueueState
+from dssd.machines.queues import BLOCK, BURY, RETRY_NOW, SKIP, Queues, QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -87,6 +87,7 @@ class CursorOperator:
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
+        is_whole = group.ordered and self._world.chance.of(f"whole {number}").random() < 0.5
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
@@ -99,7 +100,11 @@ class CursorOperator:
             drawn = [chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
             given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
-            moves.append(CursorMove(stream, number, (), (), redriven=back, discarded=given_up))
+            if is_whole and group.on_dead_letter == BLOCK:
+                move = CursorMove(stream, number, (), (), redriven=left, whole_keys=True)
+            else:
+                move = CursorMove(stream, number, (), (), redriven=back, discarded=given_up)
+            moves.append(move)
         self._apply(group, number, moves)
 
     def errand(self, group: GroupRow) -> None:
@@ -329,6 +334,7 @@ def _pending(group: GroupRow, move: CursorMove) -> Write:
             packed_ranges(move.redriven),
             packed_ranges(move.discarded),
             move.redrive_ms,
+            move.whole_keys,
             move.errand,
             packed_ranges(move.entries),
         )

@@ -286,6 +286,8 @@ class Redriven(NamedTuple):
     stream: str
     ranges: Ranges
     discarded: Ranges
+    whole_keys: bool = False
+    """What follows them of their keys may come too."""
 
 
 class Errand(NamedTuple):

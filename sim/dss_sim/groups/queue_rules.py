@@ -27,6 +27,7 @@ from dss_sim.groups.history import (
     Committed,
     Errand,
     HandedOut,
+    Key,
     LaneTaken,
     Nakked,
     Queued,
@@ -61,7 +62,7 @@ class _Level:
 
     __slots__ = (
         "acked", "applied", "buried", "discarded", "durable", "entries", "hurried", "left", "naks",
-        "owed", "redriven", "stored",
+        "owed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -79,9 +80,15 @@ class _Level:
         self.owed: set[int] = set()
         """Of those, what no cancellation left where it is."""
         self.discarded: set[int] = set()
+        self.whole_keys: set[Key] = set()
         self.buried: set[int] = set()
         self.hurried: set[int] = set()
         """Of a retry queue: what operators gave up, and brought forward."""
+
+    def follows(self, event: Queued) -> bool:
+        """Whether it never failed, and is of a key that comes back whole."""
+        entry = self.entries[event.source_offset]
+        return not entry.attempt and entry.key in self.whole_keys
 
     def means(self, named: set[int], offset: int) -> bool:
         """Whether an entry is named, or was made of one that is."""
@@ -175,7 +182,10 @@ class QueueRules:
             if offset in level.acked or (stream == lane.names[2] and not lane.blocks):
                 return True
             if offset not in level.left:
-                return offset in level.discarded or level.stored.is_acked(offset)
+                is_given_up = offset in level.discarded
+                if stream == lane.names[1]:
+                    is_given_up = level.means(level.discarded, offset)
+                return is_given_up or level.stored.is_acked(offset)
             entry = level.left[offset]
             stream, offset = entry.stream, entry.offset
 
@@ -209,7 +219,8 @@ class QueueRules:
             raise Violation("Q2", f"the lane was taken over by {lane.epoch}: {event}")
         if event.stream == lane.names[2]:
             self._check_dead(event, lane, source, is_disturbed=is_disturbed)
-        if event.source == lane.names[2] and event.source_offset not in source.redriven:
+        is_back = event.source == lane.names[2]
+        if is_back and not (event.source_offset in source.redriven or source.follows(event)):
             raise Violation("Q7", f"nobody redrives it: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
@@ -315,4 +326,7 @@ class QueueRules:
         level = self._levels[event.group, event.stream]
         level.owed |= {at for part in event.ranges for at in range(*part)}
         level.redriven |= level.owed
+        if event.whole_keys:
+            named = (each for each in level.entries if each.offset in level.owed)
+            level.whole_keys |= {each.key for each in named if each.key is not None}
         level.discarded |= {at for part in event.discarded for at in range(*part)}

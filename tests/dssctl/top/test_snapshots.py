@@ -125,8 +125,16 @@ async def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 async def taken(dashboard: Seen, pilot: Pilot[None], keys: tuple[str, ...]) -> None:
     """Press the keys; what that asks for is answered and shown, and nothing moves any more."""
+    await answered(dashboard, pilot)
     for key in keys:
         await pilot.press(key)
+        if key == "enter":
+            await answered(dashboard, pilot)
+    await answered(dashboard, pilot)
+
+
+async def answered(dashboard: Seen, pilot: Pilot[None]) -> None:
+    """What is asked where one is has its answer, and is shown."""
     while dashboard.view.tab.question is not None and dashboard.view.answer is None:
         await pilot.pause()
     dashboard.now()

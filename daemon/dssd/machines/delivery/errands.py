@@ -29,6 +29,7 @@ class Errands:
         self._errand, self._hurried = retry.errand, retry.hurried.ranges
         self._records = records
         self._is_over = not self._errand.ranges
+        self._passed: list[Range] = []
         self._bury = bury
 
     def take(self, given: EntriesRead) -> EntriesRead:
@@ -38,6 +39,9 @@ class Errands:
             return given
         if self._errand.what == BURY:
             self._bury_meant(given.entries)
+        elif self._errand.what == SKIP:
+            meant = filter(self._is_meant, given.entries)
+            self._passed += [(each.offset, each.offset + 1) for each in meant]
         if not self._hurried:
             return given
         return replace(given, entries=tuple(map(self._hurry, given.entries)))
@@ -70,13 +74,10 @@ class Errands:
         """Whether none of these is hurried: a copy would say again when it is due."""
         return not clipped(self._hurried, *span)
 
-    def passed_over(self, given: EntriesRead) -> Ranges:
-        """What of these nobody is to get."""
-        if given.level != RETRY or self._errand.what != SKIP:
-            return ()
-        return normalised(
-            (each.offset, each.offset + 1) for each in given.entries if self._is_meant(each)
-        )
+    def passed_over(self) -> Ranges:
+        """What nobody is to get, once all that the queues hold is known: what is dead by then does
+        not wait."""
+        return without(normalised(self._passed), self._records.consumed.done())
 
     def _is_meant(self, entry: Entry) -> bool:
         ranges = self._errand.ranges

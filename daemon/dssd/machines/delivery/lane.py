@@ -45,6 +45,7 @@ from dssd.machines.delivery.keyed_lane import KeyedLane
 from dssd.machines.delivery.late_acks import LateAcks
 from dssd.machines.delivery.pending_moves import PendingMoves
 from dssd.machines.delivery.redrive_pace import RedrivePace
+from dssd.machines.delivery.redriven_keys import RedrivenKeys
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.retry_stream import retry_stream
 from dssd.machines.delivery.stream import DeliveredStream
@@ -77,6 +78,7 @@ class Lane:
         """Of the entries of the dead letters that are not done."""
         self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive)
+        self._keys_back = RedrivenKeys(dead)
         self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
@@ -158,14 +160,12 @@ class Lane:
         if given.level == RETRY:
             self._enter(before)
         elif self.keyed is not None:
+            self._dead = self._keys_back.followed(self._dead, given.entries)
             done = self._dead.progress.is_acked
             self.keyed.enter_dead([each for each in before if not done(each.offset)])
         if given.level == RETRY or self._dead_letters_block:
             self._close_origins(given.level, given.entries)
         self._note_applied(given.level, given.end)
-        if passed_over := self._errands.passed_over(given):
-            self.retry.records.pass_over(passed_over)
-            self.lost(RETRY, passed_over)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
         """What an operator reopened in the stream, and waits in the queue, comes from there
@@ -189,6 +189,9 @@ class Lane:
         """All of them were read: begin. A dead letter has so many bytes, on average."""
         self.is_open = True
         self._retry = self._retry.end()
+        if passed_over := self._errands.passed_over():
+            self.retry.records.pass_over(passed_over)
+            self.lost(RETRY, passed_over)
         self._dead_bytes = dead_size * self._dead_records()
         for part in self.parts:
             part.is_shut = False

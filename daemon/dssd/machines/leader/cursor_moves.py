@@ -75,7 +75,7 @@ def _asked_of(queues: Queues, move: CursorMove) -> Queues:
     retry, dead = queues
     if move.errand:
         retry = retry.take_errand(move.number, move.errand, move.entries)
-    redrive = Redrive(move.number, move.redriven, move.redrive_ms)
+    redrive = Redrive(move.number, move.redriven, move.redrive_ms, move.whole_keys)
     return retry, dead.discard(move.discarded).bring_back(redrive)
 
 

@@ -62,6 +62,8 @@ class CursorMove:
     """Of the stream's dead letters: they are to come back."""
     redrive_ms: int = 0
     """They come evenly over so long."""
+    whole_keys: bool = False
+    """They are all that is dead of their keys."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
     errand: str = ""

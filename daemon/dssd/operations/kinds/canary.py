@@ -13,16 +13,16 @@ until then only the canary is named in rows, so nothing else comes back whatever
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dss_core.errors import CanaryFailed
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE
-from dss_core.progress import Ranges, normalised, total
+from dss_core.progress import Ranges, total
 from dssd.events.kinds import REDRIVE_STOPPED
 from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.leaders.groups import Groups
@@ -67,6 +67,8 @@ class Canary:
     rate: int
     percent: int
     """The others stay where more than this share of it fails."""
+    whole_keys: bool
+    """All together are all that is dead of their keys."""
     lanes: tuple[CanaryLane, ...]
 
     @property
@@ -78,14 +80,6 @@ class Canary:
     def others(self) -> int:
         """How many follow."""
         return sum(total(each.all) for each in self.lanes) - self.size
-
-    def with_more(self, more: Mapping[StreamId, Sequence[int]]) -> "Canary":
-        """With entries that came meanwhile, and follow those that come back."""
-        lanes = (
-            replace(each, all=normalised((*each.all, *((at, at + 1) for at in more[each.stream]))))
-            for each in self.lanes
-        )
-        return replace(self, lanes=tuple(lanes))
 
     def moves(self, *, whole: bool) -> tuple[CursorMove, ...]:
         """What the lanes are to do, of the canary or of all."""
@@ -100,13 +94,15 @@ class Canary:
                 (),
                 redriven=each.all if whole else each.first,
                 redrive_ms=over_ms,
+                whole_keys=whole and self.whole_keys,
             )
             for each in lanes
         )
 
     def before(self) -> dict[str, Any]:
         """What an operation keeps of it beside its change."""
-        return {"canary": {each.name: [each.first, each.ends] for each in self.lanes}}
+        lanes = {each.name: [each.first, each.ends] for each in self.lanes}
+        return {"canary": lanes, "whole_keys": self.whole_keys}
 
     def is_too_many(self, failed: int) -> bool:
         """Whether the others stay."""
@@ -115,7 +111,8 @@ class Canary:
 
 def kept_canary(row: OperationRow) -> Canary | None:
     """The canary of an operation that was applied; None: it has none."""
-    first = json.loads(row.before).get("canary")
+    before = json.loads(row.before)
+    first = before.get("canary")
     if first is None:
         return None
     change = json.loads(row.change)
@@ -126,7 +123,8 @@ def kept_canary(row: OperationRow) -> Canary | None:
         ranges, ends = first[name]
         lanes.append(CanaryLane(name, stream, _pairs(ranges), _pairs(lane["ranges"]), tuple(ends)))
     rate = change["rate"] or REDRIVE_RATE
-    return Canary(row.number, row.group_id, rate, change["canary_percent"], tuple(lanes))
+    told = rate, change["canary_percent"], before["whole_keys"]
+    return Canary(row.number, row.group_id, *told, tuple(lanes))
 
 
 def _pairs(ranges: Sequence[Sequence[int]]) -> Ranges:
@@ -166,9 +164,8 @@ class Canaries:
                 await self._until_quiet(canary)
                 return self._left_dead(canary, failed)
             if failed is not None:
-                whole = canary.with_more(failed.followers)
-                await self._bring_others(whole)
-                await self._until_back(whole, stopped)
+                await self._bring_others(canary)
+                await self._until_back(canary, stopped)
             await self._until_quiet(canary)
         finally:
             self._stopped.pop(canary.number, None)
@@ -247,8 +244,6 @@ class Failures:
         self._looked_to = {each.stream: list(each.ends) for each in canary.lanes}
         self._open: dict[StreamId, set[int]] = {each.stream: set() for each in canary.lanes}
         """Entries of retry queues that were not handed out, or are out."""
-        self.followers: dict[StreamId, list[int]] = {each.stream: [] for each in canary.lanes}
-        """What died meanwhile only because it follows a dead letter of its key."""
         self._is_behind = False
         """The last look did not come to the end."""
 
@@ -272,8 +267,6 @@ class Failures:
         async for end, found in look.entries(queue, places[level - 1]):
             places[level - 1] = end
             for each in found:
-                if level == DEAD and each.entry.cause == FOLLOWS:
-                    self.followers[lane.stream].append(each.queue_offset)
                 if each.entry.operation == self._canary.number:
                     self._judge(lane, level, each)
 

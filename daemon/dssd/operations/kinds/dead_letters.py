@@ -122,7 +122,11 @@ class DeadLetters:
             work = partial(self._canaries.watch, canary)
             return replace(begun, work=work, before=canary.before())
         over_ms = over_ms_of(change, chosen)
-        moves = [_move(each, number, over_ms) for each in chosen]
+        whole_keys = _brings_whole_keys(plan.group, change)
+        moves = [
+            replace(_move(each, number, over_ms), whole_keys=whole_keys and over_ms > 0)
+            for each in chosen
+        ]
         return begun_moves(plan.group, number, moves, records)
 
     async def _canary(
@@ -134,7 +138,7 @@ class DeadLetters:
         for at, each in enumerate(chosen):
             view = each.stream.view
             first = _first(each.ranges, -(-left // (len(chosen) - at)))
-            if first and _blocks(group) and not change.unordered:
+            if first and _brings_whole_keys(group, change):
                 lane = Lane(each.stream.name.topic, DEAD, view.queues[DEAD - 1])
                 heads = await first_heads(look, lane, each.ranges, total(first))
                 if heads is None:
@@ -145,7 +149,8 @@ class DeadLetters:
             name = str(each.stream.name)
             lanes.append(CanaryLane(name, view.stream, first, each.ranges, (ends[0], ends[1])))
         rate = change.rate or REDRIVE_RATE
-        return Canary(number, group.group_id, rate, change.canary_percent, tuple(lanes))
+        whole = _brings_whole_keys(group, change)
+        return Canary(number, group.group_id, rate, change.canary_percent, whole, tuple(lanes))
 
     async def resumed(self, row: OperationRow) -> Begun:
         """The leader knows what is pending, and what is not back, when it takes over."""
@@ -274,8 +279,13 @@ def _blocks(group: GroupRow) -> bool:
 
 def _takes_whole_keys(group: GroupRow, change: Change) -> bool:
     """Whether what it names may be a part of a key that must not come alone."""
+    return _brings_whole_keys(group, change) and names_some(change)
+
+
+def _brings_whole_keys(group: GroupRow, change: object) -> bool:
+    """Whether what comes back is all that is dead of its keys."""
     is_redrive = isinstance(change, RedriveDeadLetters) and not change.unordered
-    return _blocks(group) and is_redrive and names_some(change)
+    return _blocks(group) and is_redrive
 
 
 async def _chosen_keys(

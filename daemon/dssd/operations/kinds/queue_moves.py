@@ -48,6 +48,7 @@ def move_row(group: GroupRow, move: CursorMove) -> PendingMoveRow:
         redriven=packed_ranges(move.redriven),
         discarded=packed_ranges(move.discarded),
         redrive_ms=move.redrive_ms,
+        redrive_whole_keys=move.whole_keys,
         errand_kind=move.errand,
         errand_ranges=packed_ranges(move.entries),
     )

@@ -197,3 +197,14 @@ def test_an_entry_that_nobody_applied_acknowledges_its_source_though_it_is_passe
     lane.holds = False
     lane.errand(SKIP, 0)
     assert lane.places() == [[]]
+
+
+def test_what_died_while_the_lane_was_taken_back_stays_dead_though_it_was_to_be_passed_over() -> (
+    None
+):
+    lane = failed_lane(1)
+    lane.tick(3_600_000)
+    lane.nak(RETRY, 0, reject=True)  # durable, and nobody reported it
+    lane.errand(SKIP, 0)
+    assert lane.places() == [[DEAD]]
+    assert lane.states()[2].fate.counts.acked == 0
