@@ -1,9 +1,9 @@
 """Follows operations that were applied, to their ends.
 
 What an operation asks of a leader ends when the leader concludes it; work of its kind's own when
-it returns. Invariant: an operation that has not ended is followed, also by the next daemon; when it
-has ended, that is stored, told as an event, and rings the bell of those who wait. This module does
-not know what is planned or refused (`operations`).
+it returns, whatever a leader concludes meanwhile. Invariant: an operation that has not ended is
+followed, also by the next daemon; when it has ended, that is stored, told as an event, and rings
+the bell of those who wait. This module does not know what is planned or refused (`operations`).
 """
 
 import asyncio
@@ -68,9 +68,7 @@ class Following:
     async def running(self, kinds: KindTable) -> AsyncIterator[None]:
         """Follow operations of these kinds; those that had not ended go on."""
         self._kinds = kinds
-        self._registry.watch_concluded(
-            lambda number: self._concluded.put_nowait((number, DONE_AS_ASKED))
-        )
+        self._registry.watch_concluded(self._note_concluded)
         stop_watching = self._groups.watch_removed(self._group_removed)
         async with asyncio.TaskGroup() as self._tasks:
             standing = [
@@ -102,6 +100,10 @@ class Following:
             work = self._do(row, begun)
             name = f"operation {row.number}"
             self._works[row.number] = self._tasks.create_task(work, name=name)
+
+    def _note_concluded(self, number: int) -> None:
+        if number not in self._works:
+            self._concluded.put_nowait((number, DONE_AS_ASKED))
 
     async def _do(self, row: OperationRow, begun: Begun) -> None:
         assert begun.work is not None

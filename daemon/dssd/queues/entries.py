@@ -30,7 +30,7 @@ from dss_core.lane import (
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers
-from dssd.machines.delivery.causes import DIED, FOLLOWS, REDRIVEN
+from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, REDRIVEN
 from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
@@ -116,7 +116,7 @@ class Maker:
     def _failed(self, entry: LaneEntry, offset: int, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
         # What its consumers died of is moved by a later holder, which never had it.
-        is_anothers = piece.cause in (DIED, REDRIVEN)
+        is_anothers = piece.cause in (DIED, REDRIVEN, GIVEN_UP)
         error_type, same = entry.error_type, entry.fingerprint
         follows = piece.cause == FOLLOWS
         if piece.error or piece.error_type:
@@ -230,6 +230,7 @@ def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: in
         size,
         # A key has one partition in each storage topic, so these two tell its records in order.
         said.origin_offset + (said.origin_ordinal - lane.ordinal) * OFFSETS_A_STORAGE_TOPIC,
+        operation=said.operation,
     )
     if not lane.is_ordered:
         return entry
