@@ -226,7 +226,16 @@ class PlayedLane:
         is_suspect = bool(self.keys) and piece.cause == DIED
         operation = piece.operation or (0 if source is None else source.entry.operation)
         entry = Entry(
-            len(queue), due_ms, attempt, piece.level, at, 10, origin, key, is_suspect, operation
+            len(queue),
+            due_ms,
+            attempt,
+            piece.level,
+            at,
+            10,
+            origin,
+            key,
+            is_suspect,
+            operation=operation,
         )
         queue.append(Kept(entry, origin, piece.cause, piece.error))
         return entry

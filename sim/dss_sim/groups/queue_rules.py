@@ -13,7 +13,8 @@ where it was until then, its *source*. So each record has one way through the le
         queues that were full any number
     Q6  what a commit calls applied has its sources acknowledged in that commit
     Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
-    Q9  what goes to another lane is the entry that it was: its time, its attempts, its error
+    Q9  what goes to another lane is the entry that it was: its time, its attempts, its error,
+        but for what an operator asked for
     Q10 a record is given up only where an operator said so
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
@@ -232,12 +233,22 @@ class QueueRules:
         source.left[event.source_offset] = event
 
     def _check_rehomed(self, event: Queued, source: _Level) -> None:
-        """It says what the entry said that it was made of, but of what clients died of."""
+        """It says what the entry said that it was made of, but of what clients died of, and what
+        operators asked for."""
         before = source.entries[event.source_offset]
-        same = before.cause, before.attempt, before.due_us, before.error, before.key
+        if event.cause == GIVEN_UP and before.cause != GIVEN_UP:
+            self._check_given_up(event, source)
+            return
+        is_hurried = event.source_offset in source.hurried and event.due_us <= before.due_us
+        due_us = event.due_us if is_hurried else before.due_us
+        same = before.cause, before.attempt, due_us, before.error, before.key
         now = event.cause, event.attempt, event.due_us, event.error, event.key
         if same != now and event.cause not in (DIED, REDRIVEN):
             raise Violation("Q9", f"it was {before}: {event}")
+
+    def _check_given_up(self, event: Queued, source: _Level) -> None:
+        if not source.means(source.buried, event.source_offset):
+            raise Violation("Q10", f"nobody gave it up: {event}")
 
     def _is_copy(self, event: Queued) -> bool:
         """Whether it differs in its place only, and so says who had the record before."""
@@ -257,8 +268,7 @@ class QueueRules:
             if nak.rejected != (event.cause == "rejected"):
                 raise Violation("Q5", f"refused as {nak}: {event}")
         if event.cause == GIVEN_UP:
-            if not source.means(source.buried, event.source_offset):
-                raise Violation("Q10", f"nobody gave it up: {event}")
+            self._check_given_up(event, source)
             return
         if event.cause in UNCHARGED:
             return

@@ -11,13 +11,13 @@ nothing is meant that comes after the lane was opened. This module does not know
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from dss_core.lane import DEAD, RETRY
+from dss_core.lane import DEAD, RETRY, LaneEntry
 from dss_core.progress import Range, Ranges, clipped, covers, normalised, without
 from dssd.machines.attempts import Rests
 from dssd.machines.delivery.causes import GIVEN_UP
 from dssd.machines.delivery.events import EntriesRead, Entry, MovePiece
 from dssd.machines.delivery.record_states import RecordStates
-from dssd.machines.queues import BURY, SKIP, QueueState
+from dssd.machines.queues import BURY, SKIP, Errand, QueueState
 
 
 class Errands:
@@ -80,13 +80,17 @@ class Errands:
         return without(normalised(self._passed), self._records.consumed.done())
 
     def _is_meant(self, entry: Entry) -> bool:
-        ranges = self._errand.ranges
-        if entry.operation == self._errand.operation or self._records.progress.is_acked(
-            entry.offset
-        ):
-            return False
-        is_made_of_one = entry.source_level == RETRY and covers(ranges, entry.source_offset)
-        return is_made_of_one or covers(ranges, entry.offset)
+        is_done = self._records.progress.is_acked(entry.offset)
+        return not is_done and is_meant(self._errand, entry.offset, entry)
+
+
+def is_meant(errand: Errand, offset: int, entry: Entry | LaneEntry) -> bool:
+    """Whether an entry is named, or was made of one of its lane that is."""
+    if entry.operation == errand.operation:
+        return False
+    is_of_lane = entry.source_level == RETRY and not entry.is_rehomed
+    is_made_of_one = is_of_lane and covers(errand.ranges, entry.source_offset)
+    return is_made_of_one or covers(errand.ranges, offset)
 
 
 def rests_of_others(queue: QueueState) -> Rests:

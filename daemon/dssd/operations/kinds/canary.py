@@ -22,7 +22,7 @@ from dss_core.errors import CanaryFailed
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE
-from dss_core.progress import Ranges, total
+from dss_core.progress import Ranges, normalised, total, without
 from dssd.events.kinds import REDRIVE_STOPPED
 from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.leaders.groups import Groups
@@ -30,6 +30,7 @@ from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.delivery.causes import FOLLOWS
 from dssd.machines.leader.events import CancelMoves, CursorMove, MoveCursors, StreamView
+from dssd.machines.leader.lent_stream import StreamState
 from dssd.operations.kinds.queue_choice import ChoiceBudget
 from dssd.operations.kinds.queue_moves import move_row
 from dssd.operations.plans import Worked
@@ -42,6 +43,14 @@ CANARY_LOOK_S = 0.5
 
 CANARY_LOOK_BYTES = 8 << 20
 """What one of them reads of queues; the next one goes on behind it."""
+
+
+READ_TO_END = frozenset({StreamState.REHOMING.value, StreamState.FINISHED.value})
+
+ELSEWHERE = (
+    "a stream of it was read to its end meanwhile, and what waited there went to streams of the "
+    "next storage topic: the same command goes on with what is dead there"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +168,10 @@ class Canaries:
         stopped = self._stopped.setdefault(canary.number, asyncio.Event())
         try:
             failed = await self._until_done(canary, stopped)
+            if failed is not None and failed.is_elsewhere:
+                self._registry.instruct(canary.group_id, CancelMoves(canary.number))
+                await self._until_quiet(canary)
+                return _told_elsewhere(canary)
             if failed is not None and canary.is_too_many(len(failed.records)):
                 self._registry.instruct(canary.group_id, CancelMoves(canary.number))
                 await self._until_quiet(canary)
@@ -167,6 +180,8 @@ class Canaries:
                 await self._bring_others(canary)
                 await self._until_back(canary, stopped)
             await self._until_quiet(canary)
+            if failed is not None and not stopped.is_set() and await self._has_missed(canary):
+                return _told_elsewhere(canary)
         finally:
             self._stopped.pop(canary.number, None)
         return None
@@ -177,10 +192,27 @@ class Canaries:
         while not stopped.is_set():
             views = await self._views(canary)
             await failures.look(views, self._log)
-            if canary.is_too_many(len(failures.records)) or failures.is_done_with(views):
+            if canary.is_too_many(len(failures.records)):
+                return failures
+            failures.is_elsewhere = self._is_elsewhere(canary, views)
+            if failures.is_elsewhere or failures.is_done_with(views):
                 return failures
             await _rest(stopped)
         return None
+
+    def _is_elsewhere(self, canary: Canary, views: dict[StreamId, StreamView]) -> bool:
+        """Whether a lane was read to its end, so that what waited there is in other lanes."""
+        states = {views[each.stream].state for each in canary.lanes if each.stream in views}
+        return self._groups.get(canary.group_id).ordered and not states.isdisjoint(READ_TO_END)
+
+    async def _has_missed(self, canary: Canary) -> bool:
+        """Whether the others of a lane had gone elsewhere when it was asked for them."""
+        views = await self._views(canary)
+        asked = ((each, views[each.stream]) for each in canary.lanes if each.stream in views)
+        return any(
+            without(lane.all, normalised((*lane.first, *view.queues[DEAD - 1].redrive.ranges)))
+            for lane, view in asked
+        )
 
     async def _bring_others(self, canary: Canary) -> None:
         moves = canary.moves(whole=True)
@@ -240,6 +272,8 @@ class Failures:
         self._canary = canary
         self.records: set[tuple[str, int]] = set()
         """By stream and offset."""
+        self.is_elsewhere = False
+        """Some of it is in lanes that nobody looks at."""
         self.first: QueueEntry | None = None
         self._looked_to = {each.stream: list(each.ends) for each in canary.lanes}
         self._open: dict[StreamId, set[int]] = {each.stream: set() for each in canary.lanes}
@@ -295,6 +329,10 @@ def _is_done(views: dict[StreamId, StreamView], lane: CanaryLane, ranges: Ranges
     view = views.get(lane.stream)
     dead = None if view is None else view.queues[DEAD - 1].progress
     return dead is None or all(dead.is_acked_all(start, end) for start, end in ranges)
+
+
+def _told_elsewhere(canary: Canary) -> Worked:
+    return Worked({"moves": len(canary.lanes), "records": canary.size}, ELSEWHERE)
 
 
 async def _rest(stopped: asyncio.Event) -> None:
