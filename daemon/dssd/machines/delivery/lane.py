@@ -46,6 +46,7 @@ from dssd.machines.delivery.late_acks import LateAcks
 from dssd.machines.delivery.pending_moves import PendingMoves
 from dssd.machines.delivery.redrive_pace import RedrivePace
 from dssd.machines.delivery.redriven_keys import RedrivenKeys
+from dssd.machines.delivery.reopened import reopened_of
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.retry_stream import retry_stream
 from dssd.machines.delivery.stream import DeliveredStream
@@ -179,21 +180,10 @@ class Lane:
         self._note_applied(given.level, given.end)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
-        """What an operator reopened in the stream, and waits in the queue, comes from there
-        alone."""
+        """What an operator reopened in the stream comes from the queue in which it waits, alone."""
         main = self.main.records
         queue = self.retry.records.progress if level == RETRY else self._dead.progress
-        origins = [each.origin for each in entries if each.origin >= 0]
-        if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
-            return
-        waiting = (
-            (each.origin, each.origin + 1)
-            for each in entries
-            if each.origin >= 0
-            and not queue.is_acked(each.offset)
-            and not main.progress.is_acked(each.origin)
-        )
-        if reopened := normalised(waiting):
+        if reopened := reopened_of(entries, queue, main.progress):
             main.moved(reopened)
 
     def opened(self, now_ms: int, dead_size: int) -> None:
