@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
-    from dss_client.queues import ErrorCount, ErrorCounts, NewestEntries, QueueEntry
+    from dss_client.queues import (
+        ErrorCount,
+        ErrorCounts,
+        KeyCount,
+        KeyCounts,
+        NewestEntries,
+        QueueEntry,
+    )
     from dss_client.reader import Reader
     from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
     from dss_client.schedules import (
@@ -82,6 +89,8 @@ __all__ = [
     "Held",
     "Job",
     "JobChunk",
+    "KeyCount",
+    "KeyCounts",
     "LocatedRange",
     "Looked",
     "NewestEntries",
@@ -164,6 +173,8 @@ _PLACES = {
     "RecordFields": "producer",
     "ErrorCount": "queues",
     "ErrorCounts": "queues",
+    "KeyCount": "queues",
+    "KeyCounts": "queues",
     "NewestEntries": "queues",
     "QueueEntry": "queues",
     "Reader": "reader",

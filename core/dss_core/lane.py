@@ -63,6 +63,10 @@ METADATA = "metadata"
 """The feature of a daemon that keeps metadata with a group, and removes unused groups."""
 
 
+STEERED = "steered"
+"""The feature of a daemon that knows what operators do with single entries of queues."""
+
+
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""
 

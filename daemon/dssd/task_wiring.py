@@ -19,6 +19,7 @@ from dssd.operations.plans import subject_of
 from dssd.questions.questions import Questions
 from dssd.schedules.schedules import ORIGIN, Schedules
 from dssd.schedules.tasks.backup import BackupPlace
+from dssd.schedules.tasks.dead_letters import DeadCount, QueueChange
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
 from dssd.sessions.sessions import Sessions
@@ -35,6 +36,7 @@ SNAPSHOT_OPERATIONS_MAX = 200
 
 
 REBALANCER = Caller("task:rebalance", ORIGIN)
+DEAD_LETTERS = Caller("task:dead-letters", ORIGIN)
 
 Facts = Callable[[], Awaitable[Any]]
 """How the daemon stands: a dataclass."""
@@ -76,7 +78,9 @@ class TaskWiring:
             sessions_kept=lambda: sessions.counts().kept,
             groups=self.groups.groups,
             change=self._rebalanced,
+            begin=self._begun,
             lags=self._lags,
+            dead_counts=self._dead_counts,
             gather=self._gathered,
             endpoint=self._endpoint,
             write_backup=self.backups.write,
@@ -92,6 +96,17 @@ class TaskWiring:
             return None
         row = await self.operations.apply(change, caller=REBALANCER)
         return await self.operations.ended(row.number)
+
+    async def _begun(self, change: QueueChange) -> OperationRow | None:
+        if (await self.operations.plan(change)).nothing_to_do:
+            return None
+        return await self.operations.apply(change, caller=DEAD_LETTERS)
+
+    async def _dead_counts(self) -> Sequence[DeadCount]:
+        return [
+            DeadCount(subject_of(each.group), each.dead)
+            for each in await self.questions.overviews.all()
+        ]
 
     async def _lags(self) -> Sequence[GroupLag]:
         return [

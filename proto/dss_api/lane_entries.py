@@ -32,6 +32,7 @@ def brief_from(raw: bytes) -> LaneEntry:
         message.origin_offset,
         0,
         message.attempt,
+        operation=message.operation,
         due_ms=message.due_ms,
         cause=message.cause,
         source_ordinal=_source_ordinal(message),

@@ -12,6 +12,7 @@ from dssctl.explanations.jetstream import JETSTREAM
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
+from dssctl.explanations.queues import QUEUES
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
@@ -23,6 +24,7 @@ EXPLANATIONS: Mapping[str, str] = {
     **PROGRAMS,
     **CONFLICTS,
     **ORDERING,
+    **QUEUES,
     **SCHEDULES,
     **SERVICE,
     **JETSTREAM,

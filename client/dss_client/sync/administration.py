@@ -27,7 +27,7 @@ from dss_client.jobs import Jobs as AsyncJobs
 from dss_client.offsets import GroupOffsets
 from dss_client.operation_values import Operation, OperationPlan
 from dss_client.operations import Operations as AsyncOperations
-from dss_client.queues import ErrorCounts, NewestEntries, QueueEntry
+from dss_client.queues import ErrorCounts, KeyCounts, NewestEntries, QueueEntry
 from dss_client.queues import Queues as AsyncQueues
 from dss_client.schedules import DueTime, Schedule, ScheduleDescription, ScheduleRun, Task
 from dss_client.schedules import Schedules as AsyncSchedules
@@ -793,6 +793,10 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> Iterator[QueueEntry]:
         """The dead letters, stream by stream, the oldest of each first.
@@ -803,6 +807,10 @@ class Queues:
             key: only those of this key.
             stream: only of records of this stream, ``orders/0/3``.
             offset: with ``stream``: only of the record there.
+            client_id: only what this client had last.
+            start_us: only what came to the queue then or later.
+            end_us: only what came before then.
+            attempt: only what failed so often, or more.
             whole: with payloads and headers.
 
         Raises:
@@ -811,7 +819,16 @@ class Queues:
         """
         return self._portal.iterate(
             self._twin.dead_letters(
-                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+                group,
+                error=error,
+                key=key,
+                stream=stream,
+                offset=offset,
+                client_id=client_id,
+                start_us=start_us,
+                end_us=end_us,
+                attempt=attempt,
+                whole=whole,
             )
         )
 
@@ -823,12 +840,25 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> Iterator[QueueEntry]:
         """What waits in the retry queues; arguments and errors as of `dead_letters`."""
         return self._portal.iterate(
             self._twin.retries(
-                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+                group,
+                error=error,
+                key=key,
+                stream=stream,
+                offset=offset,
+                client_id=client_id,
+                start_us=start_us,
+                end_us=end_us,
+                attempt=attempt,
+                whole=whole,
             )
         )
 
@@ -867,6 +897,16 @@ class Queues:
             As `dead_letters`.
         """
         return self._portal.run(self._twin.errors(group, level=level, at_most=at_most))
+
+    def keys(
+        self, group: str, *, level: str = "dead", error: str = "", at_most: int | None = None
+    ) -> KeyCounts:
+        """How many entries, of an error, there are of each key; of so many at least, if not of all.
+
+        Raises:
+            As `dead_letters`.
+        """
+        return self._portal.run(self._twin.keys(group, level=level, error=error, at_most=at_most))
 
 
 class Sessions:

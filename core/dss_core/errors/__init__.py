@@ -29,6 +29,7 @@ from dss_core.errors.ordering import *  # noqa: F403
 from dss_core.errors.passing import *  # noqa: F403
 from dss_core.errors.programs import *  # noqa: F403
 from dss_core.errors.publishing import *  # noqa: F403
+from dss_core.errors.queues import *  # noqa: F403
 from dss_core.errors.requests import *  # noqa: F403
 from dss_core.errors.service import *  # noqa: F403
 from dss_core.errors.sessions import *  # noqa: F403

@@ -186,7 +186,10 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             cancelled=each.row.number in cancelled,
             redriven=unpacked_ranges(each.row.redriven),
             redrive_ms=each.row.redrive_ms,
+            whole_keys=each.row.redrive_whole_keys,
             discarded=unpacked_ranges(each.row.discarded),
+            errand=each.row.errand_kind,
+            entries=unpacked_ranges(each.row.errand_ranges),
         )
         for each in found
     )

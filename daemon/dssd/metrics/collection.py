@@ -196,6 +196,7 @@ def _put_group(
     readings.put("dss_group_lag_seconds", max(0, wall_us - oldest_us) / 1_000_000, *labels)
     readings.put("dss_group_retrying", sum(each.retrying for each in groups), *labels)
     readings.put("dss_group_dead", sum(each.dead for each in groups), *labels)
+    readings.put("dss_group_queues_full", sum(each.is_full for each in groups), *labels)
     readings.put("dss_group_arrival_rate", sum(each.arrivals.minute for each in groups), *labels)
     readings.put("dss_group_ack_rate", sum(each.acks.minute for each in groups), *labels)
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)

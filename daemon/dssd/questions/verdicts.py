@@ -157,7 +157,7 @@ def _with_dead_letters(group: Overview) -> Verdict:
     if group.group.ordered and group.group.on_dead_letter == BLOCK:
         told += ", their keys wait for them to be redriven or discarded"
     told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
-    command = f"dssctl dlq ls {quoted(group.group)}"
+    command = f"dssctl dlq describe {quoted(group.group)}"
     return Verdict(Level.ATTENTION, DEAD, told, (command,))
 
 

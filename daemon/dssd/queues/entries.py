@@ -24,13 +24,15 @@ from dss_core.lane import (
     FOLLOWER,
     LANE_HEADER,
     MAIN,
+    RETRY,
     LaneEntry,
     cut_text,
 )
 from dss_core.producer_ids import NO_PRODUCER
+from dss_core.progress import Ranges, covers
 from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers
-from dssd.machines.delivery.causes import DIED, FOLLOWS, REDRIVEN
+from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, REDRIVEN
 from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
@@ -76,6 +78,8 @@ class Maker:
     """By the wall clock."""
     rehomes: bool = False
     """The entries go to other lanes."""
+    hurried: Ranges = ()
+    """Of the retry queue that they come from: an operator wants those at once."""
 
     def made(self, row: Row, append_time_us: int, piece: MovePiece) -> NewEntry:
         """The entry that a record of the piece becomes, whose texts were `cut`.
@@ -107,7 +111,11 @@ class Maker:
         return LaneEntry(MAIN, offset, self.lane.ordinal, partition, offset, append_time_us)
 
     def _rehomed(self, entry: LaneEntry) -> LaneEntry:
+        due_ms = entry.due_ms
+        if entry.source_level == RETRY and covers(self.hurried, entry.source_offset):
+            due_ms = min(due_ms, self.now_ms)
         return entry._replace(
+            due_ms=due_ms,
             source_ordinal=self.lane.ordinal,
             source_partition=self.lane.levels[MAIN].partition,
             grant_epoch=self.lane.grant_epoch,
@@ -116,7 +124,7 @@ class Maker:
     def _failed(self, entry: LaneEntry, offset: int, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
         # What its consumers died of is moved by a later holder, which never had it.
-        is_anothers = piece.cause in (DIED, REDRIVEN)
+        is_anothers = piece.cause in (DIED, REDRIVEN, GIVEN_UP)
         error_type, same = entry.error_type, entry.fingerprint
         follows = piece.cause == FOLLOWS
         if piece.error or piece.error_type:
@@ -230,6 +238,7 @@ def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: in
         size,
         # A key has one partition in each storage topic, so these two tell its records in order.
         said.origin_offset + (said.origin_ordinal - lane.ordinal) * OFFSETS_A_STORAGE_TOPIC,
+        operation=said.operation,
     )
     if not lane.is_ordered:
         return entry

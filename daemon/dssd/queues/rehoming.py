@@ -6,10 +6,14 @@
         ─► append the rest to the children, each entry where its key goes ─► all of it is durable
 
 Nobody holds the lane, which is never lent again, and nobody its children, so an entry that is found
-in one of them with its source here stays, and is passed by. Invariants: an entry of the lane that
-lives has one in a child before its own place counts as done; whatever goes wrong, all begins anew
-after a rest, and doubles nothing; what is gathered is bounded, for all lanes of the daemon
-together. This module must not know leaders, nor how keys are routed.
+in one of them with its source here stays, and is passed by. What operations asked of the holder of
+the lane is done on the way: what comes back goes to retry queues, what is given up to the dead
+letters, what is passed over nowhere, and what is brought forward is due.
+
+Invariants: an entry of the lane that lives has one in a child, or is passed over, before its own
+place counts as done; whatever goes wrong, all begins anew after a rest, and doubles nothing; what
+is gathered is bounded, for all lanes of the daemon together. This module must not know leaders, nor
+how keys are routed.
 """
 
 import asyncio
@@ -29,11 +33,12 @@ from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.log.port import Append, Appended
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.attempt_counts import AttemptCounts
-from dssd.machines.delivery.causes import DIED, REDRIVEN
+from dssd.machines.delivery.causes import DIED, GIVEN_UP, REDRIVEN
+from dssd.machines.delivery.errands import is_meant
 from dssd.machines.delivery.events import MovePiece
 from dssd.machines.delivery.unreported import Unreported
 from dssd.machines.fate import Fate
-from dssd.machines.queues import Queues, QueueState
+from dssd.machines.queues import BURY, SKIP, Queues, QueueState
 from dssd.queues.entries import FRAME_ENTRIES_MAX, Maker, NewEntry, brief_of, frames_of, lane_of
 from dssd.queues.lane import Lane, Trouble
 from dssd.queues.moving import MOVE_GATHERED_BYTES, Parts
@@ -103,7 +108,10 @@ class _Attempt:
         lane, log = asked.lane, parts.log
         self._ends = {level: log.span(lane.levels[level])[1] for level in (RETRY, DEAD)}
         self._unreported = Unreported(asked.progress, asked.queues)
-        self._making = _Making(asked, Maker(lane, parts.clock.wall_ms(), rehomes=True))
+        hurried = asked.queues[RETRY - 1].hurried.ranges
+        maker = Maker(lane, parts.clock.wall_ms(), rehomes=True, hurried=hurried)
+        self._making = _Making(asked, maker)
+        self._skipped = 0
         self._gathered: list[tuple[int, NewEntry]] = []
         self._gathered_bytes = 0
         self._turn = LoopTurn()
@@ -171,10 +179,12 @@ class _Attempt:
             if piece is None:
                 raise _TryAgain
             made, at = piece
-            for child, entry in made:
+            for each in made:
                 await self._turn.give_way()
-                if not found.has(entry.lane.source_offset):
-                    await self._gather(child, entry)
+                if each is None:
+                    self._skipped += 1
+                elif not found.has(each[1].lane.source_offset):
+                    await self._gather(*each)
         return total(tuple(reading.passed))
 
     async def _gather(self, child: int, entry: NewEntry) -> None:
@@ -212,10 +222,11 @@ class _Attempt:
                 self._ends[level],
                 self._unreported.acked[level],
                 passed.get(level, 0),
+                self._skipped if level == RETRY else 0,
             )
             for level in (RETRY, DEAD)
         )
-        return retry, dead
+        return retry.end_errand(), dead
 
 
 def _reason(failed: BaseException) -> BaseException:
@@ -225,11 +236,12 @@ def _reason(failed: BaseException) -> BaseException:
     return _TryAgain()
 
 
-def _emptied(queue: QueueState, end: int, acked: int, passed: int) -> QueueState:
+def _emptied(queue: QueueState, end: int, acked: int, passed: int, skipped: int) -> QueueState:
     """A queue in which nothing is left, and how it came to that."""
     before = queue.progress.floor + queue.progress.acked_above_floor()
-    moved = end - before - acked - passed
-    counts = queue.fate.counts.plus("acked", acked).plus("damaged", passed).plus("retried", moved)
+    retried = end - before - acked - passed - skipped
+    counts = queue.fate.counts.plus("acked", acked).plus("damaged", passed)
+    counts = counts.plus("moved", skipped).plus("retried", retried)
     return replace(
         queue,
         progress=Progress(end),
@@ -251,14 +263,18 @@ class _Making:
         self._failures = AttemptCounts(retry.fate.failures)
         self._doubts = AttemptCounts(retry.fate.doubts)
         self._redrive = dead.redrive
+        self._errand = retry.errand
+        self._redriven_keys: set[bytes] = set()
 
-    def of(self, level: int) -> Callable[[int, tuple[Row, int]], tuple[int, NewEntry]]:
-        """Which child gets a record of a queue, and as what."""
+    def of(self, level: int) -> Callable[[int, tuple[Row, int]], tuple[int, NewEntry] | None]:
+        """Which child gets a record of a queue, and as what; None: it is passed over."""
 
-        def made(offset: int, raw: tuple[Row, int]) -> tuple[int, NewEntry]:
+        def made(offset: int, raw: tuple[Row, int]) -> tuple[int, NewEntry] | None:
             row, append_time_us = raw
-            entry = self._maker.made(row, append_time_us, self._piece(level, row))
-            return self._child(row[2], offset), entry
+            piece = self._of_dead(row) if level == DEAD else self._of_retry(row)
+            if piece is None:
+                return None
+            return self._child(row[2], offset), self._maker.made(row, append_time_us, piece)
 
         return made
 
@@ -267,20 +283,40 @@ class _Making:
             return offset % len(self._asked.children)
         return self._asked.child_of(key_hash(key))
 
-    def _piece(self, level: int, row: Row) -> MovePiece:
-        offset = row[0]
-        place = level, offset, offset + 1
-        if level == DEAD:
-            if covers(self._redrive.ranges, offset):
-                due_ms, operation = self._maker.now_ms, self._redrive.operation
-                return MovePiece(*place, RETRY, 0, due_ms, REDRIVEN, operation=operation)
+    def _of_dead(self, row: Row) -> MovePiece:
+        place = DEAD, row[0], row[0] + 1
+        if not self._comes_back(row):
             return MovePiece(*place, DEAD, 0, 0, "", is_copied=True)
+        due_ms, operation = self._maker.now_ms, self._redrive.operation
+        return MovePiece(*place, RETRY, 0, due_ms, REDRIVEN, operation=operation)
+
+    def _comes_back(self, row: Row) -> bool:
+        """Whether a redrive brings it back; one of whole keys also what died behind these since,
+        as `RedrivenKeys` does where the lane is lent."""
+        offset, key, redrive = row[0], row[2], self._redrive
+        if covers(redrive.ranges, offset):
+            if redrive.whole_keys and key:
+                self._redriven_keys.add(key)
+            return True
+        follows = key in self._redriven_keys and offset >= redrive.ranges[-1][1]
+        return follows and not lane_of(row[4]).attempt
+
+    def _of_retry(self, row: Row) -> MovePiece | None:
+        offset = row[0]
+        place = RETRY, offset, offset + 1
         failures, doubts = _at(self._failures, offset), _at(self._doubts, offset)
-        if not failures and doubts < ISOLATE_AFTER_DOUBTS:
+        is_plain = not failures and doubts < ISOLATE_AFTER_DOUBTS
+        if is_plain and not self._errand.ranges:
+            return MovePiece(*place, RETRY, 0, 0, "", is_copied=True)
+        before = lane_of(row[4])
+        attempt, errand = before.attempt + failures, self._errand
+        if errand.what in (SKIP, BURY) and is_meant(errand, offset, before):
+            if errand.what == SKIP:
+                return None
+            return MovePiece(*place, DEAD, attempt, 0, GIVEN_UP, operation=errand.operation)
+        if is_plain:
             return MovePiece(*place, RETRY, 0, 0, "", is_copied=True)
         # Nothing but its entries goes with a record, so what clients died of says so in its entry.
-        before = lane_of(row[4])
-        attempt = before.attempt + failures
         if failures and attempt >= self._asked.max_deliver:
             return MovePiece(*place, DEAD, attempt, 0, DIED)
         return MovePiece(*place, RETRY, attempt, before.due_ms, DIED)

@@ -282,6 +282,7 @@ DEMANDS: Mapping[str, Asked] = {
     "/dss_api.v1.Groups/Verify": _in_group(Role.READ),
     "/dss_api.v1.Queues/List": _reads_queues,
     "/dss_api.v1.Queues/Errors": _reads_queues,
+    "/dss_api.v1.Queues/Keys": _reads_queues,
     "/dss_api.v1.Operations/Plan": _changes,
     "/dss_api.v1.Operations/Apply": _changes,
     "/dss_api.v1.Log/Produce": _produces,

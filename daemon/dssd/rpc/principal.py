@@ -40,6 +40,7 @@ METHOD_ROLES: dict[str, Role] = {
     "/dss_api.v1.Grants/List": Role.READ,
     "/dss_api.v1.Queues/List": Role.READ,
     "/dss_api.v1.Queues/Errors": Role.READ,
+    "/dss_api.v1.Queues/Keys": Role.READ,
     "/dss_api.v1.Operations/Plan": Role.READ,
     "/dss_api.v1.Operations/Apply": Role.OPERATE,
     "/dss_api.v1.Operations/Get": Role.READ,

@@ -55,6 +55,7 @@ from dss_sim.groups.history import (
     Destroyed,
     Disturbed,
     Ended,
+    Errand,
     Event,
     Gone,
     HandedOut,
@@ -221,6 +222,9 @@ class Checker:
 
     def _redriven(self, event: Redriven) -> None:
         self._queues.redriven(event)
+
+    def _errand(self, event: Errand) -> None:
+        self._queues.errand(event)
 
     def _appended(self, event: Appended) -> None:
         self._log.appended(event)
@@ -490,6 +494,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Queued: Checker._queued,
     LaneTaken: Checker._lane_taken,
     Redriven: Checker._redriven,
+    Errand: Checker._errand,
     Led: Checker._led,
     Disturbed: Checker._disturb,
     Ended: Checker._ended,

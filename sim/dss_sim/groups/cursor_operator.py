@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
-from dss_core.lane import DEAD
+from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised
 from dss_sim.groups.store import at_once
 from dssd.leaders.lanes import queues_of
@@ -20,7 +20,7 @@ from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_r
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
 from dssd.machines.leader.lent_stream import StreamState
-from dssd.machines.queues import QueueState
+from dssd.machines.queues import BLOCK, BURY, RETRY_NOW, SKIP, Queues, QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = ("rewind", "skip", "seek", "skip records", "import")
 RECORDS_SKIPPED = (1, 3)
+ERRANDS = (RETRY_NOW, SKIP, BURY)
 
 
 @dataclass(slots=True)
@@ -88,6 +89,7 @@ class CursorOperator:
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
+        is_whole = group.ordered and self._world.chance.of(f"whole {number}").random() < 0.5
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
@@ -100,7 +102,29 @@ class CursorOperator:
             drawn = [0.0 if whole else chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
             given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
-            moves.append(CursorMove(stream, number, (), (), redriven=back, discarded=given_up))
+            if is_whole and group.on_dead_letter == BLOCK:
+                move = CursorMove(stream, number, (), (), redriven=left, whole_keys=True)
+            else:
+                move = CursorMove(stream, number, (), (), redriven=back, discarded=given_up)
+            moves.append(move)
+        self._apply(group, number, moves)
+
+    def errand(self, group: GroupRow) -> None:
+        """Bring forward, pass over, or give up some of what waits in the group's retry queues."""
+        number = len(self._asked) + 1
+        chance = self._world.chance.of(f"errand {number}")
+        what = chance.choice(ERRANDS)
+        moves: list[CursorMove] = []
+        for stream in sorted(self._streams(group)):
+            queues = self._queues(group, stream)
+            if not queues:
+                continue
+            retry = queues[RETRY - 1]
+            left = retry.progress.unacked(self._world.log.bounds(retry.stream).end)
+            entries = [(at, at + 1) for part in left for at in range(*part)]
+            chosen = normalised(each for each in entries if chance.random() < 0.5)
+            if chosen:
+                moves.append(CursorMove(stream, number, (), (), errand=what, entries=chosen))
         self._apply(group, number, moves)
 
     def undo(self, group: GroupRow) -> None:
@@ -231,6 +255,7 @@ class CursorOperator:
             for move in moves
             if move.redriven
             or move.discarded
+            or move.errand
             or moved(known := self._progress(group, move.stream), move) != known
         )
         leaders = self._world.leaders
@@ -302,12 +327,15 @@ class CursorOperator:
 
     def _dead_letters(self, group: GroupRow, stream: StreamId) -> QueueState | None:
         """As they are stored."""
+        queues = self._queues(group, stream)
+        return queues[DEAD - 1] if queues else None
+
+    def _queues(self, group: GroupRow, stream: StreamId) -> Queues | None:
         named = self._world.catalogue.queues_of(group.group_id, stream)
         if named is None:
             return None
         rows = {each: row for each in named if (row := self._row(group, each)) is not None}
-        queues = queues_of(self._world.catalogue, group, stream, rows)
-        return queues[DEAD - 1] if queues else None
+        return queues_of(self._world.catalogue, group, stream, rows)
 
     def _made(self, operation: Operation) -> list[MadeMoveRow]:
         rows = self._world.store.rows
@@ -325,6 +353,9 @@ def _pending(group: GroupRow, move: CursorMove) -> Write:
             packed_ranges(move.redriven),
             packed_ranges(move.discarded),
             move.redrive_ms,
+            move.whole_keys,
+            move.errand,
+            packed_ranges(move.entries),
         )
     )
 

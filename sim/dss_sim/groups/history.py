@@ -297,6 +297,18 @@ class Redriven(NamedTuple):
     stream: str
     ranges: Ranges
     discarded: Ranges
+    whole_keys: bool = False
+    """What follows them of their keys may come too."""
+
+
+class Errand(NamedTuple):
+    """It is durable that an operator asks for something with entries of a retry queue."""
+
+    at_us: int
+    group: str
+    stream: str
+    what: str
+    ranges: Ranges
 
 
 class Led(NamedTuple):
@@ -344,6 +356,7 @@ Event = (
     | Queued
     | LaneTaken
     | Redriven
+    | Errand
     | Led
     | Disturbed
     | Ended
@@ -354,7 +367,7 @@ _KINDS: Mapping[str, type[Event]] = {
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
         Unreadable, Passed, HandedOut, Acked, Nakked, OutOfTime, AckDurable, Moved, Committed,
-        QueuesBorn, Queued, LaneTaken, Redriven, Led, Disturbed, Ended,
+        QueuesBorn, Queued, LaneTaken, Redriven, Errand, Led, Disturbed, Ended,
     )
 }  # fmt: skip
 

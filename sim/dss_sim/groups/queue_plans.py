@@ -4,7 +4,7 @@ plan changes.
 Invariant: where a plan is strict, nothing here disturbs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -39,6 +39,9 @@ WHOLE = 1
 """The amount of a redrive that takes all dead letters of streams, and so whole keys; 0: any."""
 WHOLE_SHARE = 1 / 2
 """Of the redrives of ordered groups."""
+ERRAND = "errand"
+"""An operator deals with what waits in retry queues."""
+ERRANDS_MAX = 3
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
 """Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
@@ -81,7 +84,8 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
         )
         for _ in range(times)
     ]
-    more = [*redrives, *(timed_as(*each) for each in _switches(plan))]
+    errands = [timed_as(*each) for each in _errands(plan, strict=strict)]
+    more = [*redrives, *errands, *(timed_as(*each) for each in _switches(plan))]
     timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
     return replace(
         plan,
@@ -90,6 +94,12 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
         rates=plan.rates if strict else {**plan.rates, **rates},
         timed=tuple(timed),
     )
+
+
+def _errands(plan: "Plan", *, strict: bool) -> Iterator[tuple[int, str, int, int]]:
+    chance = Random(f"{plan.seed}/errands")
+    for _ in range(0 if strict else chance.randint(0, ERRANDS_MAX)):
+        yield chance.randrange(plan.heal_us // 4, plan.heal_us), ERRAND, chance.randrange(99), 0
 
 
 ORDERED_SHARE = 1 / 2

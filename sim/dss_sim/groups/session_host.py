@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
-from dss_core.lane import LEVELS_MAX, grant_and_level
+from dss_core.lane import LEVELS_MAX, RETRY, grant_and_level
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.lane_rules import LaneRules
@@ -389,7 +389,10 @@ class SimulatedSession:
         self.rules.installed(number, granted, min(policy.backoff_ms) if policy else REDELIVERY_MS)
         if lane is not None:
             may_be_full = group.queue_records < RECORDS_A_RUN
-            self.lane_rules.installed(number, lane, wall_ahead_ms, may_be_full=may_be_full)
+            hurried = granted.queues[RETRY - 1].hurried.ranges
+            self.lane_rules.installed(
+                number, lane, wall_ahead_ms, may_be_full=may_be_full, hurried=hurried
+            )
         self.feed(Installed(number, subscription, *given))
         return number
 

@@ -19,6 +19,7 @@ from dss_sim.groups.history import (
     Committed,
     Declared,
     Disturbed,
+    Errand,
     Event,
     HandedOut,
     Moved,
@@ -508,7 +509,12 @@ class World:
         if queues is not None:
             group, dead = self._group_names[asked.group_id], self.names[queues[DEAD - 1]]
             chosen = unpacked_ranges(asked.redriven), unpacked_ranges(asked.discarded)
-            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen))
+            whole = asked.redrive_whole_keys
+            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen, whole))
+            if asked.errand_kind:
+                retry, ranges = self.names[queues[RETRY - 1]], unpacked_ranges(asked.errand_ranges)
+                now_us = self.schedule.now_us
+                self.tell(Errand(now_us, group, retry, asked.errand_kind, ranges))
 
     def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
         stream = self.names[StreamId(made.storage_topic_id, made.partition)]

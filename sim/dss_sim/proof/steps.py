@@ -119,6 +119,7 @@ STEPS: Sequence[Step] = (
         11,
         f"{SCENARIOS}/test_ordered_line.py",
         f"{SCENARIOS}/test_ordered_flights.py",
+        f"{SCENARIOS}/test_ordered_growth.py",
     ),
     _tests(
         "faults of bulk jobs",

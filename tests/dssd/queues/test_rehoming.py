@@ -12,9 +12,9 @@ from dss_core.progress import Progress
 from dss_core.routing import key_hash
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.log.port import Answered, Append
-from dssd.machines.delivery.causes import DIED, REDRIVEN, REFUSED
+from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, REDRIVEN, REFUSED
 from dssd.machines.fate import Fate
-from dssd.machines.queues import Queues, QueueState, Redrive
+from dssd.machines.queues import BURY, RETRY_NOW, SKIP, Queues, QueueState, Redrive
 from dssd.queues import rehoming
 from dssd.queues.entries import error_of, lane_of
 from dssd.queues.rehoming import Child, Rehoming, rehome
@@ -257,6 +257,58 @@ async def test_what_an_operator_brings_back_comes_again_in_the_child(home: Home)
     ]
     assert await home.sources(DEAD) == [(DEAD, 0)]
     assert dead.redriving == 0
+
+
+async def test_what_died_behind_whole_keys_comes_back_with_them(home: Home) -> None:
+    key, others = home.keys[0], len(home.keys)
+    await home.holder.publish(b"later", key=key)
+    await home.holder.publish(b"failed", key=key)
+    await home.holder.move(piece(0, 2, to=DEAD, attempt=3))
+    await home.holder.move(piece(others, others + 1, to=DEAD, attempt=0, cause=FOLLOWS))
+    await home.holder.move(piece(others + 1, others + 2, to=DEAD, attempt=3))
+    retry, dead = home.states()
+    await home.rehomed(retry, dead.bring_back(Redrive(7, ((0, 1),), whole_keys=True)))
+    assert await home.sources(RETRY) == [(DEAD, 0), (DEAD, 2)]
+    assert await home.sources(DEAD) == [(DEAD, 1), (DEAD, 3)]
+
+
+async def test_what_an_operator_passes_over_goes_nowhere(home: Home) -> None:
+    await home.holder.move(piece(0, 4))
+    retry, dead = home.states()
+    retry, _ = await home.rehomed(retry.take_errand(7, SKIP, ((1, 3),)), dead)
+    assert await home.sources(RETRY) == [(RETRY, 0), (RETRY, 3)]
+    assert await home.arrived(DEAD) == []
+    assert (retry.fate.counts.moved, retry.fate.counts.retried) == (2, 2)
+    assert (retry.errand.operation, retry.errand.ranges) == (7, ())
+
+
+async def test_what_an_operator_gives_up_is_dead_in_the_child(home: Home) -> None:
+    await home.holder.move(piece(0, 3, attempt=2))
+    retry, dead = home.states()
+    retry, _ = await home.rehomed(retry.take_errand(7, BURY, ((1, 2),)), dead)
+    [(_, key, entry)] = await home.arrived(DEAD)
+    assert (key, entry.cause, entry.attempt, entry.operation) == (home.keys[1], GIVEN_UP, 2, 7)
+    assert await home.sources(RETRY) == [(RETRY, 0), (RETRY, 2)]
+    assert not retry.errand.ranges
+
+
+async def test_an_entry_made_of_a_named_one_is_given_up(home: Home) -> None:
+    await home.holder.move(piece(0, 2))
+    await home.holder.move(piece(0, 1, level=RETRY, attempt=2))
+    retry, dead = home.states(Progress(1))
+    await home.rehomed(retry.take_errand(7, BURY, ((0, 1),)), dead)
+    assert await home.sources(DEAD) == [(RETRY, 2)]
+    assert await home.sources(RETRY) == [(RETRY, 1)]
+
+
+async def test_what_an_operator_brings_forward_is_due_in_the_child(home: Home) -> None:
+    now_ms = home.holder.parts.clock.wall_ms()
+    await home.holder.move(piece(0, 2, due_ms=now_ms + 60_000))
+    retry, dead = home.states()
+    await home.rehomed(retry.take_errand(7, RETRY_NOW, ((0, 1),)), dead)
+    due = {entry.source_offset: entry.due_ms for _, _, entry in await home.arrived(RETRY)}
+    assert due[0] <= home.holder.parts.clock.wall_ms()
+    assert due[1] == now_ms + 60_000
 
 
 async def test_what_clients_died_of_says_so_in_its_entry(home: Home) -> None:

@@ -39,6 +39,8 @@ class Entry(NamedTuple):
     """Of an ordered lane: so many clients vanished with it that it comes alone."""
     is_rehomed: bool = False
     """It was made of an entry of another lane: it has no source in this one."""
+    operation: int = 0
+    """That made it what it is; 0: none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class MovePiece(NamedTuple):
     error: str = ""
     error_type: str = ""
     operation: int = 0
-    """That redrives them."""
+    """That asks for it."""
     is_copied: bool = False
     """As they are: only the place changes."""
 

@@ -30,6 +30,7 @@ from dssd.limits import (
 from dssd.machines.delivery.causes import ACK_WAIT, DIED, FOLLOWS, REFUSED, REJECTED
 from dssd.machines.delivery.copying import still_to_go, to_copy
 from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.errands import Errands
 from dssd.machines.delivery.events import (
     EntriesRead,
     Entry,
@@ -44,6 +45,8 @@ from dssd.machines.delivery.keyed_lane import KeyedLane
 from dssd.machines.delivery.late_acks import LateAcks
 from dssd.machines.delivery.pending_moves import PendingMoves
 from dssd.machines.delivery.redrive_pace import RedrivePace
+from dssd.machines.delivery.redriven_keys import RedrivenKeys
+from dssd.machines.delivery.reopened import reopened_of
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.retry_stream import retry_stream
 from dssd.machines.delivery.stream import DeliveredStream
@@ -76,6 +79,8 @@ class Lane:
         """Of the entries of the dead letters that are not done."""
         self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive)
+        self._keys_back = RedrivenKeys(dead)
+        self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
         for part in (main, self.retry):
@@ -122,6 +127,8 @@ class Lane:
     def queues(self) -> Queues:
         """As the group protocol carries them."""
         records = self.retry.records
+        if self.is_open and self._errands.are_over(self._moves.of_level(RETRY)):
+            self._retry = self._retry.end_errand()
         retry = replace(
             self._retry,
             progress=records.progress,
@@ -152,6 +159,7 @@ class Lane:
 
     def take_entries(self, given: EntriesRead) -> None:
         """Entries that the queues held when the lane was lent."""
+        given = self._errands.take(given)
         known = self._queue(given.level).applied_end
         fresh = [each for each in given.entries if each.offset >= known]
         if rehomed := [each for each in fresh if each.is_rehomed]:
@@ -163,6 +171,7 @@ class Lane:
         if given.level == RETRY:
             self._enter(before)
         elif self.keyed is not None:
+            self._dead = self._keys_back.followed(self._dead, given.entries)
             done = self._dead.progress.is_acked
             entered = (each for each in (*before, *rehomed) if not done(each.offset))
             self.keyed.enter_dead([*entered])
@@ -171,27 +180,19 @@ class Lane:
         self._note_applied(given.level, given.end)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
-        """What an operator reopened in the stream, and waits in the queue, comes from there
-        alone."""
+        """What an operator reopened in the stream comes from the queue in which it waits, alone."""
         main = self.main.records
         queue = self.retry.records.progress if level == RETRY else self._dead.progress
-        origins = [each.origin for each in entries if each.origin >= 0]
-        if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
-            return
-        waiting = (
-            (each.origin, each.origin + 1)
-            for each in entries
-            if each.origin >= 0
-            and not queue.is_acked(each.offset)
-            and not main.progress.is_acked(each.origin)
-        )
-        if reopened := normalised(waiting):
+        if reopened := reopened_of(entries, queue, main.progress):
             main.moved(reopened)
 
     def opened(self, now_ms: int, dead_size: int) -> None:
         """All of them were read: begin. A dead letter has so many bytes, on average."""
         self.is_open = True
         self._retry = self._retry.end()
+        if passed_over := self._errands.passed_over():
+            self.retry.records.pass_over(passed_over)
+            self.lost(RETRY, passed_over)
         self._dead_bytes = dead_size * self._dead_records()
         for part in self.parts:
             part.is_shut = False
@@ -490,6 +491,7 @@ class Lane:
         if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return False
         ranges = to_copy(self.retry.records.progress, self.entries, self._retry.applied_end)
+        ranges = filter(self._errands.may_copy, ranges)
         may_leave = None if self.keyed is None else self.keyed.may_leave
         going = [each for each in ranges if may_leave is None or may_leave(*each, now_ms)]
         for start, end in going:

@@ -130,6 +130,11 @@ class RecordStates:
         self.lost(ranges)
         self._close(ranges, "lost")
 
+    def pass_over(self, ranges: Ranges) -> None:
+        """An operator wants nobody to get them."""
+        self.lost(ranges)
+        self._close(ranges, "moved")
+
     def _close(self, ranges: Ranges, kind: str) -> None:
         self.no_longer_held_back(ranges)
         for start, end in ranges:

@@ -68,10 +68,16 @@ class CursorMove:
     """Of the stream's dead letters: they are to come back."""
     redrive_ms: int = 0
     """They come evenly over so long."""
+    whole_keys: bool = False
+    """They are all that is dead of their keys."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
+    errand: str = ""
+    """What is to be done with ``entries``; empty: nothing."""
+    entries: Ranges = ()
+    """Of the stream's retry queue."""
     stops_redrive: bool = False
-    """Its operation was cancelled while it brings dead letters back: the others stay dead."""
+    """Its operation was cancelled while it deals with entries of queues: the others stay."""
 
 
 @dataclass(frozen=True, slots=True)

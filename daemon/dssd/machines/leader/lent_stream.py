@@ -6,7 +6,6 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
-from dss_core.lane import DEAD
 from dss_core.shards import Shard
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
@@ -18,7 +17,7 @@ from dssd.machines.leader.events import (
     StreamRecord,
 )
 from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
-from dssd.machines.queues import Queues, are_known, out_of_sight
+from dssd.machines.queues import Queues, are_known, asked_of_holder, out_of_sight
 
 
 class StreamState(Enum):
@@ -132,7 +131,8 @@ class LentStream:
         if not self.is_read() or not self.queues:
             return self.is_read()
         retry, dead = self.queues
-        return retry.is_empty and (dead.is_empty if self.keeps_order else not dead.redriving)
+        is_left = dead.is_empty if self.keeps_order else True
+        return retry.is_empty and is_left and not asked_of_holder(self.queues)
 
     def is_over(self) -> bool:
         """Whether it is at its end, and nothing is in its queues that nobody reported."""
@@ -142,9 +142,9 @@ class LentStream:
         """Whether something may be in its queues that its children have to get."""
         return self.keeps_order and self.is_read() and not self.is_over()
 
-    def redriving(self) -> int:
-        """The operation that brings back dead letters and has durably not brought all; or 0."""
-        return self.saved_queues[DEAD - 1].redriving if self.saved_queues else 0
+    def at_work(self) -> int:
+        """The operation whose entries its holder has durably not dealt with, all of them; or 0."""
+        return asked_of_holder(self.saved_queues)
 
     def is_exact(self) -> bool:
         """Whether the frontier bounds what was ever handed out."""

@@ -49,10 +49,14 @@ def _ask_move_finished(state: LentStream, event: MoveAsked) -> Acts:
 
 
 def _move_finished(state: LentStream) -> Acts:
-    """Nothing of it is reopened where its children may hold records of its keys."""
-    assert state.move is not None
-    if state.keeps_order and moved(state.progress, state.move).floor < (state.sealed_end or 0):
-        return cancel_move(state, MoveCancelled(state.move.number))
+    """Nothing of it is reopened where its children may hold records of its keys. What a move asks
+    of entries of its queues is given up: they are with its children, under other offsets."""
+    move = state.move
+    assert move is not None
+    is_of_queues = bool(move.redriven or move.discarded or move.errand)
+    is_reopened = moved(state.progress, move).floor < (state.sealed_end or 0)
+    if state.keeps_order and (is_of_queues or is_reopened):
+        return cancel_move(state, MoveCancelled(move.number))
     return end(state)
 
 

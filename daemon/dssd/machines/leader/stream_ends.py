@@ -20,7 +20,7 @@ for its children may have a part of it by then.
 
 from dss_core.lane import DEAD
 from dssd.machines.leader.cursor_moves import fence, make_move
-from dssd.machines.leader.events import CancelledMove
+from dssd.machines.leader.events import CancelledMove, CursorMove
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import (
     Act,
@@ -32,7 +32,7 @@ from dssd.machines.leader.stream_events import (
     Sealed,
 )
 from dssd.machines.messages import Stall
-from dssd.machines.queues import merged_queues, out_of_sight
+from dssd.machines.queues import have_been_asked, merged_queues, out_of_sight
 
 
 def end(state: LentStream) -> Acts:
@@ -88,13 +88,21 @@ def open_up(state: LentStream) -> Acts:
 
 def take_move(state: LentStream, event: MoveAsked) -> bool:
     """Whether the move is to be made: it was neither made nor cancelled before."""
-    is_made = event.move.number <= state.cursor_generation and not event.move.stops_redrive
+    is_made = event.move.number <= state.cursor_generation and not _goes_further(state, event.move)
     if is_made or state.move is not None:
         return False
     if event.move.number in state.cancelled_moves:
         return False
     state.move = event.move
     return True
+
+
+def _goes_further(state: LentStream, move: CursorMove) -> bool:
+    """Whether it goes on where one of its number stopped, or stops that."""
+    if not (state.queues and move.redriven):
+        return move.stops_redrive
+    known = state.queues[DEAD - 1].redrive
+    return known.operation == move.number and bool(known.ranges) and known.ranges != move.redriven
 
 
 def ask_move_free(state: LentStream, event: MoveAsked) -> Acts:
@@ -128,8 +136,7 @@ def note_saved(state: LentStream, event: Saved) -> Acts:
     if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
         state.suspect_end = max(state.suspect_end, event.measured_end)
         state.unmeasured = False
-    redriven = state.saved_queues and state.saved_queues[DEAD - 1].redrive.operation
-    return (Act.NOTE_MOVED,) if event.moved_by or redriven else ()
+    return (Act.NOTE_MOVED,) if event.moved_by or have_been_asked(state.saved_queues) else ()
 
 
 def saved_free(state: LentStream, event: Saved) -> Acts:

@@ -167,6 +167,28 @@ def test_a_redrive_brings_a_key_back_in_the_order_of_its_origins() -> None:
     assert lane.places() == [[], [], [], []]
 
 
+@pytest.mark.parametrize("whole_keys", [True, False])
+def test_what_followed_a_key_to_the_dead_letters_before_its_redrive_began_comes_with_it(
+    whole_keys: bool,
+) -> None:
+    lane = lane_of(A, B, A, A)
+    lane.nak(MAIN, 1, reject=True)
+    lane.nak(MAIN, 0, reject=True)
+    assert live(lane, DEAD) == [1, 0, 2, 3]
+    lane.tick(10)
+    lane.save()
+    # A plan chose the first two of A, before the last one was met; and nothing of B.
+    lane.redrive(1, 3, whole_keys=whole_keys)
+    seen = []
+    for _ in range(3):
+        lane.tick(500)
+        for level, at in list(lane.out):
+            seen.append(lane.queues[level][at].origin)
+            lane.ack(level, at)
+    assert seen == ([0, 2, 3] if whole_keys else [0, 2])
+    assert lane.places() == [[], [DEAD], [], [] if whole_keys else [DEAD]]
+
+
 def test_newcomers_wait_behind_what_a_redrive_brings_back() -> None:
     lane = lane_of(A, A)
     lane.nak(MAIN, 0, reject=True)

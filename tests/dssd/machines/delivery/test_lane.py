@@ -26,7 +26,7 @@ from dssd.machines.delivery.events import (
     Ticked,
     Unpaused,
 )
-from dssd.machines.queues import RetryPolicy
+from dssd.machines.queues import BURY, RETRY_LATER, RETRY_NOW, SKIP, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, Kept, PlayedLane
 from support.proof_share import share
 
@@ -731,6 +731,8 @@ class AnyLane(RuleBasedStateMachine):
         super().__init__()
         self.lane = PlayedLane(6)
         self.acked: set[int] = set()
+        """Or passed over."""
+        self.number = 7
 
     def _origin(self, level: int, at: int) -> int:
         return at if level == MAIN else self.lane.queues[level][at].origin
@@ -763,6 +765,20 @@ class AnyLane(RuleBasedStateMachine):
     def die(self) -> None:
         self.lane.die()
 
+    @precondition(lambda self: self.lane.queues[RETRY])
+    @rule(data=st.data(), what=st.sampled_from([RETRY_NOW, RETRY_LATER, SKIP, BURY]))
+    def ask_for_entries(self, data: st.DataObject, what: str) -> None:
+        if self.lane.saved.queues[0].errand.ranges:
+            return  # one operation at a time
+        every = range(len(self.lane.queues[RETRY]))
+        chosen = data.draw(st.sets(st.sampled_from(every), min_size=1))
+        if what == SKIP:
+            made = [each for each in self.lane.queues[RETRY] if each.entry.source_level == RETRY]
+            of_chosen = {each.origin for each in made if each.entry.source_offset in chosen}
+            self.acked |= of_chosen | {self._origin(RETRY, at) for at in chosen}
+        self.number += 1
+        self.lane.errand(what, *chosen, number=self.number)
+
     @rule(holds=st.booleans(), refuses=st.booleans())
     def change_the_log(self, holds: bool, refuses: bool) -> None:
         self.lane.holds, self.lane.refuses = holds, refuses
@@ -789,6 +805,7 @@ class AnyLane(RuleBasedStateMachine):
                 self.acked.add(self._origin(level, at))
                 self.lane.ack(level, at)
             self.lane.tick(60_000)
+        assert not self.lane.states()[1].errand.ranges
         for record, levels in enumerate(self.lane.places()):
             assert levels == [DEAD] or (not levels and record in self.acked), (record, levels)
 

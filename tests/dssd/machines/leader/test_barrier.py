@@ -1,6 +1,7 @@
 """A group that keeps the order of keys over storage topics: what is closed, re-homed, opened."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from dssd.machines.messages import (
     StreamReport,
     UpdateProgress,
 )
-from dssd.machines.queues import Queues, QueueState
+from dssd.machines.queues import BURY, SKIP, Queues, QueueState
 from support.played_leader import LEADER, LeaderRun, session_of
 
 ANN = b"ann"
@@ -275,6 +276,34 @@ def test_a_cursor_does_not_go_back_into_what_children_may_hold() -> None:
     assert run.state(0) is StreamState.FINISHED
     assert run.leader.streams[part(0)].progress == Progress(END)
     assert run.leader.moving == {}
+
+
+def test_an_errand_of_a_lane_that_was_rehomed_is_given_up() -> None:
+    run = grown(floor=END, epoch=1)
+    run.commit_all()
+    run.rehome()
+    run.commit_all()
+    assert run.state(0) is StreamState.FINISHED
+    late = CursorMove(part(0), 7, (), (), errand=BURY, entries=((0, 1),))
+    run.feed(Instructed(MoveCursors(7, (late,)), run.now_ms))
+    run.commit_all()
+    assert run.leader.streams[part(0)].at_work() == 0
+    assert run.leader.moving == {}
+    assert run.state(0) is StreamState.FINISHED
+
+
+@pytest.mark.parametrize("asks", [{"errand": SKIP, "entries": ((0, 1),)}, {"redriven": ((0, 1),)}])
+def test_what_is_asked_of_entries_while_they_are_rehomed_is_given_up(asks: dict[str, Any]) -> None:
+    run = grown(floor=END, epoch=1)
+    run.commit_all()
+    assert run.state(0) is StreamState.REHOMING
+    run.feed(Instructed(MoveCursors(7, (CursorMove(part(0), 7, (), (), **asks),)), run.now_ms))
+    run.rehome()
+    run.pass_ms(500)
+    run.commit_all()
+    lent = run.leader.streams[part(0)]
+    assert (run.state(0), run.leader.moving) == (StreamState.FINISHED, {})
+    assert (lent.at_work(), lent.cursor_generation) == (0, 0)
 
 
 def test_a_cursor_in_a_closed_stream_moves_and_the_stream_stays_closed() -> None:
