@@ -43,7 +43,8 @@ def make_move(state: LentStream) -> None:
         return
     state.move = None
     if move.stops_redrive:
-        state.ended_move = CancelledMove(move.number)
+        # What was made and is in no commit yet was made: the end of this one is told with it.
+        state.ended_move = state.ended_move or CancelledMove(move.number)
         state.queues = (*state.queues[: DEAD - 1], state.queues[DEAD - 1].stop_redrive())
         return
     before, after = state.progress, moved(state.progress, move)
