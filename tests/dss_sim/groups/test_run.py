@@ -74,6 +74,7 @@ QUEUES_ONCE_FAILED = {
     309462: "a late ack of an entry whose ack wait ran out in a pause was confirmed, and dropped",
     50412: "an entry whose rest ended before its lane was open came again on its way to be dead",
     51216: "an ack in a pause was passed over, for the ack wait of its entry had run out",
+    201168: "the world gave the number of a removed storage topic again",
 }
 """The same of groups that have queues."""
 
@@ -83,6 +84,7 @@ ORDERED_ONCE_FAILED = {
     7609: "a dead letter that was given up before it was applied left its source where it was",
     13082: "a lane woke without end for a move that it had dropped",
     15360: "what the cursor had met and not passed held it up for ever",
+    31798: "a redrive that was made and cancelled within a commit left no word that it was made",
 }
 """The same of groups that are ordered."""
 
