@@ -178,10 +178,8 @@ def _topic(world: World, timed: Timed) -> Topic | None:
 def _grow_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
-        ids = [part.storage_topic_id for each in world.catalogue.topics.values()
-               for part in each.storage_topics]  # fmt: skip
-        number = max(*ids, 100) + 1
-        part = StorageTopic(number, len(topic.storage_topics), timed.amount, 1, None)
+        number, ordinal = world.catalogue.next_part(), len(topic.storage_topics)
+        part = StorageTopic(number, ordinal, timed.amount, 1, None)
         world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
 
 
