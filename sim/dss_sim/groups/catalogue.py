@@ -13,6 +13,8 @@ from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, ProgressRow
 from dssd.topics.model import StorageTopic, Topic
 
+PARTS_FROM = 100
+"""Storage topics that topics grow by have larger ids than the first ones."""
 QUEUES_FROM = 100_000
 """Their storage topics have larger ids than all others."""
 
@@ -26,7 +28,14 @@ class SimulatedCatalogue:
         """By group and stream."""
         self.to_seal: dict[int, Callable[[], None]] = {}
         """Storage topics that a switch is to seal, and what is told once they are."""
+        self._parts = PARTS_FROM
         self._queues = 0
+
+    def next_part(self) -> int:
+        """The id of a storage topic that a topic grows by. No id is given twice: a producer may
+        still hold what it had for one that is gone."""
+        self._parts += 1
+        return self._parts
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics whose patterns meet the filter."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from dss_sim.groups.catalogue import QUEUES_FROM
 from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
@@ -179,10 +178,8 @@ def _topic(world: World, timed: Timed) -> Topic | None:
 def _grow_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
-        # Also of topics that were removed: no number is given twice.
-        given = (stream.storage_topic_id for stream in world.names)
-        number = max(100, *(each for each in given if each < QUEUES_FROM)) + 1
-        part = StorageTopic(number, len(topic.storage_topics), timed.amount, 1, None)
+        number, ordinal = world.catalogue.next_part(), len(topic.storage_topics)
+        part = StorageTopic(number, ordinal, timed.amount, 1, None)
         world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
 
 

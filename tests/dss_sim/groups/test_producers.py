@@ -287,3 +287,16 @@ def test_the_frame_queue_of_the_client_keeps_every_invariant(
     assert len(hard) > share(1, 50)
     failed = [(seed, run_seed(seed).violation) for seed in hard]
     assert [each for each in failed if each[1] is not None] == []
+
+
+def test_a_topic_grows_by_no_storage_topic_that_another_had(world: World) -> None:
+    gone = world.create_topic(1)
+    topics = world.catalogue.topics
+    which = list(topics).index(gone.name)
+    happen(world, Timed(0, "grow_topic", which, 1))
+    had = {part.storage_topic_id for part in topics[gone.name].storage_topics}
+    happen(world, Timed(0, "remove_topic", which, 0))
+    happen(world, Timed(0, "grow_topic", 0, 1))
+    have = {part.storage_topic_id for each in topics.values() for part in each.storage_topics}
+    assert gone.name not in topics
+    assert not had & have

@@ -81,6 +81,7 @@ QUEUES_ONCE_FAILED = {
 ORDERED_ONCE_FAILED = {
     195: "a chunk of which something was moved ahead of the cursor was sent whole",
     725: "an entry that was about to go out was copied, and went out twice",
+    3926: "an entry whose time came while a copy of it was on its way came from both places",
     7609: "a dead letter that was given up before it was applied left its source where it was",
     13082: "a lane woke without end for a move that it had dropped",
     15360: "what the cursor had met and not passed held it up for ever",

@@ -296,6 +296,7 @@ class Lane:
         )
         if not pieces:
             return None
+        self.entries.moving(pieces)
         self._retry = self._retry.begin()
         return Move(self.main.grant, pieces)
 
@@ -313,6 +314,7 @@ class Lane:
         """A move was answered: what arrived leaves where it was; what did not stays."""
         expired = [self._expired(level) for level in (MAIN, RETRY)]
         self._moves.answered()
+        self.entries.moving(())
         self._retry = self._retry.end()
         for level in (RETRY, DEAD):
             arrived = [entry for to, entry in given.entries if to == level]

@@ -550,6 +550,30 @@ def test_an_entry_that_fails_before_it_could_be_copied_is_moved_once_with_its_er
     assert {kept.error for kept in lane.queues[DEAD]} == {"second"}
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_an_entry_whose_time_comes_while_it_is_copied_comes_from_the_end_alone(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
+    policy = replace(POLICY, max_deliver=9, ordered=ordered, keyless_dead=False)
+    lane = PlayedLane(24, policy, keys=[0] * 24 if ordered else ())
+    for at in range(24):
+        lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 60_000)
+    lane.tick(2_000)
+    lane.holds = True
+    for at in range(1, 24, 2):
+        lane.ack(RETRY, at)
+    copied = {piece.start for move in lane.moves for piece in move.pieces if piece.is_copied}
+    lane.tick(60_000)
+    assert copied
+    assert not copied & {at for _, at in lane.out}
+    lane.holds = False
+    lane.answer()
+    lane.tick(10)
+    origins = sorted(lane.queues[level][at].origin for level, at in lane.out)
+    assert origins == list(range(0, 24, 2))
+
+
 def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
