@@ -23,10 +23,7 @@ from dataclasses import replace
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Ranges, clipped, covers, normalised, total, without
-from dssd.limits import (
-    ISOLATE_AFTER_DOUBTS,
-    MOVE_RECORDS_MAX,
-)
+from dssd.limits import ISOLATE_AFTER_DOUBTS, MOVE_RECORDS_MAX
 from dssd.machines.delivery.causes import ACK_WAIT, DIED, FOLLOWS, REFUSED, REJECTED
 from dssd.machines.delivery.copying import still_to_go, to_copy
 from dssd.machines.delivery.entries import WaitingEntries
