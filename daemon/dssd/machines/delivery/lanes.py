@@ -4,7 +4,7 @@ Invariant: a lane with something to move is asked for it in each step until it h
 This module does not know what a lane moves, or why.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dss_core.lane import RETRY
 from dss_core.progress import Ranges, normalised
@@ -165,15 +165,19 @@ class Lanes:
             self._busy[stream.lent] = lane
         return lane.acks_of(stream.level, acked)
 
-    def moves(self, now_ms: int) -> list[Move]:
-        """What is moved now."""
+    def moves(self, now_ms: int, offer: Callable[[DeliveredStream], None]) -> list[Move]:
+        """What is moved now. What goes together waits as one range: its stream may read on."""
         if not self._busy:
             return []
-        moves = [move for lane in self._busy.values() if (move := lane.next_move(now_ms))]
+        begun = [
+            (lane.main, move) for lane in self._busy.values() if (move := lane.next_move(now_ms))
+        ]
         times = (lane.again_ms for lane in self._busy.values())
         self._put_off_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         self._busy.clear()
-        return moves
+        for stream, _ in begun:
+            offer(stream)
+        return [move for _, move in begun]
 
     def put_off_ms(self) -> int | None:
         """When that is tried again which was to be moved since this was asked last, and has no

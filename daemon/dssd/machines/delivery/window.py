@@ -109,9 +109,9 @@ class DeliveryWindow:
         self._effects, self._last_effects = effects, []
         self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
-        effects += self._lanes.moves(now_ms)
+        effects += self._lanes.moves(now_ms, self._offer)
         self._dispatch.send(effects)
-        effects += self._lanes.moves(now_ms)
+        effects += self._lanes.moves(now_ms, self._offer)
         self._due_by(self._lanes.put_off_ms())
         self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms

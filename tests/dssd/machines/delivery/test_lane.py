@@ -16,6 +16,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Edited,
     Entry,
+    Grown,
     Nak,
     OpenLane,
     Paused,
@@ -28,6 +29,7 @@ from dssd.machines.delivery.events import (
 )
 from dssd.machines.queues import BURY, RETRY_LATER, RETRY_NOW, SKIP, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, Kept, PlayedLane
+from support.played_window import Stream
 from support.proof_share import share
 
 
@@ -572,6 +574,22 @@ def test_an_entry_whose_time_comes_while_it_is_copied_comes_from_the_end_alone(
     lane.tick(10)
     origins = sorted(lane.queues[level][at].origin for level, at in lane.out)
     assert origins == list(range(0, 24, 2))
+
+
+def test_a_stream_reads_on_once_what_waited_to_be_moved_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.RESTING_RANGES_MAX", 3)
+    lane = PlayedLane(1, replace(POLICY, ordered=True), keys=[7] * 5 + [8])
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    for records in (5, 6):
+        lane.main = Stream([1] * records)
+        lane.feed(Grown(GRANT))
+    assert not lane.out
+    lane.answer()
+    assert len(lane.moves) == 2
+    assert list(lane.out) == [(MAIN, 5)]
 
 
 def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(
