@@ -128,6 +128,7 @@ function __dssctl_children
             printf '%s\t%s\n' 'add' 'Let in who has a certificate of that name'
             printf '%s\t%s\n' 'edit' 'Say anew all that somebody may, and until when'
             printf '%s\t%s\n' 'confirm' 'Let those in again whom a restore from a backup suspended'
+            printf '%s\t%s\n' 'deny' 'Deny somebody everything until they are edited'
             printf '%s\t%s\n' 'rm' 'Let nobody in as this one any more'
         case 'backup'
             printf '%s\t%s\n' 'create' 'Copy all that the daemon has, while it runs'
@@ -1155,6 +1156,13 @@ function __dssctl_flags
             printf '%s\t%s\n' '--help' 'Show this message and exit'
         case 'principals confirm'
             printf '%s\t%s\n' '--all' 'All that were known when the backup was taken'
+            printf '%s\t%s\n' '--confirm' 'The name of what is changed'
+            printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
+            printf '%s\t%s\n' '-h' 'Show this message and exit'
+            printf '%s\t%s\n' '--help' 'Show this message and exit'
+        case 'principals deny'
+            printf '%s\t%s\n' '-y' 'Do not ask'
+            printf '%s\t%s\n' '--yes' 'Do not ask'
             printf '%s\t%s\n' '--confirm' 'The name of what is changed'
             printf '%s\t%s\n' '--help-json' 'The command, or all below it, as JSON: options, impact, what it prints'
             printf '%s\t%s\n' '-h' 'Show this message and exit'
@@ -2266,6 +2274,9 @@ function __dssctl_argument
             set -l sources '-'
             set -a sources $sources[-1] $sources[-1] $sources[-1]
             echo $sources[$argv[2]]
+        case 'principals deny'
+            set -l sources '-'
+            echo $sources[$argv[2]]
         case 'principals rm'
             set -l sources '-'
             echo $sources[$argv[2]]
@@ -2891,6 +2902,8 @@ function __dssctl_value
         case 'principals edit:--confirm'
             echo '-'
         case 'principals confirm:--confirm'
+            echo '-'
+        case 'principals deny:--confirm'
             echo '-'
         case 'principals rm:--confirm'
             echo '-'

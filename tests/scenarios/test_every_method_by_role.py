@@ -40,13 +40,14 @@ FREE = {"Daemon/Status", "Topics/List", "Groups/List", "Grants/List"}
 BESIDE = {"Log/Runs"}
 MORE_THAN_READ = {
     "produce": {"Log/Produce", "Log/Publish"},
-    "consume": {"Log/Read", "Sessions/Attach", "Queues/List", "Queues/Errors"},
+    "consume": {"Log/Read", "Sessions/Attach", "Queues/List", "Queues/Errors", "Queues/Keys"},
     "operate": {
         "Topics/Create", "Topics/Remove", "Groups/Create", "Groups/Remove", "Operations/Plan",
         "Operations/Apply", "Operations/Cancel", "Schedules/Trigger",
     },
     "admin": {
-        "Access/List", "Access/Put", "Access/Rotate", "Access/Remove",
+        "Access/List", "Access/Put", "Access/Rotate", "Access/Remove", "Access/Confirm",
+        "Backups/Create", "Backups/Confirm",
         # Of a job that is not there.
         "Jobs/Acquire", "Jobs/Renew", "Jobs/Stage", "Jobs/Commit", "Jobs/GiveUp",
     },

@@ -113,6 +113,7 @@ def confirm(
     show_list(settings, PRINCIPAL_KIND, map(principal_item, confirmed))
 
 
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
 def deny(
     context: typer.Context,
     name: Name,
