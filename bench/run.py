@@ -13,15 +13,19 @@ import signal
 import tempfile
 from pathlib import Path
 
+import backups
 import bulk
 import failover
 import growth
+import jetstream
 import lanes
+import ordered
 import questions
 import refusals
 import remote
 import rewind
 import scrapes
+import shards
 import spark_jobs
 import top
 import watched
@@ -46,8 +50,8 @@ SMALL_FRAMES = 120_000
 SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
 PART_SECONDS_MAX = 300.0
-LONG_SECONDS_MAX = {"spark": 2_400.0}
-"""Of parts that start a JVM several times."""
+LONG_SECONDS_MAX = {"spark": 2_400.0, "ordered": 600.0}
+"""Of parts that start a JVM several times, or many consumers."""
 
 PREBUILT = "bench/programs/produce_prebuilt.py"
 BARE = "bench/programs/bare_server.py, bare_client.py"
@@ -97,6 +101,9 @@ def rows() -> dict[str, Row]:
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
         **growth.rows(),
+        **ordered.rows(),
+        **jetstream.rows(),
+        **shards.rows(),
         "run": Row("run, none refused", thousand, "baseline"),
         "refused1": Row("run, 1 % refused once", thousand, "", RESTS, ">= 0.80"),
         "refused50": Row("run, 50 % refused once", thousand, "", RESTS, ">= 0.30"),
@@ -122,6 +129,7 @@ def rows() -> dict[str, Row]:
         "rewound_done": Row("  the operation is done", "ms", "<= 1,000"),
         "rewound_frozen": Row("  one member frozen, those of the others", "ms", "<= 1,000"),
         "rewound_frozen_done": Row("  the operation is done, behind the lease", "ms", ""),
+        **backups.rows(),
         "unscraped": Row("produce, 500 groups of 64 streams, not scraped", million, "baseline"),
         "scraped": Row("  a scrape each second", million, "", "not scraped", ">= 0.97"),
         "scrape": Row("  one scrape, from request to answer", "ms", ""),
@@ -420,6 +428,17 @@ async def audits_round(table: dict[str, Row]) -> None:
             table[audited].add(await throughput("audit", daemon.endpoint, "audit", topic), rate)
 
 
+async def jetstream_round(table: dict[str, Row]) -> None:
+    async with running_daemon() as daemon:
+        await fresh_topic(daemon)
+        filled = await run_program("produce_prebuilt", daemon.endpoint, str(SYNC_RECORDS), "1000")
+        records = str(filled["records"])
+        native = await throughput("consume", daemon.endpoint, "record", "native", records)
+        facade = await throughput("consume", daemon.endpoint, "message", "facade", records)
+    table["messages"].add(facade, native)
+    await jetstream.beside_nats(table)
+
+
 async def spark_round(table: dict[str, Row]) -> None:
     for rates in await spark_jobs.rates(SPARK_RECORDS):
         for name, baseline in (("parquet", ""), ("plan", "parquet"), ("spark", "plan")):
@@ -464,9 +483,12 @@ PARTS = {
     "lent": lanes.lent_again_round,
     "redrive": lanes.redrive_round,
     "growth": growth.measured,
+    "ordered": ordered.measured,
+    "shards": shards.measured,
     "refusals": refusals_round,
     "latency": latency_round,
     "failover": failover_round,
+    "backups": backups.measured,
     "rewind": rewind_round,
     "questions": questions_round,
     "scrapes": scrapes_round,
@@ -474,6 +496,7 @@ PARTS = {
     "remote": remote_round,
     "top": top_round,
     "sync": sync_round,
+    "jetstream": jetstream_round,
     "bulk": bulk_round,
     "audits": audits_round,
     "spark": spark_round,

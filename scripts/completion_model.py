@@ -36,7 +36,7 @@ LIVE_VALUES = {
     "JOB": "jobs",
 }
 """By what stands for the value in the help."""
-FILE_VALUES = ("FILE", "PLAN")
+FILE_VALUES = ("FILE", "PLAN", "DIR")
 FLAGS = {
     "--group": LIVE + "groups",
     "--topic": LIVE + "topics",

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pexpect
@@ -31,7 +32,7 @@ class Operator:
         self._endpoint = endpoint
         self.seen = ""
 
-    def type(self, line: str) -> None:
+    def type(self, line: str, *, fails: bool = False) -> None:
         """One command to its end; a question is answered with yes."""
         arguments = ["-m", "dssctl", "--endpoint", self._endpoint, *shlex.split(line)[1:]]
         child = pexpect.spawn(
@@ -47,7 +48,7 @@ class Operator:
             child.sendline("y")
         shown += child.before or ""
         child.close()
-        if child.exitstatus != 0:
+        if (child.exitstatus != 0) is not fails:
             raise RuntimeError(f"{line} ended with {child.exitstatus}: {shown}")
         self.seen += f"\x1b[1;32m$\x1b[0m \x1b[1m{line}\x1b[0m\n{shown}\n"
 
@@ -80,21 +81,21 @@ def recorded(endpoint: str) -> str:
     return operator.seen.replace("\r\n", "\n").rstrip()
 
 
-def draw(out: Path) -> None:
-    """Serve, record, and write the picture."""
+def drawn_of(out: Path, title: str, record: Callable[[str], str]) -> None:
+    """Serve, record at the daemon's address, and write the picture."""
     os.environ |= {"DSSCTL_CONNECT_WAIT": str(TIMEOUT_S), "DSSCTL_CONFIG": os.devnull}
     with tempfile.TemporaryDirectory(prefix="dss-", dir="/tmp") as folder:
         endpoint = f"unix:{folder}/s"
         serve = ["-m", "dssd", "serve", "--data-dir", f"{folder}/d", "--listen", endpoint]
         with subprocess.Popen([sys.executable, *serve], stderr=subprocess.DEVNULL) as daemon:
             try:
-                shown = recorded(endpoint)
+                shown = record(endpoint)
             finally:
                 daemon.terminate()
     console = Console(record=True, width=COLUMNS, file=sys.stderr, color_system="truecolor")
     console.print(Text.from_ansi(shown))
-    out.write_text(FONT_FACES.sub("", console.export_svg(title="a rewind, and its undo")))
+    out.write_text(FONT_FACES.sub("", console.export_svg(title=title)))
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]))
+    drawn_of(Path(sys.argv[1]), "a rewind, and its undo", recorded)

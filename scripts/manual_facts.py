@@ -97,6 +97,10 @@ KEYS = {
     "metrics": ("HOST:PORT", "Serve metrics to Prometheus on this port."),
     "log_format": ("text or json", "How the log on stderr is written."),
     "reflection": ("true or false", "Let tools like grpcurl ask what is served."),
+    "backup": (
+        "a table of directory, keep and hook",
+        "Where the task backup writes, how many stay (7), and what program is told of each.",
+    ),
 }
 """Of the daemon's file, with the form of the value."""
 
@@ -114,4 +118,8 @@ tls_client_ca = "/etc/dssd/clients.pem"
 metrics = "127.0.0.1:9464"
 log_format = "json"
 reflection = false
+[backup]
+directory = "/backups/dss"
+keep = 14
+hook = "/usr/local/bin/ship-backup"
 """

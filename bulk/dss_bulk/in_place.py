@@ -14,7 +14,7 @@ asked for the rest, and says what is wrong. This module decides nothing about da
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_client.stored_runs import StoredRun, StoredRuns
 from dss_core.decode import decode
+from dss_core.errors import OnlyBesideDaemon
 
 IN_PLACE_SPAN_BYTES = 4 << 20
 """Read at once from a segment file: few calls, and little memory. A run may be larger."""
@@ -65,6 +66,15 @@ async def tables_in_place(
         StreamNotFound: there is no such stream in this storage topic.
         DssError: the daemon refuses, or the connection was lost.
     """
+    with suppress(OnlyBesideDaemon):  # who is on another host asks for all
+        async with aclosing(_found(client, wanted, places, encoded)) as found:
+            async for read in found:
+                yield read
+
+
+async def _found(
+    client: Client, wanted: SourceRange, places: Places | None, encoded: bool
+) -> AsyncGenerator[Read, None]:
     async with aclosing(places or places_of(client, wanted)) as files:
         async for each in files:
             at = each.runs[0].base

@@ -75,6 +75,30 @@ Keyless = Annotated[
         help="Of an ordered group: deliver records without a key, or have them dead.",
     ),
 ]
+GroupStart = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
+]
+Allocation = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHOICE",
+        help="Of an ordered group: shard, as where none is given, or sticky, one by one.",
+    ),
+]
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Of an ordered group: cut its streams so, not as its topic's base is.",
+    ),
+]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]
 OperationNumber = Annotated[
     int,

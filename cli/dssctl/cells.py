@@ -9,7 +9,7 @@ looked, a rate of 0 would stand beside thousands of records."""
 
 REASON_STYLES = {
     **dict.fromkeys(("unreadable", "damage-ahead", "capped", "dead"), "bold red"),
-    **dict.fromkeys(("no-members", "paused", "free", "retrying"), "yellow"),
+    **dict.fromkeys(("no-members", "paused", "free", "closed", "rehoming", "retrying"), "yellow"),
 }
 HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem": "bold red"}
 

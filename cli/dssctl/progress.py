@@ -62,6 +62,24 @@ def settling(
 
 
 @contextmanager
+def copying(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many bytes of something came; yields what to call with those that did and all."""
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        yield lambda done, every: lines.tell(lambda: _share(done, every))
+        return
+    if settings.machine_readable:
+        yield lambda _done, _all: None
+        return
+    from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with _shown(settings, *columns, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, every: progress.update(task, completed=done, total=every)
+
+
+@contextmanager
 def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
     """Show how far a scan is; yields what to call with offsets done and all."""
     if not sys.stderr.isatty():

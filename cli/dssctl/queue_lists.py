@@ -3,14 +3,15 @@
 from collections import deque
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dss_core.counted import counted
 from dssctl.listing import list_items
-from dssctl.nouns.queues import entry_item, error_item, error_name, error_words
+from dssctl.nouns.queues import entry_item, error_item, error_name, error_words, key_item
 from dssctl.output import Item, note
+from dssctl.queue_choices import key_bytes
 from dssctl.selection import ListRules, Wanted
 from dssctl.settings import Format, Settings
 from dssctl.tree import settings_of
@@ -24,25 +25,10 @@ QUEUE_ENTRIES_LISTED = 20
 """Entries that are shown where nobody says how many: a screen of lines."""
 
 QUEUE_ERRORS_TOLD = 5
-QUEUE_ERRORS_COUNTED = 20_000
-"""Before a list of entries the most frequent errors are told, of so many: half a second."""
+QUEUE_ENTRIES_COUNTED = 20_000
+"""So many entries are counted by error or key where nobody asks for all: half a second."""
 
 RULES = ListRules(newest_last=True, limit=QUEUE_ENTRIES_LISTED)
-
-OfError = Annotated[
-    str,
-    typer.Option(
-        "--error",
-        metavar="FINGERPRINT",
-        help="Only of this error: its first digits, or a cause.",
-    ),
-]
-OfKey = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="Only of records with this key.")
-]
-OfOrigin = Annotated[
-    str, typer.Option("--origin", metavar="STREAM", help="Only of records of this stream.")
-]
 
 COUNTED = {
     "dead": ("dead letter", "dead letters"),
@@ -59,17 +45,46 @@ class Chosen:
     error: str = ""
     key: str | None = None
     stream: str = ""
+    offset: int | None = None
+    client_id: str = ""
+    start_us: int | None = None
+    end_us: int | None = None
+    attempt: int = 0
 
     @property
     def is_all(self) -> bool:
         """Whether nothing is left out."""
-        return not self.error and self.key is None and not self.stream
+        return self == Chosen(self.group, self.level)
 
-    def entries(self, client: "Client") -> "AsyncGenerator[QueueEntry, None]":
+    @property
+    def told(self) -> str:
+        """For people: a record, or the group."""
+        return self.group if self.offset is None else f"{self.stream}@{self.offset}"
+
+    def entries(
+        self, client: "Client", *, whole: bool = False
+    ) -> "AsyncGenerator[QueueEntry, None]":
         """All of them."""
         ask = client.queues.dead_letters if self.level == "dead" else client.queues.retries
-        key = None if self.key is None else self.key.encode(errors="surrogateescape")
-        return ask(self.group, error=self.error, key=key, stream=self.stream)
+        return ask(
+            self.group,
+            error=self.error,
+            key=key_bytes(self.key),
+            stream=self.stream,
+            offset=self.offset,
+            client_id=self.client_id,
+            start_us=self.start_us,
+            end_us=self.end_us,
+            attempt=self.attempt,
+            whole=whole,
+        )
+
+
+def chosen_entries(
+    group: str, level: str, named: dict[str, Any], key: str | None, attempts: int = 0
+) -> Chosen:
+    """Those that the options of a command name."""
+    return Chosen(group, level, **{**named, "key": key}, attempt=attempts)
 
 
 def list_entries(context: typer.Context, chosen: Chosen) -> None:
@@ -136,7 +151,7 @@ async def _tell_errors(
     if not newest.total:
         return
     found = await client.queues.errors(
-        chosen.group, level=chosen.level, at_most=QUEUE_ERRORS_COUNTED
+        chosen.group, level=chosen.level, at_most=QUEUE_ENTRIES_COUNTED
     )
     for each in map(error_item, found.errors[:QUEUE_ERRORS_TOLD]):
         note(settings, f"{each['count']} x {error_words(each)} (--error '{error_name(each)}')")
@@ -146,20 +161,52 @@ async def _tell_errors(
 def _tell_rest(settings: Settings, chosen: Chosen, found: "ErrorCounts") -> None:
     command = _errors_command(chosen)
     if found.counted < found.total:
-        note(settings, f"{found.counted} of {found.total} were counted; all: {command}")
+        told = f"at least: {found.counted} of {found.total} were counted"
+        note(settings, f"{told}; all: {command} --exact")
     elif len(found.errors) > QUEUE_ERRORS_TOLD:
         note(settings, f"{len(found.errors) - QUEUE_ERRORS_TOLD} more: {command}")
 
 
-def list_errors(context: typer.Context, group: str, level: str) -> None:
+def list_errors(context: typer.Context, group: str, level: str, *, exact: bool) -> None:
     """Print how many entries there are of each error."""
-    settings = settings_of(context)
-    settings.timeout_s = settings.wait_s  # all of the queues is read
+    settings = _settings_of_counts(context, exact=exact)
+    at_most = None if exact else QUEUE_ENTRIES_COUNTED
 
     async def found(client: "Client", _wanted: Wanted) -> list[Item]:
-        counts = await client.queues.errors(group, level=level)
+        counts = await client.queues.errors(group, level=level, at_most=at_most)
         if not counts.errors and _tells(settings):
             await _tell_if_plain(settings, client, group)
-        return [error_item(each) for each in counts.errors]
+        is_exact = counts.counted >= counts.total
+        if not is_exact and _tells(settings):
+            _tell_bound(settings, counts.counted, counts.total)
+        return [error_item(each, exact=is_exact) for each in counts.errors]
 
     list_items(context, found)
+
+
+def list_keys(context: typer.Context, group: str, level: str, error: str, *, exact: bool) -> None:
+    """Print how many entries there are of each key."""
+    settings = _settings_of_counts(context, exact=exact)
+    at_most = None if exact else QUEUE_ENTRIES_COUNTED
+
+    async def found(client: "Client", _wanted: Wanted) -> list[Item]:
+        counts = await client.queues.keys(group, level=level, error=error, at_most=at_most)
+        if not counts.keys and _tells(settings):
+            await _tell_if_plain(settings, client, group)
+        if not counts.looked_at_all and _tells(settings):
+            _tell_bound(settings, sum(each.count for each in counts.keys))
+        return [key_item(each, exact=counts.looked_at_all) for each in counts.keys]
+
+    list_items(context, found)
+
+
+def _settings_of_counts(context: typer.Context, *, exact: bool) -> Settings:
+    settings = settings_of(context)
+    if exact:
+        settings.timeout_s = settings.wait_s  # all of the queues is read
+    return settings
+
+
+def _tell_bound(settings: Settings, counted_: int, total: int | None = None) -> None:
+    of = "" if total is None else f" of {total}"
+    note(settings, f"{counted_}{of} were counted; --exact counts all of them")

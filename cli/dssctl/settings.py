@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TextIO
 
+from dss_core.endpoints import endpoint_texts
 from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, OPERATION_WAIT_S
 
 
@@ -159,9 +160,9 @@ class Settings:
     @property
     def credentials(self) -> CredentialFiles:
         """As the client takes them: those that fit to the endpoint, and those of flags."""
-        endpoint = self.endpoint or ""
-        is_remote = bool(endpoint) and not endpoint.startswith("unix:")
-        has_tls = endpoint.startswith("dss://")
+        ways = endpoint_texts(self.endpoint) if self.endpoint else []
+        is_remote = not all(each.startswith("unix:") for each in ways)
+        has_tls = any(each.startswith("dss://") for each in ways)
         return CredentialFiles(
             token_file=self.token_file if is_remote or "token_file" in self.flags else None,
             ca=self.tls_ca if has_tls or "tls_ca" in self.flags else None,

@@ -29,12 +29,19 @@ if TYPE_CHECKING:
     )
     from dss_client.daemon import DaemonStatus, PeerHeld, Quarantined
     from dss_client.events import Event, EventPage
-    from dss_client.group_values import Borrower, Grant, Group, Rates
+    from dss_client.group_values import Borrower, Grant, Group, Rates, ShardedGroup
     from dss_client.job_values import Job, JobChunk
     from dss_client.offsets import GroupOffsets, StreamOffsets
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
-    from dss_client.queues import ErrorCount, ErrorCounts, NewestEntries, QueueEntry
+    from dss_client.queues import (
+        ErrorCount,
+        ErrorCounts,
+        KeyCount,
+        KeyCounts,
+        NewestEntries,
+        QueueEntry,
+    )
     from dss_client.reader import Reader
     from dss_client.record import Batch, DeliveredBatch, DeliveredRecord, Record
     from dss_client.schedules import (
@@ -57,6 +64,7 @@ if TYPE_CHECKING:
         WatchUpdate,
     )
     from dss_core.answers import Held, UnreadLoss
+    from dss_core.shards import Shard
 
 __all__ = [
     "Ack",
@@ -81,6 +89,8 @@ __all__ = [
     "Held",
     "Job",
     "JobChunk",
+    "KeyCount",
+    "KeyCounts",
     "LocatedRange",
     "Looked",
     "NewestEntries",
@@ -102,6 +112,8 @@ __all__ = [
     "ScheduleDescription",
     "ScheduleRun",
     "SessionSummary",
+    "Shard",
+    "ShardedGroup",
     "StorageTopic",
     "StreamBounds",
     "StreamOffsets",
@@ -146,6 +158,7 @@ _PLACES = {
     "Borrower": "group_values",
     "Grant": "group_values",
     "Group": "group_values",
+    "ShardedGroup": "group_values",
     "GroupDescription": "answers",
     "Verdict": "answers",
     "GroupOffsets": "offsets",
@@ -160,6 +173,8 @@ _PLACES = {
     "RecordFields": "producer",
     "ErrorCount": "queues",
     "ErrorCounts": "queues",
+    "KeyCount": "queues",
+    "KeyCounts": "queues",
     "NewestEntries": "queues",
     "QueueEntry": "queues",
     "Reader": "reader",
@@ -176,6 +191,7 @@ _PLACES = {
     "TaskArgument": "schedules",
     "SessionSummary": "sessions",
     "GrantNotice": "_subscription_options",
+    "Shard": "_subscription_options",
     "Subscription": "subscription",
     "StorageTopic": "topics",
     "LocatedRange": "topics",

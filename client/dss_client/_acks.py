@@ -5,7 +5,7 @@ all costs their memory, and looking at it when it is reported. Invariant: whoeve
 since a report tells the grant that there is something to report.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dss_core.progress import Range, Ranges, normalised
 
@@ -50,14 +50,19 @@ class Acks:
         else:
             self._others.append(offset)
 
-    def leave_all(self, offsets: Iterable[int]) -> None:
-        """Some are acknowledged, in any order."""
+    def leave_all(self, offsets: Sequence[int]) -> None:
+        """Some are acknowledged, one at least, in any order."""
         if self._watcher is not None:
             self._leave_watched(offsets, self._watcher)
             return
         if not self:
             self._touch()
-        self._others.extend(offsets)
+        first, last = offsets[0], offsets[-1]
+        if self.run_end in (_NO_RUN, first) and offsets == list(range(first, last + 1)):
+            self._run_start = first if self.run_end == _NO_RUN else self._run_start
+            self.run_end = last + 1
+        else:
+            self._others.extend(offsets)
 
     def _leave_watched(self, offsets: Iterable[int], watcher: Callable[[int], bool]) -> None:
         for offset in offsets:
@@ -65,6 +70,10 @@ class Acks:
                 if not self._others:
                     self._touch()
                 self._others.append(offset)
+
+    def run_has(self, first: int, last: int) -> bool:
+        """Whether both offsets are in the run, and so all between them."""
+        return self._run_start <= first and last < self.run_end
 
     def take(self) -> Ranges:
         """What was left, as ranges; it then counts as reported."""

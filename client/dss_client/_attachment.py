@@ -20,16 +20,15 @@ from dss_client._connection import Connection, ConnectionLostError, error_from_w
 from dss_client._doubt import Doubt
 from dss_client._grant import HeldGrant
 from dss_client._grant_report import GrantReport
-from dss_client._handout import Handout
+from dss_client._held_shards import held_shard
 from dss_client._listeners import Listener
+from dss_client._pings import Pings
 from dss_client._reports_on_wire import sent_together, settle_of
-from dss_client._retried import RetriedHandout
+from dss_client._waiters import fail, resolve
 from dss_client.limits import (
     ACKED_RANGES_KEPT,
     CREDIT_PARTS,
     ENDED_GRANTS_MAX,
-    PING_OF_LEASE,
-    PINGS_UNANSWERED_MAX,
     REVOKE_WAIT_OF_DEADLINE,
 )
 from dss_core.errors import AckOutOfRange, DssError, GrantNotHeld, OutcomeUnknown
@@ -50,12 +49,14 @@ class Attachment:
         call: "AttachCall",
         opened: wire.Opened,
         listener: Listener,
+        asked_at: float,
     ) -> None:
+        """The call was opened; it was asked for at that time, by the monotonic clock."""
         self.opened = opened
         self._connection = connection
         self._call = call
         self._listener = listener
-        self._lease_s = opened.lease_ms / 1_000
+        lease_s = opened.lease_ms / 1_000
         self._grants: dict[int, HeldGrant] = {}
         self._dirty: dict[HeldGrant, None] = {}  # in order; of a lane, each level
         self._revoking: dict[int, HeldGrant] = {}
@@ -74,8 +75,8 @@ class Attachment:
         self._tokens = count(1)
         self._settling: dict[int, tuple[HeldGrant, list[asyncio.Future[None]]]] = {}
         """By token: who waits for the acks that a grant reported to become durable."""
-        self._pinged: dict[int, asyncio.Future[None]] = {}
-        self._doubt = Doubt(self._lease_s)
+        self._doubt = Doubt(lease_s, asked_at)
+        self._pings = Pings(self._doubt, lease_s, self._tokens, self.send)
         self._closing = False
         self._lost = False
 
@@ -88,7 +89,7 @@ class Attachment:
                 for work, name in (
                     (self._read(), "reader"),
                     (self._write(), "writer"),
-                    (self._ping(), "pinger"),
+                    (self._pings.go_on(), "pinger"),
                 ):
                     tasks.create_task(self._until_lost(work), name=f"dss session {name}")
         except* ConnectionLostError as lost:
@@ -141,12 +142,15 @@ class Attachment:
         """Whether records may be handed out without asking the daemon."""
         return not self._doubt.is_there()
 
+    def ask(self) -> None:
+        """Have the daemon answer something, where it was not asked already."""
+        self._pings.ask_again()
+
     async def sure(self) -> None:
         """Return at once where it is sure, else once a ping was answered or the call is lost."""
         while not (self._lost or self.is_sure()):
-            asked_at = monotonic()
-            await self._answered_ping()
-            self._doubt.answered(asked_at)
+            await asyncio.shield(self._pings.ask())
+            self._doubt.ended()
 
     async def settled(self, subscription: int) -> None:
         """Wait until the acks of a subscription so far are durable, or cannot become so."""
@@ -204,7 +208,7 @@ class Attachment:
             case "settled":
                 self._on_settled(item.settled.token)
             case "pong":
-                _resolve([*filter(None, [self._pinged.pop(item.pong.token, None)])])
+                self._pings.answered(item.pong.token)
             case other:
                 self._take_rare(item, other)
 
@@ -245,6 +249,7 @@ class Attachment:
             touched=self._touched,
             storage_topic_id=item.storage_topic_id,
             queues=item.queues,
+            shard=held_shard(item),
         )
         grant.order = subscription.ordered() if item.ordered else None
         self._grants[item.grant] = grant
@@ -260,15 +265,15 @@ class Attachment:
         mask: Ranges = tuple((each.start, each.end) for each in item.mask)
         frames = item.frames
         self._taken_bytes += len(frames)
-        redelivered, attempt, kind = item.redelivered, item.attempt, Handout
+        redelivered, attempt, kind = item.redelivered, item.attempt, subscription.handouts.main
         if item.level != MAIN:
-            grant, kind = grant.of_level(item.level), RetriedHandout
+            grant, kind = grant.of_level(item.level), subscription.handouts.retried
         subscription.deliver(kind(grant, frames, mask, redelivered=redelivered, attempt=attempt))
 
     def _on_settled(self, token: int) -> None:
         settling = self._settling.pop(token, None)
         if settling is not None:
-            _resolve(settling[1])
+            resolve(settling[1])
 
     def _on_revoke(self, item: wire.Revoke) -> None:
         grant = self._grants.get(item.grant)
@@ -291,8 +296,7 @@ class Attachment:
             self._ask_after_acks(item.grant)
 
     def _on_gone(self, item: wire.Gone) -> None:
-        grant = self._grants.get(item.grant)
-        if grant is not None:
+        if (grant := self._grants.get(item.grant)) is not None:
             ranges = normalised((each.start, each.end) for each in item.ranges)
             grant.of_level(item.level).gone(ranges)
 
@@ -400,30 +404,29 @@ class Attachment:
         settling = self._settling.pop(int(token), None) if token.isdecimal() else None
         if settling is not None:
             holder, waiters = settling
-            _fail(waiters, GrantNotHeld(grant=holder.stream))
+            fail(waiters, GrantNotHeld(grant=holder.stream))
 
     def _ask_after_acks(self, grant: int) -> None:
         """The grant is over: what of its reports has no answer when a pong comes gets none."""
         tokens = [token for token, (held, _) in self._settling.items() if held.number == grant]
         if tokens:
             # The daemon answers in order: it has refused by then what came too late.
-            self._start_ping().add_done_callback(lambda _: self._leave_unknown(tokens))
+            self._pings.ask().add_done_callback(lambda _: self._leave_unknown(tokens))
 
     def _leave_unknown(self, tokens: list[int]) -> None:
         """Fail those who wait for these: the daemon took their acks, and may have kept them."""
         for settling in filter(None, (self._settling.pop(token, None) for token in tokens)):
-            _fail(settling[1], OutcomeUnknown())
+            fail(settling[1], OutcomeUnknown())
 
     def _end(self, reason: DssError) -> None:
         lost = OutcomeUnknown() if reason.definite else reason
         self._lost = True
         for _, waiters in self._settling.values():
-            _fail(waiters, lost)
+            fail(waiters, lost)
         self._settling.clear()
         for grant in list(self._grants.values()):
             self._finish(grant, lost)
-        # Who waits for a pong only wants to know whether to go on: its grants are stopped.
-        _resolve(list(self._pinged.values()))
+        self._pings.end()
         if self._flush_timer is not None:
             self._flush_timer.cancel()
         self._call.cancel()
@@ -493,43 +496,6 @@ class Attachment:
         token = next(self._tokens)
         self._settling[token] = (grant, waiters)
         return token
-
-    # Pinging.
-
-    async def _ping(self) -> NoReturn:
-        interval_s = PING_OF_LEASE * self._lease_s
-        unanswered = 0
-        while True:
-            await asyncio.sleep(interval_s)
-            # Counted by rounds, not by the clock: after this process stood still, the answer is
-            # there but was not read yet.
-            unanswered = unanswered + 1 if self._pinged else 0
-            if unanswered > PINGS_UNANSWERED_MAX:
-                raise ConnectionLostError(OutcomeUnknown())
-            if not self._pinged and self._doubt.unheard_s() >= interval_s:
-                self._start_ping()
-
-    def _start_ping(self) -> asyncio.Future[None]:
-        token = next(self._tokens)
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pinged[token] = answered
-        self.send(wire.SessionUp(ping=wire.Ping(token=token)))
-        return answered
-
-    async def _answered_ping(self) -> None:
-        await asyncio.shield(self._start_ping())
-
-
-def _resolve(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-
-
-def _fail(waiters: list[asyncio.Future[None]], reason: DssError) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_exception(reason)
 
 
 def _offsets_of(error: AckOutOfRange) -> int:

@@ -12,46 +12,56 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import grpc
 import grpc.aio
 
 from dss_client._credentials import Credentials, TokenFile, read_file
 from dss_client._endpoint import Endpoint
+from dss_client._ways import Ways
 from dss_core.errors import IllegalConfig
 
 KEEPALIVE: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 4_000),
     ("grpc.keepalive_timeout_ms", 4_000),
+    # Of the pings that measure the way; while one of these is out no other is sent.
+    ("grpc.http2.ping_timeout_ms", 4_000),
     ("grpc.http2.max_pings_without_data", 0),
 )
 """Over a network: a host that vanished ends its calls within 8 s. A daemon allows a ping in 1 s."""
 
 CHANNELS_MAX = 2
-"""That are open because files changed: calls of the one before go on until files change again."""
+"""That are open: calls of the one before go on until files change, or a way is lost, once more."""
 
 Options = tuple[tuple[str, int | str], ...]
-Make = Callable[[], grpc.aio.Channel]
 
 
-def channel_to(endpoint: Endpoint, credentials: Credentials, options: Options) -> grpc.aio.Channel:
-    """The channel; nothing is dialled before its first call.
+def channel_to(
+    endpoint: Endpoint, credentials: Credentials, options: Options, ways: Ways
+) -> grpc.aio.Channel:
+    """The channel, to that of the ways which is used now; nothing is dialled before its first call.
 
     Raises:
         IllegalConfig: a file cannot be read, or is not what it is to be.
     """
-    if not endpoint.target.startswith("unix:"):
+    if not any(credentials) and not endpoint.tls and not endpoint.others:
+        return _made(endpoint, credentials, options)
+    return cast("grpc.aio.Channel", _ShowingChannel(endpoint, credentials, options, ways))
+
+
+def _made(endpoint: Endpoint, credentials: Credentials, options: Options) -> grpc.aio.Channel:
+    if not endpoint.is_local:
         options = (*options, *KEEPALIVE)
-    if not any(credentials) and not endpoint.tls:
+    if not endpoint.tls:
         return grpc.aio.insecure_channel(endpoint.target, options=options)
+    secured = _channel_credentials(credentials)
+    return grpc.aio.secure_channel(endpoint.target, secured, options=options)
 
-    def make() -> grpc.aio.Channel:
-        if not endpoint.tls:
-            return grpc.aio.insecure_channel(endpoint.target, options=options)
-        secured = _channel_credentials(credentials)
-        return grpc.aio.secure_channel(endpoint.target, secured, options=options)
 
-    return cast("grpc.aio.Channel", _ShowingChannel(make, credentials))
+def way_of(channel: grpc.aio.Channel, call: object) -> int:
+    """By which of the ways a call of a channel goes."""
+    return channel.way_of(call) if isinstance(channel, _ShowingChannel) else 0
 
 
 def _channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
@@ -74,13 +84,21 @@ def _channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
 class _ShowingChannel:
     """A channel whose calls carry a token, and whose certificates are those of now."""
 
-    def __init__(self, make: Make, credentials: Credentials) -> None:
-        self._make = make
+    def __init__(
+        self, endpoint: Endpoint, credentials: Credentials, options: Options, ways: Ways
+    ) -> None:
+        self._endpoints = endpoint.ways
+        self._ways = ways
+        self._credentials = credentials
+        self._options = options
         self._paths = [path for path in credentials[:3] if path is not None]
         self._stamps = [_stamp(path) for path in self._paths]
-        self._channels = [make()]
+        self._way = ways.now
+        self._channels = [self._make()]
         """The newest last."""
         self._closing: set[asyncio.Task[None]] = set()
+        self._begun: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        """The ways of calls that go on."""
         file = credentials.token_file
         self._token = None if file is None else TokenFile(file)
         if self._token is not None:
@@ -103,24 +121,33 @@ class _ShowingChannel:
                 channel = self._now()
                 if channel is not of:
                     of, call = channel, getattr(channel, kind)(*arguments, **options)
-                return call(*sent, metadata=self._metadata(), **how)
+                begun: object = call(*sent, metadata=self._metadata(), **how)
+                self._begun[begun] = self._way
+                return begun
 
             return begin
 
         return made
+
+    def way_of(self, call: object) -> int:
+        """By which way a call goes."""
+        return self._begun.get(call, self._way)
 
     def _metadata(self) -> tuple[tuple[str, str], ...] | None:
         if self._token is None:
             return None
         return (("authorization", f"Bearer {self._token.token()}"),)
 
+    def _make(self) -> grpc.aio.Channel:
+        return _made(self._endpoints[self._ways.now], self._credentials, self._options)
+
     def _now(self) -> grpc.aio.Channel:
         """The channel for a call that begins."""
-        stamps = [_stamp(path) for path in self._paths]
-        if stamps != self._stamps:
+        stamps, way = [_stamp(path) for path in self._paths], self._ways.now
+        if stamps != self._stamps or way != self._way:
             with suppress(IllegalConfig):  # somebody writes them: the next call looks again
                 self._channels.append(self._make())
-                self._stamps = stamps
+                self._stamps, self._way = stamps, way
                 self._close_oldest()
         return self._channels[-1]
 

@@ -8,6 +8,7 @@ with the first subscription; administration never loads them.
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._subscription_options import GrantNotice
     from dss_client.access import Access
+    from dss_client.backups import Backups
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
+    from dss_client.jetstream.context import JetStream
+    from dss_client.jetstream.subscriptions import ErrorCallback
     from dss_client.job_values import SourceRange
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from dss_client.topics import Topics
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
+    from dss_core.shards import Shard
 
 
 FilePath = str | os.PathLike[str]
@@ -51,7 +56,7 @@ def connect(
     client_id: str | None = None,
     clean_start: bool = True,
     session_expiry: int = 0,
-    endpoint: str | None = None,
+    endpoint: "str | Sequence[str] | None" = None,
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
@@ -70,7 +75,8 @@ def connect(
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
         endpoint: ``unix:PATH``, ``HOST:PORT``, or ``dss://HOST:PORT`` for TLS; else
-            ``DSSCTL_ENDPOINT``, else the default socket.
+            ``DSSCTL_ENDPOINT``, else the default socket. Several, of one daemon, with commas or as
+            a list, are tried in turn.
         credit_records: how many records the daemon may send ahead; its own default where absent.
         credit_bytes: the same in bytes.
         patient: once the daemon has answered, calls wait while it is away. Else they raise
@@ -103,6 +109,7 @@ def connect(
 
 _PARTS = {
     "access": "access",
+    "backups": "backups",
     "topics": "topics",
     "groups": "groups",
     "grants": "groups",
@@ -122,6 +129,7 @@ class Client:
     """One daemon, seen from here. Made by `connect`; open inside its ``async with`` block."""
 
     access: "Access"
+    backups: "Backups"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"
@@ -149,6 +157,8 @@ class Client:
         self._tasks = asyncio.TaskGroup()
         self._connection: Connection
         self._session: Session | None = None
+        self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """Of what was begun here and ends before the session does."""
 
     async def __aenter__(self) -> Self:
         """Make the channel; nothing is sent before the first call."""
@@ -181,8 +191,11 @@ class Client:
     ) -> None:
         """Settle what the user acked, end the session and every task, close the channel."""
         try:
-            if self._session is not None:
-                await self._session.close()
+            async with AsyncExitStack() as closing:
+                if self._session is not None:
+                    closing.push_async_callback(self._session.close)
+                for close in self._closers:
+                    closing.push_async_callback(close)
         finally:
             # Only a cancellation concerns the task group; it would wrap any other exception.
             cancelled = error if isinstance(error, asyncio.CancelledError) else None
@@ -214,6 +227,8 @@ class Client:
         ack_wait: float | None = None,
         on_grant: "Callable[[GrantNotice], None] | None" = None,
         on_revoke: "Callable[[GrantNotice], None] | None" = None,
+        on_assigned: "Callable[[tuple[Shard, ...], int], None] | None" = None,
+        on_lost: "Callable[[tuple[Shard, ...]], None] | None" = None,
     ) -> "Subscription":
         """A subscription; use it as ``async with client.subscribe(...) as subscription``.
 
@@ -225,6 +240,11 @@ class Client:
                 that this use declares.
             on_grant: called when a stream is lent to this subscription.
             on_revoke: called when it is taken back; unacknowledged records go to others.
+            on_assigned: called with shards and their epoch, before any record of them is handed
+                out, in a group that is shared out by shards: from then on until ``on_lost`` nobody
+                else is given records of them. Whoever has them later has a higher epoch.
+            on_lost: called with shards, once nothing more of them is handed out and what was has
+                been settled, or could not be in time, and before somebody else has them.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
@@ -234,7 +254,13 @@ class Client:
         from dss_client.subscription import Subscription
 
         options = SubscriptionOptions.of(
-            filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke
+            filter,
+            start=start,
+            ack_wait=ack_wait,
+            on_grant=on_grant,
+            on_revoke=on_revoke,
+            on_assigned=on_assigned,
+            on_lost=on_lost,
         )
         return Subscription(self.opened_session, options)
 
@@ -277,6 +303,28 @@ class Client:
             filter, start=start, end=end, follow=follow, stream=stream, records_max=records_max
         )
         return Reader(self._connection, request, on_damage, on_lost, progress=progress)
+
+    def jetstream(
+        self, *, error_cb: "ErrorCallback | None" = None, strict_acks: bool = False
+    ) -> "JetStream":
+        """The calls that programs of NATS JetStream make; `docs/jetstream.md` has what they mean.
+
+        Args:
+            error_cb: told what goes wrong in the background, such as missed heartbeats.
+            strict_acks: a second ack, nak or term of a message raises; else it is ignored.
+        """
+        from dss_client.jetstream.context import JetStream
+
+        made = JetStream(
+            self._connection,
+            self.opened_session,
+            self.spawn,
+            self.client_id,
+            error_cb=error_cb,
+            strict_acks=strict_acks,
+        )
+        self._closers.append(made.close)
+        return made
 
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False

@@ -9,7 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dss_client._handout import Handout, Handouts
+from dss_client._held_shards import HeldShards
 from dss_client._ordered import Ordered, order_of
+from dss_client._retried import RetriedHandout
 from dss_client._runs import Runs
 from dss_client._subscription_options import GrantNotice, SubscriptionOptions
 from dss_client.limits import ENDED_GRANTS_MAX, FLUSH_RECORDS
@@ -19,7 +22,6 @@ from dss_core.progress import Ranges, total
 
 if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
-    from dss_client._handout import Handout
 
 EARLIER_ATTEMPT_S = 30.0
 """So long after its stream was taken back an unsettled record holds up its key in this client: the
@@ -28,6 +30,8 @@ ack wait of a group that says no other, after which a program has lost its claim
 
 class Coming:
     """Owned by the user, who takes from it; the session brings."""
+
+    handouts = Handouts(Handout, RetriedHandout)
 
     def __init__(self, options: SubscriptionOptions) -> None:
         self.options = options
@@ -47,6 +51,7 @@ class Coming:
         """Handed out since the last report, but for the piece in hand."""
         self._runs = Runs()
         self._ended: deque[HeldGrant] = deque()
+        self._shards = HeldShards(self._call_back, options.on_assigned, options.on_lost)
         self._late_acks = 0
 
     # Taking from it.
@@ -140,11 +145,12 @@ class Coming:
     def granted(self, grant: "HeldGrant") -> None:
         """A stream was lent to this subscription."""
         self._order = order_of(grant)
-        self._call_back(self.options.on_grant, grant)
+        self._shards.add(grant.shard)
+        self._call_back(self.options.on_grant, _notice_of(grant))
 
     def revoked(self, grant: "HeldGrant") -> None:
         """A stream was taken back."""
-        self._call_back(self.options.on_revoke, grant)
+        self._call_back(self.options.on_revoke, _notice_of(grant))
 
     def stands(self, state: str) -> None:
         """The daemon says how it stands."""
@@ -226,6 +232,8 @@ class Coming:
         if order is not None and order.over(grant):
             loop = asyncio.get_running_loop()
             loop.call_later(EARLIER_ATTEMPT_S, order.give_up, grant)
+        if grant.level == MAIN:
+            self._shards.let_go(grant.shard)
         self._ended.append(grant)
         if len(self._ended) > ENDED_GRANTS_MAX:
             self._late_acks += self._ended.popleft().late
@@ -235,14 +243,12 @@ class Coming:
         self._error = error
         self._arrived.set()
 
-    def _call_back(
-        self, callback: Callable[[GrantNotice], None] | None, grant: "HeldGrant"
-    ) -> None:
+    def _call_back(self, callback: Callable[..., None] | None, *told: object) -> None:
         """Call the user's callback; its exception is raised in the user's task, not in ours."""
         if callback is None:
             return
         try:
-            callback(GrantNotice(grant.stream, grant.grant_epoch, grant.floor))
+            callback(*told)
         except Exception as error:  # noqa: BLE001 - raised again where records are taken
             self._callback_error = error
             self._arrived.set()
@@ -251,3 +257,7 @@ class Coming:
         error, self._callback_error = self._callback_error, None
         if error is not None:
             raise error
+
+
+def _notice_of(grant: "HeldGrant") -> GrantNotice:
+    return GrantNotice(grant.stream, grant.grant_epoch, grant.floor)

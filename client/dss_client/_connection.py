@@ -13,10 +13,11 @@ import grpc
 import grpc.aio
 
 from dss_api.v1 import types_pb2
-from dss_client._channel import channel_to
+from dss_client._channel import channel_to, way_of
 from dss_client._credentials import NOTHING_TO_SHOW, Credentials
 from dss_client._endpoint import Endpoint
 from dss_client._outages import Outages
+from dss_client._ways import Ways
 from dss_client.late_daemon import late
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import (
@@ -35,6 +36,7 @@ from dss_core.limits import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 if TYPE_CHECKING:
     from dss_api.v1 import (
         access_pb2_grpc,
+        backups_pb2_grpc,
         daemon_pb2_grpc,
         events_pb2_grpc,
         groups_pb2_grpc,
@@ -102,8 +104,9 @@ class Connection:
         patient: bool = True,
     ) -> None:
         self.endpoint = endpoint
-        self.outages = Outages(endpoint.text, patient=patient)
-        self._channel = channel_to(endpoint, credentials, _channel_options())
+        self._ways = Ways(len(endpoint.ways))
+        self.outages = Outages(endpoint.text, patient=patient, ways=self._ways)
+        self._channel = channel_to(endpoint, credentials, _channel_options(), self._ways)
 
     async def close(self) -> None:
         """End every call that is still open."""
@@ -115,6 +118,13 @@ class Connection:
         from dss_api.v1.access_pb2_grpc import AccessStub
 
         return AccessStub(self._channel)
+
+    @cached_property
+    def backups(self) -> "backups_pb2_grpc.BackupsStub":
+        """Stub of the service Backups."""
+        from dss_api.v1.backups_pb2_grpc import BackupsStub
+
+        return BackupsStub(self._channel)
 
     @cached_property
     def topics(self) -> "topics_pb2_grpc.TopicsStub":
@@ -235,7 +245,7 @@ class Connection:
         try:
             answer = await call
         except grpc.aio.AioRpcError as error:
-            raise self.translated(error) from error
+            raise self._lost(call, error) from error
         self.outages.heard()
         return answer
 
@@ -261,7 +271,7 @@ class Connection:
         try:
             item = await call.read()
         except grpc.aio.AioRpcError as error:
-            raise ConnectionLostError(self.translated(error)) from error
+            raise ConnectionLostError(self._lost(call, error)) from error
         except asyncio.CancelledError as error:
             self._raise_unless_ours(error)
             raise
@@ -279,7 +289,7 @@ class Connection:
         try:
             await call.write(item)
         except grpc.aio.AioRpcError as error:
-            raise ConnectionLostError(self.translated(error)) from error
+            raise ConnectionLostError(self._lost(call, error)) from error
         except asyncio.InvalidStateError as error:
             # What gRPC raises for a call that has ended already.
             raise ConnectionLostError(OutcomeUnknown()) from error
@@ -293,6 +303,13 @@ class Connection:
         task = asyncio.current_task()
         if task is not None and not task.cancelling():
             raise ConnectionLostError(OutcomeUnknown()) from error
+
+    def _lost(self, call: object, error: grpc.aio.AioRpcError) -> DssError:
+        """What a failed call means; where nobody answers there, the next one goes another way."""
+        condition = self.translated(error)
+        if isinstance(condition, Unreachable):
+            self._ways.lost(way_of(self._channel, call))
+        return condition
 
     def translated(self, error: grpc.aio.AioRpcError) -> DssError:
         """What a failed call means."""
@@ -327,7 +344,7 @@ class Connection:
 
     def _not_reached(self, details: str) -> DssError:
         text = self.endpoint.text
-        if self.endpoint.tls and _HANDSHAKE in details:
+        if self.endpoint.tls and any(sign in details for sign in _UNTRUSTED):
             return DaemonNotTrusted(endpoint=text, reason=_untrusted(details))
         return Unreachable(endpoint=text)
 
@@ -338,6 +355,8 @@ def error_from_wire(error: types_pb2.Error) -> DssError:
 
 
 _HANDSHAKE = "handshake failed"
+_UNTRUSTED = (_HANDSHAKE, "verification check failed")
+"""Where a certificate was looked at: by the library of TLS, and by gRPC itself."""
 _REASONS = {
     "unable to get local issuer certificate": "nobody that is trusted signed its certificate",
     "self-signed certificate": "nobody that is trusted signed its certificate",

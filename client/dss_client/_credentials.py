@@ -9,25 +9,19 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from dss_client._endpoint import Endpoint
+from dss_core.endpoints import CREDENTIAL_VARIABLES as VARIABLES
 from dss_core.errors import IllegalArgument, IllegalConfig
-
-VARIABLES: Mapping[str, str] = MappingProxyType(
-    {
-        "ca": "DSSCTL_TLS_CA",
-        "cert": "DSSCTL_TLS_CERT",
-        "key": "DSSCTL_TLS_KEY",
-        "token_file": "DSSCTL_TOKEN_FILE",
-    }
-)
-"""What counts where an argument is not given; so programs that a program starts have it too."""
 
 FILE_BYTES_MAX = 1 << 20
 TOKEN_BYTES_MAX = 512
 """A token has 47 bytes; what is longer is another file."""
+
+TOKEN_PREFIX = "dss_"
+TOKEN_BYTES_MIN = 40
+"""What is as long and begins so is a token, and no path."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -56,24 +50,33 @@ def credentials_of(
         IllegalArgument: they do not fit to the endpoint, or not to each other.
     """
     given = {"ca": ca, "cert": cert, "key": key, "token_file": token_file}
+    if _is_a_token(token_file):
+        raise IllegalArgument(argument="token_file", rule="the path of a file, not the token")
     said = {name: _path(value) for name, value in given.items()}
     _require_tls(endpoint, said)
+    has_tls = any(each.tls for each in endpoint.ways)
     for name, variable in VARIABLES.items():
-        is_remote = not endpoint.target.startswith("unix:") and may_carry_a_token(endpoint)
-        fits = is_remote if name == "token_file" else endpoint.tls
+        is_remote = not all(each.is_local for each in endpoint.ways)
+        carries = is_remote and may_carry_a_token(endpoint)
+        fits = carries if name == "token_file" else has_tls
         if said[name] is None and fits:
             said[name] = _path(os.environ.get(variable))
     if (said["cert"] is None) != (said["key"] is None):
         raise IllegalArgument(argument="cert", rule="a certificate and its key go together")
     if said["token_file"] is not None and not may_carry_a_token(endpoint):
-        rule = f"a token goes over TLS, a unix socket or loopback only: dss://{endpoint.target}"
+        bare = next(each.target for each in endpoint.ways if not _is_private(each))
+        rule = f"a token goes over TLS, a unix socket or loopback only: dss://{bare}"
         raise IllegalArgument(argument=f"endpoint {endpoint.text}", rule=rule)
     return Credentials(**said)
 
 
 def may_carry_a_token(endpoint: Endpoint) -> bool:
-    """Whether nobody else reads what goes over the way to it."""
-    return endpoint.tls or endpoint.target.startswith("unix:") or _is_loopback(endpoint.target)
+    """Whether nobody else reads what goes over any way to it."""
+    return all(map(_is_private, endpoint.ways))
+
+
+def _is_private(endpoint: Endpoint) -> bool:
+    return endpoint.tls or endpoint.is_local or _is_loopback(endpoint.target)
 
 
 def read_file(path: Path, what: str) -> bytes:
@@ -123,7 +126,8 @@ class TokenFile:
 
     def _read(self) -> str:
         text = read_file(self._path, "token file").strip()
-        if not text or len(text) > TOKEN_BYTES_MAX or not text.isascii() or b"\n" in text:
+        is_one = text.isascii() and text.decode().isprintable() and b" " not in text
+        if not text or len(text) > TOKEN_BYTES_MAX or not is_one:
             raise self._wrong("it holds one token, in one line, and nothing else")
         return text.decode()
 
@@ -135,8 +139,14 @@ def _path(text: str | os.PathLike[str] | None) -> Path | None:
     return Path(text).expanduser().absolute() if text else None
 
 
+def _is_a_token(token_file: str | os.PathLike[str] | None) -> bool:
+    """Whether it is what the file should hold. Nothing may repeat it then."""
+    text = os.fspath(token_file) if token_file else ""
+    return text.startswith(TOKEN_PREFIX) and len(text) >= TOKEN_BYTES_MIN and "/" not in text
+
+
 def _require_tls(endpoint: Endpoint, said: Mapping[str, Path | None]) -> None:
-    if endpoint.tls:
+    if any(each.tls for each in endpoint.ways):
         return
     for name in ("ca", "cert", "key"):
         if said[name] is not None:

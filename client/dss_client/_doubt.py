@@ -1,8 +1,10 @@
 """Whether a client may hand out what it holds without asking the daemon first.
 
-It may not after a silence of the daemon, and not where this process stood still: the daemon may
-have noticed the loss of the connection meanwhile, and lent the streams to others, while nobody here
-has read it yet. Invariant: a doubt ends with an answer to what was asked after it began.
+It may for a while after it asked what the daemon has answered since. That counts from the question:
+what is heard may be as old as the way is slow, but who answered did so later than it was asked. And
+it may not where this process stood still: over a unix socket the daemon may have noticed the loss
+of the connection meanwhile, and lent the streams to others, while nobody here has read it yet.
+Invariant: a doubt ends with an answer to what was asked after it began.
 """
 
 from time import monotonic
@@ -15,20 +17,23 @@ that holds its loop all the time would hand out nothing else."""
 
 
 SILENCE_OF_LEASE = 0.4
-"""After this share of the lease without a sign of the daemon, hand-out waits for a ping. It is less
-than the 3 s after which the daemon may cut off a client that stands still and lend its streams, and
-than the 0.67 leases for which a restarted one keeps them."""
+"""So long after the last question that was answered, as a share of the lease, hand-out waits for
+another answer. It is less than the half lease for which the daemon keeps streams for a client that
+says nothing, and than the 0.67 leases for which a restarted one does."""
 
 
 class Doubt:
     """The doubt of one call, under a lease."""
 
-    def __init__(self, lease_s: float) -> None:
-        self._silence_s = SILENCE_OF_LEASE * lease_s
+    def __init__(self, lease_s: float, asked_at: float) -> None:
+        """The daemon answered the opening, which was sent at that time."""
+        self._sure_s = SILENCE_OF_LEASE * lease_s
         self._watch = watch_of_loop()
         self._heard_at = monotonic()
-        self._answered_at = 0.0
-        self._is_there = False
+        self._asked_at = asked_at
+        """When the newest question was asked that the daemon has answered."""
+        self._ended_at = 0.0
+        """When the last doubt ended."""
 
     def begin(self) -> None:
         """The call is served from now on."""
@@ -40,8 +45,6 @@ class Doubt:
 
     def heard(self) -> None:
         """Something of the daemon was read."""
-        # Items that arrived while this process stood still do not prove that the daemon lives.
-        self._is_there = self._is_there or self.unheard_s() > self._silence_s
         self._heard_at = monotonic()
 
     def unheard_s(self) -> float:
@@ -50,12 +53,13 @@ class Doubt:
 
     def is_there(self) -> bool:
         """Whether the daemon has to be asked."""
-        stood_still = self._watch.held_until() > self._answered_at + HELD_AGAIN_S
-        self._is_there = self._is_there or stood_still or self.unheard_s() > self._silence_s
-        return self._is_there
+        stood_still = self._watch.held_until() > self._ended_at + HELD_AGAIN_S
+        return stood_still or monotonic() - self._asked_at > self._sure_s
 
     def answered(self, asked_at: float) -> None:
         """The daemon has answered what it was asked at a time."""
-        self._answered_at = monotonic()
-        # An answer that lay here while this process stood still is as old as the silence.
-        self._is_there = self._answered_at - asked_at > self._silence_s
+        self._asked_at = max(self._asked_at, asked_at)
+
+    def ended(self) -> None:
+        """Somebody doubted, asked, and has the answer."""
+        self._ended_at = monotonic()

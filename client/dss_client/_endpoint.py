@@ -4,10 +4,12 @@ Invariant: what `resolve` returns can be given to gRPC as it is.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dss_core.default_paths import OPERATORS_SOCKET_NAME, default_socket
+from dss_core.endpoints import endpoint_texts
 from dss_core.errors import IllegalArgument, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 
@@ -15,6 +17,9 @@ ENDPOINT_VARIABLE = "DSSCTL_ENDPOINT"
 
 TLS_SCHEME = "dss://"
 FORMS = "write unix:PATH, HOST:PORT, or dss://HOST:PORT for TLS"
+
+ENDPOINTS_MAX = 8
+"""By which one daemon is reached: each is tried before somebody is told that none answers."""
 
 
 class Endpoint(NamedTuple):
@@ -25,19 +30,39 @@ class Endpoint(NamedTuple):
     text: str
     """As people write it."""
     tls: bool = False
+    others: "tuple[Endpoint, ...]" = ()
+    """By which the daemon is reached as well, in this order."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a socket of this host."""
+        return self.target.startswith("unix:")
+
+    @property
+    def ways(self) -> "tuple[Endpoint, ...]":
+        """It, and the others."""
+        return (self, *self.others)
 
 
-def resolve(endpoint: str | None) -> Endpoint:
+def resolve(endpoint: str | Sequence[str] | None) -> Endpoint:
     """The endpoint given, else that of the environment, else the default socket.
 
-    ``dss://HOST:PORT`` is reached over TLS.
+    ``dss://HOST:PORT`` is reached over TLS. Several, of one daemon, are tried in turn.
 
     Raises:
         SocketPathTooLong: no socket can have this path.
         IllegalConfig: there is neither an endpoint nor a home directory.
         IllegalArgument: it is none of ``unix:PATH``, ``HOST:PORT`` and ``dss://HOST:PORT``.
     """
-    text = endpoint or os.environ.get(ENDPOINT_VARIABLE) or f"unix:{default_socket()}"
+    given = endpoint if isinstance(endpoint, str) else ",".join(endpoint or ())
+    text = given or os.environ.get(ENDPOINT_VARIABLE) or f"unix:{default_socket()}"
+    first, *others = map(_resolved, endpoint_texts(text))
+    if len(others) >= ENDPOINTS_MAX:
+        raise IllegalArgument(argument=f"endpoint {text}", rule=f"at most {ENDPOINTS_MAX}")
+    return first._replace(text=text, others=tuple(others))
+
+
+def _resolved(text: str) -> Endpoint:
     if text.startswith("unix:"):
         return Endpoint(f"unix:{_socket_path(text)}", text)
     target = text.removeprefix(TLS_SCHEME)

@@ -5,9 +5,14 @@ Invariant: where it does not know it, nothing was asked.
 
 from typing import TYPE_CHECKING
 
-from dss_client.changes import Change, EditGroup, RedriveDeadLetters
-from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues
-from dss_core.lane import ORDERED, QUEUES
+from dss_client.changes import Change, DiscardDeadLetters, EditGroup, RedriveDeadLetters
+from dss_core.errors import (
+    DaemonKnowsNoMetadata,
+    DaemonKnowsNoOrder,
+    DaemonKnowsNoQueues,
+    DaemonKnowsNoSteering,
+)
+from dss_core.lane import METADATA, ORDERED, QUEUES, STEERED
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
@@ -16,8 +21,8 @@ if TYPE_CHECKING:
 
 def needed_for(change: Change) -> str:
     """The feature without which a daemon would pass over a part of it; empty: none is needed."""
-    if isinstance(change, RedriveDeadLetters):
-        return ORDERED if change.unordered else ""
+    if isinstance(change, RedriveDeadLetters | DiscardDeadLetters):
+        return _needed_to_choose(change)
     if not isinstance(change, EditGroup):
         return ""
     if change.ordered or change.on_dead_letter or change.keyless:
@@ -27,8 +32,20 @@ def needed_for(change: Change) -> str:
     return QUEUES if says else ""
 
 
+def _needed_to_choose(change: RedriveDeadLetters | DiscardDeadLetters) -> str:
+    if change.client_id or change.start_us is not None or change.end_us is not None:
+        return STEERED
+    if isinstance(change, DiscardDeadLetters):
+        return ""
+    if change.canary is not None:
+        return STEERED
+    return ORDERED if change.unordered else ""
+
+
 def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
     """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.metadata or request.unused_ms:
+        return METADATA  # the newest: a daemon that knows it knows the others
     if request.ordered or request.on_dead_letter or request.keyless:
         return ORDERED
     says = bool(request.max_deliver or request.backoff_ms)
@@ -40,7 +57,8 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     """Ask the daemon whether it knows it; not where it is empty.
 
     Raises:
-        DaemonKnowsNoQueues, DaemonKnowsNoOrder: it does not.
+        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering,
+            DaemonKnowsNoMetadata: it does not.
     """
     from dss_api.v1 import daemon_pb2
 
@@ -49,5 +67,8 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     status = await connection.ask(connection.daemon.Status, daemon_pb2.DaemonStatusRequest())
     if QUEUES not in status.features:
         raise DaemonKnowsNoQueues(version=status.version)
+    if feature == STEERED not in status.features:
+        raise DaemonKnowsNoSteering(version=status.version)
     if feature not in status.features:
-        raise DaemonKnowsNoOrder(version=status.version)
+        lacks = DaemonKnowsNoMetadata if feature == METADATA else DaemonKnowsNoOrder
+        raise lacks(version=status.version)

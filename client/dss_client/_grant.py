@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from dss_client._acks import Acks, offset_ranges
 from dss_client._failure import NOTHING_SAID, Failure
 from dss_client._grant_report import GrantReport, Nak, joined
+from dss_client._held_shards import HeldShard
 from dss_client._spans import nak_delay_ms
 from dss_core.errors import DssError, GrantNotHeld, OutcomeUnknown
 from dss_core.lane import MAIN
@@ -101,6 +102,7 @@ class HeldGrant:
         "redelivered_below",
         "refused_acked",
         "reported_frontier",
+        "shard",
         "stopped",
         "storage_topic_id",
         "stream",
@@ -119,11 +121,11 @@ class HeldGrant:
         touched: "Callable[[HeldGrant, bool], None]",
         storage_topic_id: int = 0,
         queues: bool = False,
+        shard: HeldShard | None = None,
         lane: "HeldGrant | None" = None,
         level: int = MAIN,
     ) -> None:
-        self.number = number
-        self.subscription = subscription
+        self.number, self.subscription, self.shard = number, subscription, shard
         self.stream = stream
         self.storage_topic_id = storage_topic_id
         """Tells streams of one name apart: a removed topic may be made anew. 0 from an older

@@ -10,7 +10,7 @@ on its way to the daemon, or it has been since.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from dss_client._acks import offset_ranges
 from dss_client._grant import HeldGrant
@@ -304,3 +304,11 @@ class Handout:
         )
         rest._unsettled = self._unsettled
         return rest
+
+
+class Handouts(NamedTuple):
+    """What pieces are made of that come for a subscription."""
+
+    main: type[Handout]
+    retried: type[Handout]
+    """Of the retry queue of its group."""

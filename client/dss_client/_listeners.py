@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dss_api.v1 import sessions_pb2 as wire
 from dss_client._grant import HeldGrant
-from dss_client._handout import Handout
+from dss_client._handout import Handout, Handouts
 from dss_client._ordered import Ordered
 from dss_core.errors import DssError
 from dss_core.progress import Ranges
@@ -15,6 +15,9 @@ from dss_core.progress import Ranges
 
 class Taker(Protocol):
     """The subscription, as the call knows it: it takes grants and records."""
+
+    handouts: Handouts
+    """What its pieces are made of."""
 
     def handed_below(self, storage_topic_id: int, stream: str) -> int:
         """Offsets of the stream below it may have been handed out by this client."""

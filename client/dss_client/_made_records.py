@@ -28,6 +28,12 @@ class MadeRecords:
         self.count += len(records)
         return self.count
 
+    def are_of_different_keys(self) -> bool:
+        """Whether no two have the same key."""
+        made = (record for _, records in self._pieces for record in records)
+        keys = [record.key for record in made if record.key is not None]
+        return len(set(keys)) == len(keys)
+
     def handed_out(self, wanted: int, finish: Callable[[Handout], None]) -> list[DeliveredRecord]:
         """All of them; ``finish`` is called with each piece that had no more than it gave."""
         handed_out: list[DeliveredRecord] = []

@@ -9,7 +9,7 @@ was refused, and of what a batch had of its key behind it, no ack is reported un
 word: they come again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from time import monotonic
@@ -62,7 +62,7 @@ class Ordered:
         """Whoever hands out one by one has to look again at what comes next."""
         self.paused = False
         self._rule: KeyOrder[Aside] = KeyOrder()
-        self._hand: DeliveredRecord | DeliveredBatch | None = None
+        self._hand: Sequence[DeliveredRecord] | DeliveredBatch = ()
         self._void: dict[HeldGrant, set[int]] = {}
         """Offsets whose acks are not reported."""
         self._watched: set[HeldGrant] = set()
@@ -87,6 +87,11 @@ class Ordered:
     @property
     def is_quiet(self) -> bool:
         """Whether whole pieces may be handed out."""
+        return self._rule.is_quiet
+
+    def may_all_go(self) -> bool:
+        """Whether every record that comes may go, but for a second one of its key."""
+        self.note_hand()
         return self._rule.is_quiet
 
     def carrier(self) -> "Handout | None":
@@ -130,9 +135,9 @@ class Ordered:
                 handout.put_back((offset, subject, key, payload, headers, timestamp_us))
                 return
             handout.last_offset = offset
-            self._hand = record
+            self._hand = hand = (record,)
             yield record
-            if acks.run_end != offset + 1 or self._hand is not record:
+            if acks.run_end != offset + 1 or self._hand is not hand:
                 self.note_hand()
                 self.interrupted = True
                 return
@@ -240,13 +245,15 @@ class Ordered:
 
     def note_hand(self) -> None:
         """See what became of what was handed out last: its keys are busy where it is unsettled."""
-        hand, self._hand = self._hand, None
-        if hand is None:
-            return
+        hand, self._hand = self._hand, ()
         if isinstance(hand, DeliveredBatch):
             self._note_batch(hand)
-        elif hand.key is not None and not hand.acked:
-            self._is_busy(OUT, hand._source.grant, hand._at, hand.key)
+            return
+        if not hand or (len(hand) > 1 and _are_acked_in_order(hand)):
+            return
+        for record in hand:
+            if record.key is not None and not _is_acked(record):
+                self._is_busy(OUT, record._source.grant, record._at, record.key)
 
     def _note_batch(self, batch: DeliveredBatch) -> None:
         grant, decoded = batch._source.grant, batch._decoded
@@ -258,8 +265,8 @@ class Ordered:
 
     # Batches.
 
-    def in_hand(self, last: DeliveredRecord | DeliveredBatch) -> None:
-        """It is what was handed out last."""
+    def in_hand(self, last: Sequence[DeliveredRecord] | DeliveredBatch) -> None:
+        """They are what was handed out last."""
         self._hand = last
 
     def batch(self, handout: "Handout | None") -> DeliveredBatch | None:
@@ -374,7 +381,7 @@ class Ordered:
             and hand._source.grant is grant
             and hand._source.ranges == ranges
         ):
-            self._hand = None
+            self._hand = ()
         self.note_hand()
         if void := self._void.get(grant):
             ranges = without(normalised(ranges), offset_ranges([*void]))
@@ -494,6 +501,21 @@ class Ordered:
     def end(self) -> None:
         """Nothing is handed out any more."""
         self._rule.clear_held()
+
+
+def _is_acked(record: DeliveredRecord) -> bool:
+    """As `DeliveredRecord.acked`, which threads have another of."""
+    source = record._source
+    source.note(record._at + 1)
+    return source.grant.has_acked(record._at)
+
+
+def _are_acked_in_order(records: Sequence[DeliveredRecord]) -> bool:
+    """Whether nothing need be looked at: they were acknowledged one behind the other, as by far
+    most are, and not reported yet."""
+    first, last = records[0], records[-1]
+    acks = first._source.acks
+    return acks is last._source.acks and acks.run_has(first._at, last._at)
 
 
 _BEYOND = 1 << 64

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from dss_client._backoff import Backoff
 from dss_client._outage_log import Outage
+from dss_client._ways import Ways
 from dss_core.errors import DssError, OutcomeUnknown, Stopping, Unreachable
 
 FIRST_ANSWER_S = 30.0
@@ -31,8 +32,9 @@ AWAY = (Unreachable, Stopping, OutcomeUnknown)
 class Outages:
     """Of one connection; where it is not `patient`, whoever calls is told at once."""
 
-    def __init__(self, endpoint: str, *, patient: bool) -> None:
+    def __init__(self, endpoint: str, *, patient: bool, ways: Ways | None = None) -> None:
         self._endpoint = endpoint
+        self._ways = ways or Ways(1)
         self._patient = patient
         self._heard = False
         self._met_s: float | None = None
@@ -42,9 +44,12 @@ class Outages:
     def heard(self) -> None:
         """The daemon has answered something."""
         self._heard = True
+        self._ways.heard()
 
     def are_waited_out(self, error: DssError) -> bool:
         """Whether what failed by this is to be tried again."""
+        if isinstance(error, Unreachable) and self._ways.is_another_left():
+            return True
         if not self._patient or not isinstance(error, AWAY):
             return False
         if self._met_s is None and not isinstance(error, Unreachable):

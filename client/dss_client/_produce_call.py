@@ -24,6 +24,7 @@ import grpc.aio
 from dss_api.v1 import log_pb2 as wire
 from dss_client._backoff import Backoff
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
+from dss_client._known_data import KnownData
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._pending_frame import Ack, PendingFrame
@@ -92,7 +93,9 @@ class ProduceCall:
         self._failed: DssError | None = None
         self._failures = UntoldFailures()
         self._backoff = Backoff()
-        self._outage = Outage(f"the producer of {topic.name}", connection.endpoint.text)
+        whose = f"the producer of {topic.name}"
+        self._outage = Outage(whose, connection.endpoint.text)
+        self._data = KnownData(whose, bytes.fromhex(topic.incarnation))
         self._task: asyncio.Task[None]
 
     def start(self, spawn: Spawn) -> None:
@@ -416,6 +419,7 @@ class ProduceCall:
     async def _read(self, call: "Call") -> NoReturn:
         while True:
             reply = await self._connection.read(call)
+            self._data.note(reply.incarnation)
             for ack in reply.acks:
                 self._on_ack(ack)
             for refusal in reply.refusals:

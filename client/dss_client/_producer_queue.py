@@ -7,6 +7,10 @@ keeps its own until it is settled, so that sending it again is harmless::
        ▲            │ lost: sent again, in order, with the same sequences
        └────────────┘ an earlier frame was refused: renumbered behind it
 
+A frame that came back for a gap is certainly not stored. But a daemon that dies takes the next
+frame after it, whatever its sequence; so where the connection is lost before all that is behind
+such a frame has come back, they are sent again together.
+
 A queue is *held* once its topic has moved, or its producer was forgotten: nothing is sent for the
 first time any more, what is in flight gets its answers, and what is certainly not stored is kept to
 be routed anew.
@@ -39,6 +43,7 @@ class FrameQueue:
 
     __slots__ = (
         "_acked_to",
+        "_behind_gap",
         "_refused_at",
         "_resend",
         "_returning",
@@ -67,8 +72,10 @@ class FrameQueue:
         self._acked_to = 0
         self._window = PRODUCER_WINDOW_SEQUENCES
         """How many frames may be in flight before a new one; 0 once the queue is held."""
+        self._behind_gap: list[PendingFrame] = []
+        """Refused for a gap that an earlier frame left: to be numbered anew, or routed anew."""
         self._unstored: list[PendingFrame] = []
-        """Refused, and certainly not stored: to be numbered anew, or routed anew."""
+        """Refused, and stored here never more: to be routed anew."""
 
     @property
     def is_held(self) -> bool:
@@ -121,7 +128,7 @@ class FrameQueue:
         if self._returning:
             is_behind = isinstance(error, SequenceGap)
             if is_behind:
-                self._unstored.append(frame)
+                self._behind_gap.append(frame)
             self._came_back()
             return None if is_behind else frame
         if error.definite:
@@ -139,9 +146,12 @@ class FrameQueue:
         # A forgotten producer is told that nothing was stored now; so neither was it before, where
         # it came over this call alone.
         never_stored = isinstance(error, ProducerForgotten) and not frame.in_doubt
-        if not (never_stored or isinstance(error, (SequenceGap, *TOPIC_MOVED))):
+        if isinstance(error, SequenceGap):
+            self._behind_gap.append(frame)
+        elif never_stored or isinstance(error, TOPIC_MOVED):
+            self._unstored.append(frame)
+        else:
             return frame
-        self._unstored.append(frame)
         return None
 
     def dropped(self, frame: PendingFrame) -> None:
@@ -153,10 +163,17 @@ class FrameQueue:
     def lost(self) -> None:
         """The connection is gone: whatever is in flight is to be sent again first.
 
-        That is so behind a refused frame too: of a producer that is new the daemon takes those.
+        That is so behind a refused frame too, and then with those before it that came back: of a
+        producer that is new to it, or in doubt, the daemon takes the first that it gets.
         """
         for frame in self.in_flight.values():
             frame.in_doubt = True
+        if self.in_flight and self._behind_gap:
+            if self._returning:
+                self._returning += len(self._behind_gap)
+            again = sorted([*self._behind_gap, *self.in_flight.values()], key=_sequence)
+            self.in_flight = {frame.sequence: frame for frame in again}
+            self._behind_gap.clear()
         self._resend = deque(self.in_flight.values())
 
     @property
@@ -166,7 +183,7 @@ class FrameQueue:
 
     def unsettled(self) -> list[PendingFrame]:
         """Every frame that has no outcome yet, in order."""
-        sent = [*self._unstored, *self.in_flight.values()]
+        sent = [*self._unstored, *self._behind_gap, *self.in_flight.values()]
         return [*sorted(sent, key=_sequence), *self.waiting]
 
     def come_back(self) -> None:
@@ -174,12 +191,14 @@ class FrameQueue:
         self.hold()
         self.waiting = deque(self.unsettled())
         self._unstored.clear()
+        self._behind_gap.clear()
         self.in_flight.clear()
         self._resend.clear()
 
     def clear(self) -> None:
         """Forget every frame."""
         self._unstored.clear()
+        self._behind_gap.clear()
         self.waiting.clear()
         self.in_flight.clear()
         self._resend.clear()
@@ -196,11 +215,11 @@ class FrameQueue:
         behind = [f for sequence, f in self.in_flight.items() if sequence > self._refused_at]
         for frame in behind:
             del self.in_flight[frame.sequence]
-        for frame in sorted([*self._unstored, *behind], key=_sequence, reverse=True):
+        for frame in sorted([*self._behind_gap, *behind], key=_sequence, reverse=True):
             frame.encoded = b""
             frame.in_doubt = False
             self.waiting.appendleft(frame)
-        self._unstored.clear()
+        self._behind_gap.clear()
         self.next_sequence = max(self._refused_at, self._acked_to)
         self._returning = 0
 

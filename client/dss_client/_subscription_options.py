@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from dss_client._start_point import Start
 from dss_core.filters import SubscriptionFilter
+from dss_core.shards import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class GrantNotice:
     """Every record below it is acknowledged."""
 
 
+ToldShards = Callable[[tuple[Shard, ...], int], None]
+"""Which shards, and their epoch."""
+
+
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
     """What a subscription was asked to be."""
@@ -30,6 +35,13 @@ class SubscriptionOptions:
     ack_wait: float | None = None
     on_grant: Callable[[GrantNotice], None] | None = None
     on_revoke: Callable[[GrantNotice], None] | None = None
+    on_assigned: ToldShards | None = None
+    on_lost: Callable[[tuple[Shard, ...]], None] | None = None
+
+    @property
+    def by_shard(self) -> bool:
+        """Whether the program keeps state by shard."""
+        return self.on_assigned is not None or self.on_lost is not None
 
     @classmethod
     def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded
+from dss_client._credentials import TOKEN_PREFIX
 
 if TYPE_CHECKING:
     from dss_api.v1 import access_pb2
     from dss_client._connection import Connection
 
-TOKEN_PREFIX = "dss_"
 """So that who finds one in a file knows what it is."""
 TOKEN_BYTES = 32
 TOKEN_KIND = "token:"
@@ -45,6 +45,8 @@ class Principal:
     """The token before this one is taken until then."""
     created_at_ms: int
     created_by: str
+    suspended: bool = False
+    """By a restore from a backup: not let in until confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,21 @@ class Access:
         )
         reply = await self._connection.change(self._connection.access.Rotate, request)
         return NewToken(decoded(reply, Principal), token)
+
+    async def confirm(self, names: Sequence[str] = ()) -> tuple[Principal, ...]:
+        """Let those in again whom a restore from a backup suspended; who they are.
+
+        Args:
+            names: with their kinds; all that are suspended where none is given.
+
+        Raises:
+            PrincipalNotFound: there is nobody of a name; nothing was changed.
+        """
+        from dss_api.v1 import access_pb2
+
+        request = access_pb2.ConfirmPrincipalsRequest(names=names)
+        reply = await self._connection.change(self._connection.access.Confirm, request)
+        return tuple(decoded(each, Principal) for each in reply.principals)
 
     async def remove(self, name: str, *, if_exists: bool = False) -> bool:
         """Let nobody in as this one any more; whether there was one.

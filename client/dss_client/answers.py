@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dss_client.group_values import Borrower, Fates, Grant, Group
 from dss_core.answers import Reason as Reason
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class StreamSums:
     @property
     def appended(self) -> int:
         """Offsets since the group began."""
-        return self.end - self.began
+        return (self.end - self.began) % RESTORE_OFFSETS_RAISED
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from dss_core import changes as core
 
 AddStorageTopic = core.AddStorageTopic
+BuryRetries = core.BuryRetries
 CancelJob = core.CancelJob
 CloseSession = core.CloseSession
 CreateJob = core.CreateJob
@@ -30,6 +31,7 @@ PauseJob = core.PauseJob
 PauseSchedule = core.PauseSchedule
 Rebalance = core.Rebalance
 RecordSpan = core.RecordSpan
+RedeliverRecords = core.RedeliverRecords
 RedriveDeadLetters = core.RedriveDeadLetters
 RemoveGroup = core.RemoveGroup
 RemoveJob = core.RemoveJob
@@ -39,8 +41,11 @@ ResumeGroup = core.ResumeGroup
 ResumeJob = core.ResumeJob
 ResumeSchedule = core.ResumeSchedule
 RevokeGrant = core.RevokeGrant
+RetryNow = core.RetryNow
 RunTask = core.RunTask
+SetShardCount = core.SetShardCount
 SkipRecords = core.SkipRecords
+SkipRetries = core.SkipRetries
 StreamMove = core.StreamMove
 StreamTarget = core.StreamTarget
 SwitchTopic = core.SwitchTopic

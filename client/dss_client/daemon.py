@@ -84,6 +84,12 @@ class DaemonStatus:
     """From how many on most new ones are refused."""
     incarnation: str = ""
     """Of its data: a restart keeps it."""
+    restores: int = 0
+    """How often its data was restored from a backup."""
+    backup_at_ms: int | None = None
+    """When the last backup that it knows of was taken."""
+    principals_suspended: int = 0
+    """By a restore from a backup, until they are confirmed."""
     before: str = "unknown"
     """How the daemon before ended: ``stopped``, ``killed``, ``power-lost``, ``crashed``."""
     before_ended_at_ms: int | None = None
@@ -114,9 +120,12 @@ class Daemon:
 
         request = daemon_pb2.DaemonStatusRequest()
         reply = await self._connection.ask(self._connection.daemon.Status, request)
-        ended_at_ms = reply.before_ended_at_ms or None
         return decoded(
-            reply, DaemonStatus, before=reply.before or "unknown", before_ended_at_ms=ended_at_ms
+            reply,
+            DaemonStatus,
+            before=reply.before or "unknown",
+            before_ended_at_ms=reply.before_ended_at_ms or None,
+            backup_at_ms=reply.backup_at_ms or None,
         )
 
     async def findings(self, *, topic: str = "", client_id: str = "") -> "tuple[Verdict, ...]":

@@ -101,6 +101,61 @@ class Group:
     """``block``: a dead letter holds up its key; or ``skip``. None in a group without order."""
     keyless: str | None = None
     """``deliver`` or ``dead``: what becomes of records without a key there."""
+    allocation: str | None = None
+    """``shard``: one member has all streams of a shard; ``sticky``: each is shared out alone."""
+    shards: int = 0
+    """As declared; 0: as many as the topic has for a base."""
+    metadata: str = ""
+    """What whoever made it keeps with it."""
+    unused_ms: int = 0
+    """It goes once no client has subscribed to it for so long; 0: it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedStorage:
+    """A storage topic that a group still reads."""
+
+    name: str
+    """TOPIC/ORDINAL."""
+    partitions: int
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStanding:
+    """One shard of a group, and how it stands."""
+
+    number: int
+    streams: tuple[str, ...]
+    """As TOPIC/ORDINAL/PARTITION, of the storage topics that the group still reads."""
+    holders: tuple[str, ...]
+    """Client ids; more than one only while it changes hands."""
+    lag: int
+    lag_exact: bool
+    retrying: int
+    dead: int
+    oldest_unacked_us: int | None
+    """Append time of the oldest unacknowledged record."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedGroup:
+    """The shards of a group, and how well they fit the topic that it reads."""
+
+    group: str
+    filter: str
+    shards: int
+    even: bool
+    """Each has as many streams as any other, of each storage topic."""
+    aligned: bool
+    """All records of a key are in one shard."""
+    better: tuple[int, ...]
+    """The nearest counts that are both; empty where this one is."""
+    storage_topics: tuple[ShardedStorage, ...]
+    """Those that it still reads, the oldest first."""
+    each: tuple[ShardStanding, ...]
+    without: tuple[str, ...]
+    """Client ids of members that have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from dss_api.values import decoded, number_of
 from dss_client._features import check_knows, needed_for_group
 from dss_client._spans import span_ms, spans_ms
 from dss_client._start_point import Start, start_to_wire
-from dss_client.group_values import Grant, Group
+from dss_client.group_values import Grant, Group, ShardedGroup
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import IllegalArgument
+from dss_core.lane import METADATA
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -45,54 +46,47 @@ class Groups:
         ordered: bool | None = None,
         on_dead_letter: str | None = None,
         keyless: str | None = None,
+        allocation: str | None = None,
+        shards: int | None = None,
+        metadata: str = "",
+        unused: float | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
-        ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
-        as where none is given: records that are confirmed damaged are told and passed over; or
-        ``stall``: the stream stalls before them.
-
-        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
-        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
-        many seconds it waits after each failure, the last of them for all that follow.
-        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+        ``protocol`` is ``borrow``, the default, or ``lease``. ``on_damage`` is ``pass``, the
+        default: records confirmed damaged are told and passed over; or ``stall`` before them. With
+        ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts it is
+        among the dead letters; without, it comes again for ever. ``backoff`` has the seconds after
+        each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
-        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
-        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once.
+        Once it is dead, later ones wait with it (``on_dead_letter="block"``, the default) or go on
+        (``skip``). Records without a key come without an order, or with ``keyless="dead"`` are dead
+        letters at once. It is shared out by ``shards``, or with ``allocation="sticky"`` by streams.
+
+        ``metadata``, a text of at most 4 KiB, is kept for whoever made the group. It is removed
+        once no client has subscribed to it for ``unused`` seconds, if that is given.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupExists, GroupExistsOtherwise: it is there, or with another setting.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
-                is out of its bounds.
-            IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
+            IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
+            QueueWithoutGroup: a queue has a name.
+            OrderNeedsOneTopic: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         from dss_api.v1 import groups_pb2
 
-        spans = _spans(ack_wait, backoff)
+        spans = _spans(ack_wait, backoff, unused)
+        order = {"on_dead_letter": on_dead_letter, "keyless": keyless, "allocation": allocation}
         try:
             request = groups_pb2.CreateGroupRequest(
-                filter=filter,
-                start=start_to_wire(start),
-                if_not_exists=if_not_exists,
-                max_deliver=max_deliver,
-                queue_records=queue_records,
-                queue_bytes=queue_bytes,
-                ordered=ordered,
-                **spans,
-                **_numbers(
-                    protocol=protocol,
-                    on_damage=on_damage,
-                    on_dead_letter=on_dead_letter,
-                    keyless=keyless,
-                ),
-            )
+                filter=filter, start=start_to_wire(start), if_not_exists=if_not_exists,
+                max_deliver=max_deliver, queue_records=queue_records, queue_bytes=queue_bytes,
+                ordered=ordered, shards=shards, metadata=metadata, **spans,
+                **_numbers(protocol=protocol, on_damage=on_damage, **order),
+            )  # fmt: skip
         except (TypeError, ValueError, OverflowError) as problem:
             # What protobuf says of a value that does not fit its field.
             raise IllegalArgument(argument="this group", rule=str(problem)) from problem
@@ -126,6 +120,20 @@ class Groups:
             request.page_token = reply.next_page_token
             if not request.page_token:
                 return tuple(found)
+
+    async def shards(self, group: str) -> "ShardedGroup":
+        """How a group that is shared out by shards stands, shard by shard.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several.
+            ShardsNeedOrder: it has no shards.
+            OrderNeedsOneTopic: the topic that it reads is gone.
+        """
+        from dss_api.v1 import groups_pb2
+
+        request = groups_pb2.ShardsRequest(group=group)
+        reply = await self._connection.ask(self._connection.groups.Shards, request)
+        return decoded(reply, ShardedGroup)
 
     async def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
@@ -263,31 +271,39 @@ class Groups:
 
         return await self._connection.outages.over(verified, repeats=True)
 
-    async def remove(self, group: str, *, if_exists: bool = False) -> bool:
+    async def remove(self, group: str, *, if_exists: bool = False, if_unused: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
         Raises:
             GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupInUse: a client has subscribed to it, and ``if_unused`` was given.
+            DaemonKnowsNoMetadata: it is older, and would remove a group that is in use.
             GroupAmbiguous: several have the name.
         """
         from dss_api.v1 import groups_pb2
 
-        request = groups_pb2.RemoveGroupRequest(group=group, if_exists=if_exists)
+        await check_knows(self._connection, METADATA if if_unused else "")
+        request = groups_pb2.RemoveGroupRequest(
+            group=group, if_exists=if_exists, if_unused=if_unused
+        )
         reply = await self._connection.change(self._connection.groups.Remove, request)
         return reply.removed
 
 
-def _spans(ack_wait: float | None, backoff: Sequence[float]) -> dict[str, Any]:
+def _spans(
+    ack_wait: float | None, backoff: Sequence[float], unused: float | None
+) -> dict[str, Any]:
     """Spans of a group that is to be made, as the wire has them.
 
     Raises:
         IllegalArgument: one is no number of seconds.
     """
     ack_wait_ms = None if ack_wait is None else span_ms("ack_wait", ack_wait)
-    return {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
+    spans = {"ack_wait_ms": ack_wait_ms, "backoff_ms": spans_ms("backoff", backoff)}
+    return spans if unused is None else spans | {"unused_ms": span_ms("unused", unused)}
 
 
-def _numbers(**words: str | None) -> dict[str, Any]:
+def _numbers(**said: str | None) -> dict[str, Any]:
     """Words of a group that is to be made, as the wire has them; 0 where nothing is said.
 
     Raises:
@@ -296,7 +312,7 @@ def _numbers(**words: str | None) -> dict[str, Any]:
     from dss_api.v1 import groups_pb2
 
     fields = groups_pb2.CreateGroupRequest.DESCRIPTOR.fields_by_name
-    return {name: number_of(fields[name].enum_type, name, word) for name, word in words.items()}
+    return {name: number_of(fields[name].enum_type, name, word) for name, word in said.items()}
 
 
 class Grants:

@@ -101,6 +101,8 @@ class Granted:
     """Where it stages files."""
     target: JobTarget | None
     """None where the job writes to no topic."""
+    is_remote: bool = False
+    """That is a folder of its own host: a commit brings the files to the daemon first."""
 
     def staged_for(self, chunk: int) -> StagedFor:
         """What the head of a staged file of a chunk says."""

@@ -13,8 +13,10 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 from dss_api.values import decoded
@@ -116,7 +118,16 @@ class Jobs:
             JobNotFound, JobNotInState: it cannot be driven.
             JobLeased: another driver works on it.
         """
-        lease = Lease(self._connection, await self._acquire(job, driver))
+        granted = await self._acquire(job, driver)
+        with TemporaryDirectory(prefix="dss-staged-") as own:
+            if granted.is_remote:
+                granted = replace(granted, staging=Path(own))
+            async with self._driven(granted) as lease:
+                yield lease
+
+    @asynccontextmanager
+    async def _driven(self, granted: Granted) -> "AsyncGenerator[Lease, None]":
+        lease, job = Lease(self._connection, granted), granted.job.name
         renewing = asyncio.create_task(lease.renew_again_and_again(), name=f"lease of job {job}")
         try:
             yield lease
@@ -240,6 +251,9 @@ class Lease:
             output=output,
             records=records,
         )
+        if self.granted.is_remote:
+            for file in files:
+                await self._asked_again(partial(self._bring, file))
         while True:
             try:
                 return await self._asked_again(partial(self._committed, request))
@@ -247,6 +261,12 @@ class Lease:
                 if refused.fields["state"] != PAUSED:
                     raise
             await asyncio.sleep(JOB_LOOK_S)
+
+    async def _bring(self, file: StagedFile) -> None:
+        from dss_client._staging_upload import bring
+
+        folder, job = self.granted.staging, str(self.job.job_id)
+        await bring(self._connection, job, self.epoch, folder, file)
 
     async def _committed(self, request: "jobs_pb2.CommitIngestRequest") -> ChunkResult:
         # Without a bound: the pace of the job decides. Not "wait for ready": that would wait for a
@@ -324,4 +344,5 @@ def _result(message: "jobs_pb2.ChunkResult") -> ChunkResult:
 
 
 def _granted(message: "jobs_pb2.JobLease") -> Granted:
-    return decoded(message, Granted, staging=Path(message.staging))
+    is_remote = not message.staging
+    return decoded(message, Granted, staging=Path(message.staging), is_remote=is_remote)

@@ -6,6 +6,7 @@ nobody notices a look.
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
@@ -80,6 +81,37 @@ class ErrorCount:
     count: int
     newest_us: int
     """When the newest came."""
+    oldest_us: int
+    stream: str
+    """The record of the newest; an older daemon tells none."""
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCount:
+    """How many entries are of one key."""
+
+    key: bytes | None
+    count: int
+    newest_us: int
+    oldest_us: int
+    stream: str
+    """The record of the oldest, and why that failed:"""
+    offset: int
+    cause: str
+    error_type: str
+    error: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """How many entries there are of each key."""
+
+    keys: tuple[KeyCount, ...]
+    """The most frequent first."""
+    looked_at_all: bool
+    """Else the counts are lower bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +139,10 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> AsyncGenerator[QueueEntry, None]:
         """The dead letters, stream by stream, the oldest of each first.
@@ -117,13 +153,18 @@ class Queues:
             key: only those of this key.
             stream: only of records of this stream, ``orders/0/3``.
             offset: with ``stream``: only of the record there.
+            client_id: only what this client had last.
+            start_us: only what came to the queue then or later.
+            end_us: only what came before then.
+            attempt: only what failed so often, or more.
             whole: with payloads and headers.
 
         Raises:
             GroupNotFound, GroupAmbiguous: there is none, or several have the name.
             IllegalArgument, IllegalName: an argument breaks its rule.
         """
-        request = _request(group, "dead", error, key, stream, offset, whole=whole)
+        more = client_id, start_us, end_us, attempt
+        request = _request(group, "dead", error, key, stream, offset, *more, whole=whole)
         async for entry in self._entries(request):
             yield entry
 
@@ -135,10 +176,15 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> AsyncGenerator[QueueEntry, None]:
         """What waits in the retry queues; arguments and errors as of `dead_letters`."""
-        request = _request(group, "retry", error, key, stream, offset, whole=whole)
+        more = client_id, start_us, end_us, attempt
+        request = _request(group, "retry", error, key, stream, offset, *more, whole=whole)
         async for entry in self._entries(request):
             yield entry
 
@@ -204,15 +250,41 @@ class Queues:
                 looked += found.count
             request.page_token = reply.next_page_token
             if not request.page_token or (at_most is not None and looked >= at_most):
-                errors = sorted(counts.values(), key=lambda each: -each.count)
+                # What only follows a failure of its key is no error of its own.
+                errors = sorted(counts.values(), key=lambda each: (_follows(each), -each.count))
                 return ErrorCounts(tuple(errors), looked, reply.total)
+
+    async def keys(
+        self, group: str, *, level: str = "dead", error: str = "", at_most: int | None = None
+    ) -> KeyCounts:
+        """How many entries, of an error, there are of each key; of so many at least, if not of all.
+
+        Raises:
+            As `dead_letters`.
+        """
+        from dss_api.v1 import queues_pb2
+
+        request = queues_pb2.CountKeysRequest(group=group, level=_level(level), error=error)
+        counts: dict[bytes | None, KeyCount] = {}
+        looked = 0
+        while True:
+            reply = await self._connection.ask(self._connection.queues.Keys, request)
+            for each in reply.keys:
+                found = decoded(each, KeyCount)
+                counts[found.key] = _both_keys(counts.get(found.key), found)
+                looked += found.count
+            request.page_token = reply.next_page_token
+            if not request.page_token or (at_most is not None and looked >= at_most):
+                keys = sorted(counts.values(), key=lambda each: -each.count)
+                return KeyCounts(tuple(keys), not request.page_token)
 
     async def _entries(
         self, request: "queues_pb2.ListEntriesRequest"
     ) -> AsyncGenerator[QueueEntry, None]:
         while True:
             reply = await self._connection.ask(self._connection.queues.List, request)
-            for each in reply.entries:
+            # An older daemon passes over what it does not know of the request.
+            for each in filter(partial(_is_meant, request), reply.entries):
                 yield _entry(each)
             request.page_token = reply.next_page_token
             if not request.page_token:
@@ -226,6 +298,10 @@ def _request(
     key: bytes | None = None,
     stream: str = "",
     offset: int | None = None,
+    client_id: str = "",
+    start_us: int | None = None,
+    end_us: int | None = None,
+    attempt: int = 0,
     *,
     whole: bool,
 ) -> "queues_pb2.ListEntriesRequest":
@@ -240,8 +316,20 @@ def _request(
         key=key,
         stream=stream,
         offset=offset,
+        client_id=client_id,
+        start_us=start_us,
+        end_us=end_us,
+        attempt=attempt,
         whole=whole,
     )
+
+
+def _is_meant(request: "queues_pb2.ListEntriesRequest", entry: "queues_pb2.QueueEntry") -> bool:
+    start_us = request.start_us if request.HasField("start_us") else entry.entered_at_us
+    end_us = request.end_us if request.HasField("end_us") else entry.entered_at_us + 1
+    is_in_time = start_us <= entry.entered_at_us < end_us
+    is_of_client = request.client_id in ("", entry.client_id)
+    return is_in_time and is_of_client and entry.attempt >= request.attempt
 
 
 def _level(word: str) -> "queues_pb2.QueueLevel.ValueType":
@@ -258,8 +346,21 @@ def _entry(message: "queues_pb2.QueueEntry") -> QueueEntry:
     return decoded(message, QueueEntry, headers=headers)
 
 
+def _follows(counted: ErrorCount) -> bool:
+    return counted.cause == "follows"
+
+
 def _both(one: ErrorCount | None, other: ErrorCount) -> ErrorCount:
     if one is None:
         return other
     newer = max(one, other, key=lambda each: each.newest_us)
-    return replace(newer, count=one.count + other.count)
+    oldest_us = min(one.oldest_us, other.oldest_us)
+    return replace(newer, count=one.count + other.count, oldest_us=oldest_us)
+
+
+def _both_keys(one: KeyCount | None, other: KeyCount) -> KeyCount:
+    if one is None:
+        return other
+    older = min(one, other, key=lambda each: each.oldest_us)
+    newest_us = max(one.newest_us, other.newest_us)
+    return replace(older, count=one.count + other.count, newest_us=newest_us)

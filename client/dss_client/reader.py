@@ -14,6 +14,7 @@ from contextlib import aclosing
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from dss_client._known_data import KnownData
 from dss_client._outage_log import Outage
 from dss_client._start_point import Start, offset_in, start_to_wire, time_us
 from dss_client.record import Batch, Record
@@ -83,6 +84,7 @@ class Reader:
         """By stream: behind the last record that was handed out, or told as unreadable or lost."""
         self._left = request.records_max if request.HasField("records_max") else None
         self._outage = Outage("the reading", connection.endpoint.text)
+        self._data = KnownData("the reading")
         self._began_us = time.time_ns() // 1_000
 
     async def __aiter__(self) -> AsyncGenerator[Record, None]:
@@ -174,6 +176,7 @@ class Reader:
             raise lost.reason from lost
         self._outage.ended()
         if reply is not None and reply.streams:
+            self._data.note(reply.incarnation)
             known = frozenset(self.streams)
             self.streams = (*self.streams, *(each for each in reply.streams if each not in known))
         return reply

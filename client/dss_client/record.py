@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
     from dss_core.decode import DecodedBatch, Row
     from dss_core.progress import Ranges
+    from dss_core.shards import Shard
 
 HeaderPairs = tuple[tuple[str, bytes], ...]
 
@@ -144,6 +145,18 @@ class HandedOutRecord(Record):
     def grant_epoch(self) -> int:
         """Which loan of its stream, in whichever session; rises with each. As in `GrantNotice`."""
         return self._source.grant.grant_epoch
+
+    @property
+    def shard(self) -> "Shard | None":
+        """Of which it is, as `on_assigned` told; None where the group has no shards."""
+        held = self._source.grant.lane.shard
+        return None if held is None else held.shard
+
+    @property
+    def shard_epoch(self) -> int:
+        """Of its shard at this client, as `on_assigned` told."""
+        held = self._source.grant.lane.shard
+        return 0 if held is None else held.epoch
 
     @property
     def grant_over(self) -> bool:

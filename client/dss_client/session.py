@@ -18,6 +18,7 @@ from dss_api.v1 import sessions_pb2 as wire
 from dss_client._attachment import Attachment
 from dss_client._backoff import Backoff
 from dss_client._connection import Connection, ConnectionLostError, error_from_wire
+from dss_client._known_data import KnownData
 from dss_client._malloc_heap import keep_heap
 from dss_client._outage_log import Outage
 from dss_client._session_options import SessionOptions
@@ -65,7 +66,7 @@ class Session:
         self._options = options
         self._spawn = spawn
         self._session_id = b""
-        self._incarnation = b""
+        self._data = KnownData("the session")
         self._opened_once = False
         self._closing = False
         self._attachment: Attachment | None = None
@@ -229,6 +230,16 @@ class Session:
         if self._attachment is not None:
             await self._attachment.sure()
 
+    def silent_s(self) -> float:
+        """For how long nothing was heard of the daemon."""
+        attachment = self._attachment
+        return monotonic() - (self._heard_s if attachment is None else attachment.heard_s())
+
+    def ask(self) -> None:
+        """Ask the daemon whether it is there, where no question is under way."""
+        if self._attachment is not None:
+            self._attachment.ask()
+
     async def close(self) -> None:
         """End the session's connection, with what was acknowledged."""
         self._closing = True
@@ -293,6 +304,7 @@ class Session:
             DssError: the daemon refuses, or does not answer.
         """
         call = self._connection.sessions.Attach()
+        asked_at = monotonic()
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 request = wire.SessionUp(open=self._open_request())
@@ -307,7 +319,7 @@ class Session:
         if first.WhichOneof("item") == "error":
             call.cancel()
             raise error_from_wire(first.error.error)
-        return self._opened(call, first.opened)
+        return self._opened(call, first.opened, asked_at)
 
     def _open_request(self) -> wire.Open:
         options = self._options
@@ -323,13 +335,13 @@ class Session:
             features=[QUEUES, ORDERED],
         )
 
-    def _opened(self, call: "AttachCall", opened: wire.Opened) -> Attachment:
+    def _opened(self, call: "AttachCall", opened: wire.Opened, asked_at: float) -> Attachment:
         self.client_id = opened.client_id
         self._session_id = opened.session_id
         self._opened_once = True
-        self._note_incarnation(opened.incarnation)
+        self._data.note(opened.incarnation)
         self._outage.ended()
-        attachment = Attachment(self._connection, call, opened, self)
+        attachment = Attachment(self._connection, call, opened, self, asked_at)
         for wanted in self._wanted.values():
             # A session that was resumed has what it took before, but brings records only for
             # those that this connection asks for.
@@ -340,15 +352,6 @@ class Session:
         for number in self._leaving:
             attachment.send(_unsubscribe_request(number))
         return attachment
-
-    def _note_incarnation(self, incarnation: bytes) -> None:
-        if self._incarnation not in (b"", incarnation):
-            _LOG.warning(
-                "the daemon has other data than before, perhaps restored from a backup:"
-                " offsets that were known may name other records",
-                extra={"event": "daemon.other-data"},
-            )
-        self._incarnation = incarnation
 
     def _fail(self, error: DssError) -> None:
         """Nothing can be done any more: everyone who waits or iterates is told."""
@@ -438,6 +441,7 @@ def _subscribe_request(subscription: "Subscription") -> wire.SessionUp:
             filter=options.filter,
             start=start_to_wire(options.start),
             ack_wait_ms=ack_wait_ms,
+            by_shard=options.by_shard,
         )
     )
 

@@ -242,23 +242,30 @@ class Subscription(Coming):
                 await self._wait_for(n)
         if self._has_to_end:
             await the_stop.wait_for_end(self)
-        if self._order is not None:
-            return await self._fetch_in_order(n, self._order)
         self._count(n)
         while True:
             while monotonic() >= self._resume_at:
                 await self._breathe()
                 # Counting decodes, before the clock is looked at: this process may stand still.
                 self._count(n)
+            order = self._order
+            if order is not None and not self._may_all_go(order):
+                return await self._fetch_in_order(n, order)
             made = MadeRecords()
             while made.count < n and (handout := self._at_hand()) is not None:
                 if made.make(handout, n) < n:
                     self._current = None
             # Looked at last, for the same reason: no record is made behind it.
-            if self._session.is_sure() or not made.count:
-                return made.handed_out(n, self._finish)
+            is_sure = self._session.is_sure() or not made.count
+            if is_sure and (order is None or made.are_of_different_keys()):
+                records = made.handed_out(n, self._finish)
+                if order is not None:
+                    order.in_hand(records)
+                return records
             self._current, *others = made.put_back()
             self._inbox.extendleft(reversed(others))
+            if is_sure and order is not None:
+                return await self._fetch_in_order(n, order)
             self._resume_at = 0.0
 
     async def _fetch_in_order(self, n: int, order: "Ordered") -> "list[DeliveredRecord]":
@@ -414,12 +421,16 @@ class Subscription(Coming):
 
     def _may_any_go(self) -> bool:
         """Whether not all that is here waits for something of its key."""
-        if (order := self._order) is None:
+        if (order := self._order) is None or self._may_all_go(order):
             return True
         picked = order.pick(1, OUT, self._begun, self._finish)
         for aside in picked:
             order.put_back(aside)
         return bool(picked)
+
+    def _may_all_go(self, order: "Ordered") -> bool:
+        self.bring_acks()
+        return order.may_all_go()
 
     async def _arrival(self) -> None:
         self._unflushed_records = 0

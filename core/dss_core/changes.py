@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from dss_core.progress import Progress, Ranges
+from dss_core.progress import Progress
+from dss_core.queue_changes import BuryRetries as BuryRetries
+from dss_core.queue_changes import ChosenEntries as ChosenEntries
+from dss_core.queue_changes import DiscardDeadLetters as DiscardDeadLetters
+from dss_core.queue_changes import LaneRanges as LaneRanges
+from dss_core.queue_changes import RedriveDeadLetters as RedriveDeadLetters
+from dss_core.queue_changes import RetryNow as RetryNow
+from dss_core.queue_changes import SkipRetries as SkipRetries
 
 
 class Direction(StrEnum):
@@ -134,6 +141,18 @@ class SkipRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class RedeliverRecords:
+    """Lets single records come once more, though they are acknowledged; no cursor moves."""
+
+    group: str
+    stream: str
+    offset: int
+    count: int = 1
+    more: tuple[RecordSpan, ...] = ()
+    """In the same operation."""
+
+
+@dataclass(frozen=True, slots=True)
 class PauseGroup:
     """Lets the members of a group hand out nothing new."""
 
@@ -157,50 +176,6 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneRanges:
-    """Entries among the dead letters of a stream."""
-
-    stream: str
-    storage_topic_id: int
-    ranges: Ranges
-    """Of offsets among the dead letters."""
-
-
-@dataclass(frozen=True, slots=True)
-class RedriveDeadLetters:
-    """Brings dead letters of a group back: the first attempt again, due at once."""
-
-    group: str
-    error: str = ""
-    """Only of this fingerprint, or one that begins so; of those without an error, of this cause."""
-    key: bytes | None = None
-    """Only of this key."""
-    stream: str = ""
-    """Only of records of this stream."""
-    offset: int | None = None
-    """With the stream: only of the record there."""
-    lanes: tuple[LaneRanges, ...] = ()
-    """Which they are, where that is resolved."""
-    rate: int | None = None
-    """At most so many records a second, of all its streams together; None: the usual rate."""
-    unordered: bool = False
-    """Only these, also where they are a part of a key that waits. Else, in an ordered group whose
-    dead letters block, all that is dead of their keys comes back with them."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiscardDeadLetters:
-    """Gives dead letters of a group up for good; which, as in `RedriveDeadLetters`."""
-
-    group: str
-    error: str = ""
-    key: bytes | None = None
-    stream: str = ""
-    offset: int | None = None
-    lanes: tuple[LaneRanges, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class EditGroup:
     """What is None stays as it is."""
 
@@ -220,6 +195,14 @@ class EditGroup:
     """``block`` or ``skip``; of an ordered group, as what follows."""
     keyless: str | None = None
     """``deliver`` or ``dead``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetShardCount:
+    """Cuts the streams of an ordered group into so many shards, each of which one member has."""
+
+    group: str
+    shards: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,10 +474,15 @@ Change: TypeAlias = (
     MoveCursors
     | ImportOffsets
     | SkipRecords
+    | RedeliverRecords
     | Undo
     | RedriveDeadLetters
     | DiscardDeadLetters
+    | RetryNow
+    | SkipRetries
+    | BuryRetries
     | EditGroup
+    | SetShardCount
     | RemoveGroup
     | EditTopic
     | AddStorageTopic

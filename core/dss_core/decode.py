@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Row = tuple[int, str, bytes | None, bytes, Headers, int]
 """Offset, subject, key, payload, headers, and the producer's time in microseconds."""
 
+View = Callable[[list[str], list[Headers]], tuple[list[Any], list[Any]]]
+"""What stands in records for their subjects and headers, a column each."""
+
 _LAYOUT, _RECORDS, _BASE = 0, 4, 5
 """Places in a `dss_core.frame.Summary`."""
 
@@ -53,7 +56,7 @@ class _RowsPart:
         column: list[Any] = getattr(self._read(), name)
         return column
 
-    def rows(self) -> Callable[[], Iterator[Row]]:
+    def rows(self) -> Callable[..., Iterator[Row]]:
         """Its records, when called; whatever can be wrong with them is found out now."""
         columns = self._read()
         return partial(_rows, _offsets(self._summaries), columns._asdict().__getitem__)
@@ -100,7 +103,7 @@ class _ArrowPart:
             return arrow_layout.subjects(batch, self._names)
         return arrow_layout.listed(batch, name)
 
-    def rows(self) -> Callable[[], Iterator[Row]]:
+    def rows(self) -> Callable[..., Iterator[Row]]:
         """Its records, when called; whatever can be wrong with them is found out now."""
         checked = {name: self.column(name) for name in ("subjects", "headers")}
         base, records = self._summary[_BASE], self._summary[_RECORDS]
@@ -232,8 +235,10 @@ class DecodedBatch:
             self._cached[name] = column
         return column
 
-    def rows(self) -> Iterator[Iterator[Row]]:
+    def rows(self, view: "View | None" = None) -> Iterator[Iterator[Row]]:
         """The records, frame by frame: those of one are made while the next are still bytes.
+
+        A view is given their subjects and headers, and gives what stands in the records for them.
 
         All of a few hundred KiB at once would not stay in the processor's cache until they are
         used. No column is kept by it; columns that were asked for before are used.
@@ -242,9 +247,9 @@ class DecodedBatch:
             FrameCorrupt: a frame cannot be read; at once, not with its records.
         """
         if self._kept is not None or self._cached or len(self._parts) == 1:
-            return iter([_rows(self.offsets, self._column)])
+            return iter([_rows(self.offsets, self._column, view)])
         pieces = [part.rows() for part in self._parts]
-        return (piece() for piece in pieces)
+        return (piece(view=view) for piece in pieces)
 
     def to_arrow(self, *, key_hashes: bool = False, encoded: bool = False) -> "pa.Table":
         """The records as a table, without copying payloads that came in the arrow layout.
@@ -308,10 +313,14 @@ def _values(parts: "Sequence[_RowsPart | _ArrowPart]", *, encoded: bool) -> "Ite
             yield arrow_tables.values_of_batches(together, names, encoded=encoded)
 
 
-def _rows(offsets: Sequence[int], column: Callable[[str], list[Any]]) -> Iterator[Row]:
+def _rows(
+    offsets: Sequence[int], column: Callable[[str], list[Any]], view: "View | None" = None
+) -> Iterator[Row]:
     """Records of columns of equal length."""
     subjects, keys, payloads = column("subjects"), column("keys"), column("payloads")
     headers, times_us = column("headers"), column("timestamps_us")
+    if view is not None:
+        subjects, headers = view(subjects, headers)
     return zip(offsets, subjects, keys, payloads, headers, times_us, strict=True)
 
 

@@ -59,6 +59,13 @@ QUEUES = "queues"
 ORDERED = "ordered"
 """The feature of a client that hands out one record of a key at a time."""
 
+METADATA = "metadata"
+"""The feature of a daemon that keeps metadata with a group, and removes unused groups."""
+
+
+STEERED = "steered"
+"""The feature of a daemon that knows what operators do with single entries of queues."""
+
 
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""
@@ -87,6 +94,14 @@ class LaneEntry(NamedTuple):
     grant_epoch: int = 0
     cursor_generation: int = 0
     kind: int = ATTEMPT
+    source_ordinal: int | None = None
+    """Of the lane where the source is; None: it is in the entry's own."""
+    source_partition: int = 0
+
+    @property
+    def is_rehomed(self) -> bool:
+        """Whether it was made of an entry of another lane, so that its source is done by then."""
+        return self.source_ordinal is not None
 
 
 def internal_name(level: int, group_id: int, topic_id: int) -> str:

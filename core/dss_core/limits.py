@@ -132,3 +132,8 @@ CHUNK_FRAMES_MAX = 65_536
 
 CHUNK_FILES_MAX = 4_096
 """Staged files of one chunk: one for each partition that a topic may have."""
+
+RESTORE_OFFSETS_RAISED = 1 << 40
+"""How far a restore raises the offsets of a stream: more than it gets between a backup and the loss
+of the disk, twelve days at a million records a second. 63 bits have room for eight million
+restores. No stream has so many records, so what is counted in offsets leaves such a gap out."""

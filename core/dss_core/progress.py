@@ -12,7 +12,7 @@ reordered reports are harmless.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 RANGES_JOINED_SINGLY_PART = 8
@@ -35,6 +35,23 @@ def normalised(ranges: Iterable[Range]) -> Ranges:
         else:
             joined.append((start, end))
     return tuple(joined)
+
+
+def runs_of(offsets: Sequence[int]) -> Ranges:
+    """Ascending offsets as ranges."""
+    if offsets and offsets[-1] - offsets[0] == len(offsets) - 1:
+        return ((offsets[0], offsets[-1] + 1),)
+    found: list[Range] = []
+    start = end = -1
+    for at in offsets:
+        if at != end:
+            if start >= 0:
+                found.append((start, end))
+            start = at
+        end = at + 1
+    if start >= 0:
+        found.append((start, end))
+    return tuple(found)
 
 
 def complement(ranges: Ranges, start: int, end: int) -> Ranges:
@@ -74,8 +91,15 @@ def without(ranges: Ranges, gone: Ranges) -> Ranges:
     if not gone or not ranges:
         return ranges
     left: list[Range] = []
+    at, last = 0, len(gone)
     for start, end in ranges:
-        left.extend(complement(gone, start, end))
+        # Of thousands of ranges others may cover few: those between are not looked up.
+        if (at < last and gone[at][1] <= start) or (at and gone[at - 1][1] > start):
+            at = _first_above(gone, start)
+        if at == last or gone[at][0] >= end:
+            left.append((start, end))
+        else:
+            left.extend(complement(gone, start, end))
     return tuple(left)
 
 

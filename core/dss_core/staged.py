@@ -52,6 +52,10 @@ STAGED_WRITE_BYTES = 4 << 20
 STAGED_HEAD_BYTES = 64
 STAGED_SUFFIX = ".staged"
 UNFINISHED_SUFFIX = ".part"
+UPLOAD_SUFFIX = ".upload"
+"""Of a file that comes over the wire and is not whole."""
+STAGE_PIECE_BYTES = 1 << 20
+"""Of such a file in one message."""
 
 _MAGIC = b"DSSSTAGE"
 _VERSION = 1

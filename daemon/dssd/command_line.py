@@ -177,6 +177,46 @@ def check(
     raise typer.Exit(checked(data_dir or default_data_dir(), deep=deep, as_json=as_json))
 
 
+Backups = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A directory that `dssctl backup create` wrote.")
+]
+Number = Annotated[
+    int | None, typer.Option("--number", metavar="N", help="Which backup; see dssctl backup ls.")
+]
+
+
+@program.command(short_help="Say whether backups can be restored.")
+def verify(
+    backups: Backups,
+    number: Number = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Restore the newest elsewhere, and start a daemon on it.")
+    ] = False,
+    output: Annotated[
+        FindingsFormat, typer.Option("-o", "--output", help="How to print findings.")
+    ] = FindingsFormat.TEXT,
+) -> None:
+    """Say whether the files of backups are as they were written. Nothing is changed."""
+    with loading():
+        from dssd.backups.command import verify as verified
+    as_json = output is FindingsFormat.JSON
+    raise typer.Exit(verified(backups, number=number, deep=deep, as_json=as_json))
+
+
+@program.command(short_help="Make a data directory of a backup.")
+def restore(
+    backups: Backups,
+    into: Annotated[
+        Path, typer.Option("--into", metavar="NEW", help="A directory that is not there yet.")
+    ],
+    number: Number = None,
+) -> None:
+    """Make a data directory of a backup, the newest one where none is said."""
+    with loading():
+        from dssd.backups.command import restore as restored
+    raise typer.Exit(restored(backups, into, number=number))
+
+
 service = typer.Typer(
     name="service", help="Run the daemon as a service of systemd.", no_args_is_help=True
 )

@@ -20,7 +20,14 @@ LISTEN_ADDRESSES_MAX = 16
 
 
 TLS_KEYS = ("tls_cert", "tls_key", "tls_client_ca")
-FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection", *TLS_KEYS)
+FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection", "backup", *TLS_KEYS)
+BACKUP_KEYS = ("directory", "keep", "hook")
+
+BACKUPS_KEPT = 7
+"""A week, where one is made a day."""
+
+BACKUPS_KEPT_MAX = 10_000
+"""More manifests than anybody looks through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,16 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupConfig:
+    """Where the task ``backup`` writes: from the file alone, never from a call."""
+
+    directory: Path
+    keep: int = BACKUPS_KEPT
+    hook: Path | None = None
+    """A program that is told of each backup, to ship it elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The configuration of a daemon."""
 
@@ -46,6 +63,7 @@ class Config:
     reflection: bool = False
     """Whether tools may ask what is served."""
     tls: TlsFiles | None = None
+    backup: BackupConfig | None = None
 
 
 def configure(
@@ -79,6 +97,7 @@ def configure(
         reflection=reflection or _flag(file, stated, "reflection"),
         log_format=_log_format(log_format or _text(file, stated, "log_format")),
         tls=_tls_files(file, stated, tls, addresses),
+        backup=_backup(file, stated),
     )
 
 
@@ -132,6 +151,24 @@ def _tls_files(
     if wants_ca and client_ca is None:
         raise IllegalConfig(source="clients=certs", reason="give --tls-client-ca too")
     return TlsFiles(cert, key, client_ca)
+
+
+def _backup(file: Path | None, stated: Mapping[str, object]) -> BackupConfig | None:
+    match stated.get("backup"):
+        case None:
+            return None
+        case {"directory": str(directory), **rest} if directory and set(rest) <= set(BACKUP_KEYS):
+            keep, hook = rest.get("keep", BACKUPS_KEPT), rest.get("hook", "")
+            if not isinstance(keep, int) or not 1 <= keep <= BACKUPS_KEPT_MAX:
+                reason = f"keep is how many backups stay, 1 to {BACKUPS_KEPT_MAX:,}"
+                raise IllegalConfig(source=f"{file}, [backup]", reason=reason)
+            if not isinstance(hook, str):
+                raise IllegalConfig(source=f"{file}, [backup]", reason="hook must be a path")
+            where = Path(directory).expanduser().absolute()
+            return BackupConfig(where, keep, _settled(Path(hook)) if hook else None)
+        case _:
+            reason = f"it is a table with directory; known are {', '.join(BACKUP_KEYS)}"
+            raise IllegalConfig(source=f"{file}, [backup]", reason=reason)
 
 
 def _settled(path: Path | None) -> Path | None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from dss_api.v1 import (
     access_pb2_grpc,
+    backups_pb2_grpc,
     daemon_pb2_grpc,
     events_pb2_grpc,
     groups_pb2_grpc,
@@ -38,6 +39,7 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
+from dss_core.lane import STEERED
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -60,6 +62,7 @@ from dssd.questions.daemon_facts import DaemonFacts, Quarantined
 from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.access import AccessServicer
 from dssd.rpc.audit import Audit
+from dssd.rpc.backups import BackupsServicer
 from dssd.rpc.certificates import Certificates, certificate_facts, ends_ms_of
 from dssd.rpc.daemon import DaemonServicer
 from dssd.rpc.demands import Known
@@ -238,7 +241,7 @@ class Daemon:
     def _entries(parts: Parts, certificates: Certificates | None) -> Entries:
         if certificates is not None:
             certificates.tell(parts.events.note)
-        known = Known(parts.catalogue, parts.groups, parts.operations)
+        known = Known(parts.catalogue, parts.groups, parts.operations, parts.jobs)
         return Entries(parts.access, Permits(known), certificates)
 
     def _metrics(self, parts: Parts, doors: Doors) -> list[Service]:
@@ -265,6 +268,7 @@ class Daemon:
             held=lambda: doors.held(parts.sessions.held_bytes),
             errors=told,
             certificate_ends_ms=lambda: ends_ms_of(doors.certificates),
+            backup_at_ms=lambda: parts.backups.ledger.last_at_ms,
         )
         server = MetricsServer(lambda: collected(watched), parts.events.note)
         _LOG.info(
@@ -295,6 +299,7 @@ class Daemon:
             ("retention ahead", ahead.run),
             ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
             ("keep groups", parts.groups.keep),
+            ("unused groups", parts.unused.keep),
             ("rows of removed topics", parts.gone.run),
             ("ends of pauses", pause_ends.run),
             ("schedules", parts.schedules.run),
@@ -328,7 +333,9 @@ class Daemon:
         topics = TopicsServicer(
             parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
         )
-        groups = GroupsServicer(parts.groups, parts.registry, parts.catalogue, parts.questions)
+        groups = GroupsServicer(
+            parts.groups, parts.registry, parts.catalogue, parts.questions, parts.unused
+        )
         grants = GrantsServicer(parts.groups, parts.registry, parts.questions.sampler)
         queues = QueuesServicer(parts.questions.queues)
         events = EventsServicer(parts.events)
@@ -337,6 +344,7 @@ class Daemon:
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
         jobs = JobsServicer(parts.jobs)
         access = AccessServicer(parts.access)
+        backups = BackupsServicer(parts.backups.snapshots, parts.backups.ledger)
         asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)
         views = (parts.operations, parts.schedules.views, parts.jobs.all, self._facts)
         daemon = DaemonServicer(self._facts, FindingQuestions(*asked, *views))
@@ -360,6 +368,7 @@ class Daemon:
             lambda server: schedules_pb2_grpc.add_SchedulesServicer_to_server(schedules, server),
             lambda server: jobs_pb2_grpc.add_JobsServicer_to_server(jobs, server),
             lambda server: access_pb2_grpc.add_AccessServicer_to_server(access, server),
+            lambda server: backups_pb2_grpc.add_BackupsServicer_to_server(backups, server),
         ]
 
     def _crash(self, error: BaseException) -> None:
@@ -399,7 +408,7 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             incarnation=parts.catalogue.incarnation.hex(),
-            features=tuple(sorted(FEATURES)),
+            features=tuple(sorted(FEATURES | {STEERED})),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),
@@ -419,6 +428,9 @@ class Daemon:
             before=before.how,
             before_ended_at_ms=before.at_ms,
             before_reason=before.reason,
+            backup_at_ms=parts.backups.ledger.last_at_ms,
+            principals_suspended=parts.access.suspended,
+            restores=parts.catalogue.restores,
             **certificate_facts(doors.certificates),
         )
 

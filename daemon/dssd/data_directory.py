@@ -10,7 +10,8 @@
     ├── ops.sock    where it listens for operators
     ├── store.sqlite (+ -wal, -shm)
     ├── log/        segment files
-    └── staging/    what drivers of bulk jobs write
+    ├── staging/    what drivers of bulk jobs write
+    └── snapshot/   what a backup copies, while it does
 
 Invariant: an open directory is locked, and this version knows its format. A directory that holds
 other files never becomes a data directory.
@@ -47,6 +48,7 @@ FORMAT = 1
 STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
 STAGING_NAME = "staging"
+SNAPSHOT_NAME = "snapshot"
 
 _LOST = f"it is missing, and {LOG_NAME}/ has records; to begin anew, move {LOG_NAME}/ away first"
 _FORMAT_PREFIX = "dssd data directory, format "
@@ -131,6 +133,11 @@ class DataDirectory:
         """Where drivers of bulk jobs write; not there until one does."""
         return self.path / STAGING_NAME
 
+    @property
+    def snapshot_path(self) -> Path:
+        """What a backup copies; not there while none does."""
+        return self.path / SNAPSHOT_NAME
+
     def refuse_lost_store(self) -> None:
         """Refuse to make a new store beside a log: it would know none of the records.
 
@@ -188,7 +195,7 @@ class DataDirectory:
             # Synced before the marker exists: a start that finds a marker skips this.
             for folder in (self.path, *new):
                 _sync_parent(folder)
-            self._write_marker(marker)
+            write_marker(marker, marker.with_name(f"{FORMAT_NAME}.new"))
         else:
             self._read_format(marker)
 
@@ -212,14 +219,20 @@ class DataDirectory:
                 reason=f"it is not empty ({strangers[0]!r}) and no daemon has used it before",
             )
 
-    def _write_marker(self, marker: Path) -> None:
-        staged = marker.with_name(f"{FORMAT_NAME}.new")
-        with staged.open("w") as file:
-            file.write(f"{_FORMAT_PREFIX}{FORMAT}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        staged.rename(marker)
-        sync_directory(self.path)
+
+def write_staged_marker(staged: Path) -> None:
+    """Write the file that says that a directory is a data directory, under another name."""
+    with staged.open("w") as file:
+        file.write(f"{_FORMAT_PREFIX}{FORMAT}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_marker(marker: Path, staged: Path) -> None:
+    """Make a directory a data directory, durably."""
+    write_staged_marker(staged)
+    staged.rename(marker)
+    sync_directory(marker.parent)
 
 
 def _condition(error: OSError, path: Path) -> DssError:

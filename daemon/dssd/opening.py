@@ -17,6 +17,7 @@ from functools import partial
 
 from dss_core.errors import DiskFailed, DiskFull
 from dssd.access.access import Access
+from dssd.backups.backups import Backups
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.data_directory import DataDirectory
@@ -28,6 +29,7 @@ from dssd.leaders.groups import Groups
 from dssd.leaders.reached_offsets import reached_offsets
 from dssd.leaders.registry import Registry
 from dssd.leaders.retention_losses import RetentionLosses
+from dssd.leaders.unused_groups import UnusedGroups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.kind_table import operation_kinds
 from dssd.operations.operations import Operations
@@ -66,6 +68,7 @@ class Parts:
     events: Events
     groups: Groups
     registry: Registry
+    unused: UnusedGroups
     sessions: Sessions
     jobs: Jobs
     operations: Operations
@@ -77,6 +80,7 @@ class Parts:
     watches: Watches
     access: Access
     gone: GoneStreams
+    backups: Backups
 
 
 async def opened(
@@ -89,8 +93,6 @@ async def opened(
     facts: Facts,
 ) -> Parts:
     """The parts of a daemon on a directory that it has locked; the stack closes them.
-
-    Facts are asked for by tasks, once it serves.
 
     Raises:
         DiskFull, DiskFailed, StoreDamaged, DataDirectoryReplaced: one cannot be opened.
@@ -105,11 +107,9 @@ async def opened(
     await stack.enter_async_context(registry)
     sessions = await Sessions.open(store, catalogue, log, groups, registry, clock, events=events)
     await stack.enter_async_context(sessions)
-    staging = Staging(directory.staging_path)
-    jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
-    jobs.tell_ends(events.newest_at_open_ms)
+    jobs = await _jobs(directory, store, catalogue, log, clock, events)
     stack.push_async_callback(jobs.settle)
-
+    backups = await _backups(directory, store, log, catalogue, clock, events)
     unread = RetentionLosses(catalogue, groups, registry, clock, events)
     emptied = OldStorageTopics(store, catalogue, log, clock)
     retention = RetentionSchedule(catalogue, log, clock, unread, emptied)
@@ -118,37 +118,51 @@ async def opened(
     questions = Questions(*answering, events.error_of)
     book, task_runs = await Book.open(store), TaskRuns(events.note)
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
-    asked = TaskWiring(config, events, groups, operations, questions.overviews, schedules, facts)
+    asked = TaskWiring(config, events, backups, groups, operations, questions, schedules, facts)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
-    kinds = operation_kinds(store, groups, registry, catalogue, log, sessions, jobs, clock)
+    kinds = operation_kinds(store, *answering[:4], sessions, jobs, clock, events.note)
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
     kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds()).joined(defining)
     await stack.enter_async_context(operations.running(kinds))
     await stack.enter_async_context(schedules)
-
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
     stack.callback(guard.look)  # a close would write into what is at its paths by then
     return Parts(
-        guard=guard,
-        store=store,
-        log=log,
-        catalogue=catalogue,
-        events=events,
-        groups=groups,
-        registry=registry,
-        sessions=sessions,
-        jobs=jobs,
-        operations=operations,
-        schedules=schedules,
-        tasks=tasks,
-        retention=retention,
-        unread=unread,
-        questions=questions,
-        watches=Watches(looks, events),
-        access=await Access.open(store, clock),
-        gone=GoneStreams(store, catalogue, groups),
-    )
+        guard=guard, store=store, log=log, catalogue=catalogue, events=events, groups=groups,
+        registry=registry, unused=UnusedGroups(store, groups, registry, clock),
+        sessions=sessions, jobs=jobs, operations=operations, schedules=schedules, tasks=tasks,
+        retention=retention, unread=unread, questions=questions, watches=Watches(looks, events),
+        access=await Access.open(store, clock), gone=GoneStreams(store, catalogue, groups),
+        backups=backups,
+    )  # fmt: skip
+
+
+async def _jobs(
+    directory: DataDirectory,
+    store: SqliteStore,
+    catalogue: Catalogue,
+    log: SegmentLog,
+    clock: Clock,
+    events: Events,
+) -> Jobs:
+    """The bulk jobs; those that ended unseen are told."""
+    staging = Staging(directory.staging_path)
+    jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
+    jobs.tell_ends(events.newest_at_open_ms)
+    return jobs
+
+
+async def _backups(
+    directory: DataDirectory,
+    store: SqliteStore,
+    log: SegmentLog,
+    catalogue: Catalogue,
+    clock: Clock,
+    events: Events,
+) -> Backups:
+    data = (store, log.files(), catalogue.incarnation)
+    return await Backups.open(directory, *data, clock, events)
 
 
 async def _store(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dss_core.changes import Rebalance
+from dssd.backups.backups import Backups
 from dssd.clock import Clock
 from dssd.config import Config
 from dssd.events.events import Events
@@ -15,8 +16,10 @@ from dssd.leaders.groups import Groups
 from dssd.log.segment_log import SegmentLog
 from dssd.operations.operations import Caller, Operations
 from dssd.operations.plans import subject_of
-from dssd.questions.overviews import Overviews
+from dssd.questions.questions import Questions
 from dssd.schedules.schedules import ORIGIN, Schedules
+from dssd.schedules.tasks.backup import BackupPlace
+from dssd.schedules.tasks.dead_letters import DeadCount, QueueChange
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
 from dssd.sessions.sessions import Sessions
@@ -33,6 +36,7 @@ SNAPSHOT_OPERATIONS_MAX = 200
 
 
 REBALANCER = Caller("task:rebalance", ORIGIN)
+DEAD_LETTERS = Caller("task:dead-letters", ORIGIN)
 
 Facts = Callable[[], Awaitable[Any]]
 """How the daemon stands: a dataclass."""
@@ -44,9 +48,10 @@ class TaskWiring:
 
     config: Config
     events: Events
+    backups: Backups
     groups: Groups
     operations: Operations
-    overviews: Overviews
+    questions: Questions
     schedules: Schedules
     facts: Facts
 
@@ -73,10 +78,18 @@ class TaskWiring:
             sessions_kept=lambda: sessions.counts().kept,
             groups=self.groups.groups,
             change=self._rebalanced,
+            begin=self._begun,
             lags=self._lags,
+            dead_counts=self._dead_counts,
             gather=self._gathered,
             endpoint=self._endpoint,
+            write_backup=self.backups.write,
+            backup_place=self._backup_place(),
         )
+
+    def _backup_place(self) -> BackupPlace | None:
+        said = self.config.backup
+        return None if said is None else BackupPlace(said.directory, said.keep, said.hook)
 
     async def _rebalanced(self, change: Rebalance) -> OperationRow | None:
         if (await self.operations.plan(change)).nothing_to_do:
@@ -84,10 +97,21 @@ class TaskWiring:
         row = await self.operations.apply(change, caller=REBALANCER)
         return await self.operations.ended(row.number)
 
+    async def _begun(self, change: QueueChange) -> OperationRow | None:
+        if (await self.operations.plan(change)).nothing_to_do:
+            return None
+        return await self.operations.apply(change, caller=DEAD_LETTERS)
+
+    async def _dead_counts(self) -> Sequence[DeadCount]:
+        return [
+            DeadCount(subject_of(each.group), each.dead)
+            for each in await self.questions.overviews.all()
+        ]
+
     async def _lags(self) -> Sequence[GroupLag]:
         return [
             GroupLag(subject_of(each.group), each.lag, each.lag_exact, each.oldest_unacked_us)
-            for each in await self.overviews.all()
+            for each in await self.questions.overviews.all()
         ]
 
     async def _endpoint(self) -> str:
@@ -103,7 +127,7 @@ class TaskWiring:
         return {
             "daemon": asdict(await self.facts()),
             "config": asdict(self.config),
-            "groups": [asdict(each) for each in await self.overviews.all()],
+            "groups": [asdict(each) for each in await self.questions.overviews.all()],
             "schedules": [asdict(view) for view in self.schedules.views()],
             "operations": [asdict(row) for row in operations],
             "events": [asdict(event) for event in events],

@@ -32,9 +32,16 @@ def brief_from(raw: bytes) -> LaneEntry:
         message.origin_offset,
         0,
         message.attempt,
+        operation=message.operation,
         due_ms=message.due_ms,
         cause=message.cause,
+        source_ordinal=_source_ordinal(message),
+        source_partition=message.source_partition,
     )
+
+
+def _source_ordinal(message: lanes_pb2.LaneEntry) -> int | None:
+    return message.source_ordinal if message.HasField("source_ordinal") else None
 
 
 def _message(raw: bytes) -> lanes_pb2.LaneEntry:
@@ -70,4 +77,6 @@ def entry_from(raw: bytes) -> LaneEntry:
         message.grant_epoch,
         message.cursor_generation,
         message.kind,
+        _source_ordinal(message),
+        message.source_partition,
     )

@@ -7,11 +7,13 @@ the number of the storage topic: records of one key are in one stream of a gener
 Invariant: every record of the ranges that the job selects, once, or an error.
 """
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dss_bulk.selection import RecordSelection
 from dss_client.job_values import SourceRange
+from dss_core.endpoints import CREDENTIAL_VARIABLES
 from dss_spark.selection import conditions_of
 from dss_spark.source.data_source import register_in
 from dss_spark.source.options import ranges_to_json
@@ -31,6 +33,10 @@ def read_ranges(
     if selection.subject is not None:
         # The daemon compares it before anything is sent.
         reader = reader.option("subject", selection.subject.text)
+    for name, variable in CREDENTIAL_VARIABLES.items():
+        # Workers on other hosts have not the environment of the driver.
+        if path := os.environ.get(variable):
+            reader = reader.option(name, path)
     frame = reader.option("ranges", ranges_to_json(tuple(ranges))).load()
     return frame.selectExpr(
         "*",

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
 from functools import partial
+from time import monotonic
 from typing import Any, cast
 
 import pytest
@@ -77,7 +78,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in ("_attachment", "_doubt", "_loop_watch"):
+    for module in ("_attachment", "_doubt", "_loop_watch", "_pings"):
         monkeypatch.setattr(f"dss_client.{module}.monotonic", clock)
     return clock
 
@@ -97,10 +98,10 @@ class Asked(Way):
 
 
 @asynccontextmanager
-async def attached(way: Way) -> AsyncIterator[Attachment]:
+async def attached(way: Way, asked_at: float) -> AsyncIterator[Attachment]:
     opened = wire.Opened(lease_ms=6_000, credit_records=10, credit_bytes=1 << 20)
     call: Any = way
-    attachment = Attachment(cast("Connection", way), call, opened, Listener())
+    attachment = Attachment(cast("Connection", way), call, opened, Listener(), asked_at)
     running = asyncio.create_task(attachment.run())
     await asyncio.sleep(0)
     yield attachment
@@ -112,7 +113,7 @@ async def test_a_client_that_stood_still_is_sure_again_once_the_daemon_has_answe
     clock: Clock,
 ) -> None:
     way = Asked()
-    async with attached(way) as attachment:
+    async with attached(way, clock.now) as attachment:
         clock.now += LOOP_HELD_S
         assert attachment.is_sure()
         clock.now += LOOP_HELD_S + 0.001
@@ -129,7 +130,7 @@ async def test_a_client_that_stood_still_is_sure_where_it_finds_that_the_call_is
     clock: Clock,
 ) -> None:
     way = Asked()
-    async with attached(way) as attachment:
+    async with attached(way, clock.now) as attachment:
         clock.now += LOOP_HELD_S + 0.001
         asking = asyncio.create_task(attachment.sure())
         await until(lambda: way.pings)
@@ -139,7 +140,7 @@ async def test_a_client_that_stood_still_is_sure_where_it_finds_that_the_call_is
 
 async def test_a_client_whose_loop_is_held_all_the_time_asks_now_and_then(clock: Clock) -> None:
     way = Asked()
-    async with attached(way) as attachment:
+    async with attached(way, clock.now) as attachment:
         for _ in range(int(3 * HELD_AGAIN_S / LOOP_HELD_S)):
             clock.now += LOOP_HELD_S + 0.001
             if not attachment.is_sure():
@@ -171,7 +172,7 @@ async def test_nothing_is_handed_out_from_the_turn_on_in_which_the_loss_is_notic
     opened = wire.Opened(lease_ms=6_000, credit_records=10, credit_bytes=1 << 20)
     connection = cast("Connection", way)
     call: Any = way
-    attachment = Attachment(connection, call, opened, Listener())
+    attachment = Attachment(connection, call, opened, Listener(), monotonic())
     running = asyncio.create_task(attachment.run())
     way.coming.put_nowait(wire.SessionDown(granted=wire.Granted(grant=1, subscription=1)))
     await until(lambda: attachment._grants)
@@ -187,7 +188,7 @@ async def test_each_delivery_of_a_bundle_is_taken() -> None:
     opened = wire.Opened(lease_ms=6_000, credit_records=10, credit_bytes=1 << 20)
     connection = cast("Connection", way)
     call: Any = way
-    running = asyncio.create_task(Attachment(connection, call, opened, listener).run())
+    running = asyncio.create_task(Attachment(connection, call, opened, listener, monotonic()).run())
     for grant in (1, 2):
         way.coming.put_nowait(wire.SessionDown(granted=wire.Granted(grant=grant, subscription=1)))
     deliveries = [wire.Deliver(grant=grant) for grant in (1, 2, 1)]

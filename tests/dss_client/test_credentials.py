@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dss_client._credentials import VARIABLES, TokenFile, credentials_of
+from dss_client._credentials import TokenFile, credentials_of
 from dss_client._endpoint import resolve
+from dss_core.endpoints import CREDENTIAL_VARIABLES as VARIABLES
 from dss_core.errors import IllegalArgument, IllegalConfig
 
 REMOTE, PLAIN, LOOPBACK, LOCAL = "dss://h:1", "h:1", "127.0.0.1:1", "unix:/s"
@@ -65,7 +66,7 @@ def test_a_certificate_and_its_key_go_together() -> None:
 
 
 def test_an_endpoint_with_tls_is_a_host_and_a_port() -> None:
-    assert resolve("dss://[::1]:7233") == ("[::1]:7233", "dss://[::1]:7233", True)
+    assert resolve("dss://[::1]:7233")[:3] == ("[::1]:7233", "dss://[::1]:7233", True)
     for text in ("dss://h", "dss://h:1/x", "dss://", "https://h:1"):
         with pytest.raises(IllegalArgument, match="dss://HOST:PORT"):
             resolve(text)
@@ -96,3 +97,11 @@ def test_what_is_no_token_is_refused_and_not_repeated(tmp_path: Path, text: str)
 def test_a_token_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(IllegalConfig, match="nothing is wrong: No such file"):
         TokenFile(tmp_path / "nothing").token()
+
+
+def test_a_token_in_the_place_of_its_file_is_refused_and_not_repeated() -> None:
+    token = "dss_" + "x" * 43
+    with pytest.raises(IllegalArgument) as refused:
+        credentials_of(resolve("dss://a.example:1"), token_file=token)
+    assert token not in str(refused.value)
+    assert token not in refused.value.hint_text

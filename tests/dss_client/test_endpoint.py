@@ -43,3 +43,18 @@ def test_other_forms_are_refused(text: str) -> None:
 
 def test_an_ipv6_address_is_accepted() -> None:
     assert resolve("[::1]:7400").target == "[::1]:7400"
+
+
+def test_several_endpoints_of_one_daemon_are_ways_to_it() -> None:
+    several = "dss://a:1, unix:/run/d,e.sock,[::1]:2"
+    for given in (several, ["dss://a:1", "unix:/run/d,e.sock", "[::1]:2"]):
+        ways = resolve(given).ways
+        assert [each.target for each in ways] == ["a:1", "unix:/run/d,e.sock", "[::1]:2"]
+        assert [each.tls for each in ways] == [True, False, False]
+    assert resolve(several).text == several
+
+
+@pytest.mark.parametrize("text", ["a:1,", "a:1,,b:2", "a:1,b", ",".join(["a:1"] * 9)])
+def test_a_list_with_what_is_no_endpoint_is_refused(text: str) -> None:
+    with pytest.raises(IllegalArgument):
+        resolve(text)

@@ -74,7 +74,9 @@ async def test_a_live_group_gets_queues_and_gives_them_up_once_its_dead_letter_i
             await until_dead(client, 1)
             with pytest.raises(QueuesNotEmpty):
                 await client.operations.plan(changes.EditGroup("team", max_deliver=0))
-            discard = await client.operations.apply(changes.DiscardDeadLetters("team"))
+            discard = await client.operations.apply(
+                changes.DiscardDeadLetters("team", everything=True)
+            )
             await client.operations.ended(discard.number)
             lost = await client.operations.apply(changes.EditGroup("team", max_deliver=0))
             assert (await client.operations.ended(lost.number)).state == "done"

@@ -294,6 +294,34 @@ async def test_while_the_group_is_paused_nothing_that_was_held_back_is_handed_ou
         assert await offsets(subscription) == [1, 2]
 
 
+async def test_of_one_key_fetch_returns_one_record_and_after_its_ack_the_next(
+    daemon: OrderedDaemon,
+) -> None:
+    async with lent(daemon) as subscription:
+        daemon.fill([b"a", b"b", b"c", None, b"a", None, b"d", b"b"])
+        await here(subscription, 8)
+        assert [each.offset for each in await subscription.fetch(4)] == [0, 1, 2, 3]
+        taken = await subscription.fetch(4, timeout=0.02)
+        assert [each.offset for each in taken] == [5, 6]
+        await taken[0].ack()
+        assert await offsets(subscription) == []
+
+
+async def test_fetch_looks_at_no_key_again_while_all_is_acknowledged_in_order(
+    daemon: OrderedDaemon,
+) -> None:
+    async with lent(daemon) as subscription:
+        daemon.fill([b"a", b"b", b"c", b"a", b"b", b"c"])
+        await here(subscription, 6)
+        for first in (0, 3):
+            taken = await subscription.fetch(3)
+            assert [each.offset for each in taken] == [first, first + 1, first + 2]
+            for record in taken:
+                await record.ack()
+        assert subscription._order is not None
+        assert subscription._order.may_all_go()
+
+
 async def test_fetch_does_not_wait_for_more_where_what_is_here_waits_for_what_it_returns(
     daemon: OrderedDaemon,
 ) -> None:

@@ -127,6 +127,7 @@ def judge(daemon: PlayedDaemon, sent: Sent, failures: dict[bytes, DssError]) -> 
 )
 @example(1, Router.BLOCK, (4, 1), [(6, 1)], 5, False)
 @example(261, Router.RANGE, (1, 1), [(1, 1)], 44, False)
+@example(29, Router.BLOCK, (3, 1), [], 42, False)
 def test_a_keys_log_is_what_was_sent_each_once_and_in_order(
     seed: int,
     router: Router,

@@ -86,10 +86,41 @@ def test_a_loss_while_frames_come_back_leaves_them_their_sequences() -> None:
     assert queue.refused(0, DiskFull()) is frames[0]
     queue.refused(1, gap(1))
     queue.lost()
-    assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(2, 2), (3, 3)]
-    queue.refused(2, gap(2))
-    queue.refused(3, gap(3))
+    assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(1, 1), (2, 2), (3, 3)]
+    for sequence in (1, 2, 3):
+        queue.refused(sequence, gap(sequence))
     assert [(f.sequence, frames.index(f)) for f in taken(queue)] == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_what_came_back_for_a_gap_stays_before_what_a_daemon_that_died_then_takes() -> None:
+    queue, frames = queue_with(5)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.refused(1, gap(1))
+    queue.lost()
+    # It is in doubt about its producers, and takes the first sequence that it gets.
+    assert taken(queue) == frames[1:5]
+    for sequence in (1, 2, 3, 4):
+        assert queue.acked(sequence) is frames[sequence]
+    queue.waiting.append(PendingFrame(0))
+    assert [frame.sequence for frame in taken(queue)] == [5]
+
+
+def test_what_came_back_for_a_gap_is_sent_with_what_is_in_doubt_behind_it_in_a_held_queue() -> None:
+    queue, frames = queue_with(4)
+    taken(queue)
+    assert queue.refused(0, DiskFull()) is frames[0]
+    queue.refused(1, gap(1))
+    # Another stream has learned that the producer was forgotten there.
+    queue.hold()
+    queue.lost()
+    assert taken(queue) == frames[1:4]
+    assert queue.acked(1) is frames[1]
+    queue.lost()
+    assert taken(queue) == frames[2:4]
+    for sequence in (2, 3):
+        assert queue.acked(sequence) is frames[sequence]
+    assert queue.unsettled() == []
 
 
 def test_followers_that_a_daemon_stored_before_a_loss_are_answered_and_not_sent_as_others() -> None:
@@ -153,8 +184,9 @@ def test_a_held_queue_sends_nothing_new_and_keeps_what_was_refused_in_its_place(
     for sequence, error in ((1, MOVED), (2, gap(2)), (3, MOVED)):
         assert queue.refused(sequence, error) is None
     queue.lost()
-    # What has no answer yet is sent again as it was.
-    assert taken(queue) == [frames[4]]
+    # What has no answer yet is sent again as it was, with what only a gap kept from being stored.
+    assert taken(queue) == [frames[2], frames[4]]
+    assert queue.refused(2, gap(2)) is None
     assert queue.refused(4, SequenceTooOld(given=4, stream="t/0/0")) is frames[4]
     assert not queue.in_flight
     assert queue.unsettled() == [*frames[1:4], *frames[5:]]
@@ -190,15 +222,18 @@ class OneStream:
 
     def __init__(self) -> None:
         self.stored: list[tuple[int, PendingFrame]] = []
+        self.in_doubt = False
+        """It died: what it has not got yet may go on at any sequence."""
 
     def answer(self, frame: PendingFrame, refuse: bool) -> DssError | None:
         known = {sequence for sequence, _ in self.stored}
         if frame.sequence in known:
             return None
-        if self.stored and frame.sequence != max(known) + 1:
+        if self.stored and frame.sequence != max(known) + 1 and not self.in_doubt:
             return gap(frame.sequence)
         if refuse:
             return DiskFull()
+        self.in_doubt = False
         self.stored.append((frame.sequence, frame))
         return None
 
@@ -219,6 +254,7 @@ def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order(seed: i
             error = daemon.answer(frame, refuse=bool(daemon.stored) and chance.random() < 0.1)
             if chance.random() < 0.1:  # The answer is lost, and all that was on its way.
                 on_the_way.clear()
+                daemon.in_doubt = chance.random() < 0.5
                 queue.lost()
                 break
             if error is None:

@@ -14,7 +14,7 @@ from dss_core.errors import IllegalArgument
 class Answers:
     """Stands for the connection: gives replies in order, and keeps the tokens that it was asked."""
 
-    queues = SimpleNamespace(List=None, Errors=None)
+    queues = SimpleNamespace(List=None, Errors=None, Keys=None)
 
     def __init__(self, *replies: Any) -> None:  # noqa: ANN401 - of any method
         self._replies = list(replies)
@@ -69,6 +69,38 @@ async def test_errors_of_all_answers_are_added_up_or_of_so_many_entries() -> Non
     queues, answers = queues_of(counted("a", x=3, y=4), counted("", x=6))
     assert (await queues.errors("g", at_most=7)).counted == 7
     assert answers.tokens == [""]
+
+
+async def test_keys_of_all_answers_are_added_up_and_the_oldest_of_each_is_its_first() -> None:
+    def of(token: str, *keys: tuple[bytes, int, int]) -> queues_pb2.CountKeysReply:
+        counts = [
+            queues_pb2.KeyCount(key=key, count=count, oldest_us=at, newest_us=at, offset=at)
+            for key, count, at in keys
+        ]
+        return queues_pb2.CountKeysReply(keys=counts, next_page_token=token, total=9)
+
+    queues, _ = queues_of(of("a", (b"x", 3, 5), (b"y", 4, 6)), of("", (b"x", 2, 1)))
+    found = await queues.keys("g")
+    assert [(each.key, each.count, each.offset) for each in found.keys] == [
+        (b"x", 5, 1),
+        (b"y", 4, 6),
+    ]
+    assert (found.keys[0].oldest_us, found.keys[0].newest_us, found.looked_at_all) == (1, 5, True)
+    queues, _ = queues_of(of("a", (b"x", 3, 5)))
+    assert not (await queues.keys("g", at_most=3)).looked_at_all
+
+
+async def test_what_an_older_daemon_passes_over_is_left_out_here() -> None:
+    def told() -> queues_pb2.ListEntriesReply:
+        reply = listed([1, 2], "")
+        reply.entries[1].client_id, reply.entries[1].attempt = "ann", 3
+        reply.entries[1].entered_at_us = 7
+        return reply
+
+    for chosen in ({"client_id": "ann"}, {"attempt": 2}, {"start_us": 7, "end_us": 8}):
+        queues, _ = queues_of(told())
+        found = [each async for each in queues.dead_letters("g", **chosen)]
+        assert [each.offset for each in found] == [2]
 
 
 async def test_the_newest_say_whether_fewer_came_than_there_are() -> None:

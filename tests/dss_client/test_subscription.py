@@ -389,7 +389,7 @@ async def test_after_a_silence_hand_out_waits_for_a_ping(daemon: MemoryDaemon) -
         attachment = session._attachment
         assert attachment is not None
         before = daemon.pings
-        attachment._doubt._heard_at -= 10
+        attachment._doubt._asked_at -= 10
         subscription._resume_at = 0
         await anext(aiter(subscription))
         assert daemon.pings == before + 1
@@ -420,7 +420,7 @@ async def test_what_arrives_after_a_silence_waits_for_a_ping(daemon: MemoryDaemo
         before = daemon.pings
         waiting = asyncio.ensure_future(anext(aiter(subscription)))
         await asyncio.sleep(0)
-        attachment._doubt._heard_at -= 10
+        attachment._doubt._asked_at -= 10
         fill(daemon, 0, 1)
         daemon.deliver_new(0, 0)
         assert (await asyncio.wait_for(waiting, 60)).offset == 0
@@ -445,7 +445,7 @@ async def test_fetch_hands_out_nothing_that_was_made_before_its_process_stood_st
         def stand_still_once(made: MadeRecords, handout: Handout, n: int) -> int:
             count = plain(made, handout, n)
             if daemon.pings == before:
-                attachment._doubt._heard_at -= 10
+                attachment._doubt._asked_at -= 10
                 if lent_to_another:
                     daemon.say(revoked=sessions_pb2.Revoked(grant=1, reason="lost"))
             return count
@@ -472,7 +472,7 @@ async def test_an_answer_that_lay_there_while_the_process_stood_still_proves_not
             ahead_s = 20.0
 
     monkeypatch.setattr(daemon, "take_up", stand_still_once)
-    for module in ("_attachment", "_doubt"):
+    for module in ("_attachment", "_doubt", "_pings"):
         monkeypatch.setattr(f"dss_client.{module}.monotonic", lambda: real() + ahead_s)
     async with subscribed(daemon) as subscription:
         await until(lambda: subscription.number)

@@ -77,7 +77,15 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._ahead_s = 0.0
-        for module in ("_attachment", "_doubt", "_keyed_runner", "_loop_watch", "subscription"):
+        patched = (
+            "_attachment",
+            "_doubt",
+            "_keyed_runner",
+            "_loop_watch",
+            "_pings",
+            "subscription",
+        )
+        for module in patched:
             monkeypatch.setattr(f"dss_client.{module}.monotonic", self.now)
         self._real = asyncio.get_running_loop().time
 

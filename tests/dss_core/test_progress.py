@@ -5,7 +5,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dss_core.progress import Progress, Ranges, clipped, complement, covers, normalised, total
+from dss_core.progress import (
+    Progress,
+    Ranges,
+    clipped,
+    complement,
+    covers,
+    normalised,
+    runs_of,
+    total,
+    without,
+)
 
 END = 24
 raw_ranges = st.lists(st.tuples(st.integers(0, END), st.integers(0, END)), max_size=8)
@@ -87,3 +97,18 @@ def test_few_ranges_join_many_as_if_all_were_sorted_anew(
     assert acked_of(after) == acked_of(before) | offsets_of(tuple(moved))
     assert normalised(after.ranges) == after.ranges
     assert all(start > after.floor for start, _ in after.ranges)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_ascending_offsets_become_ranges(offsets: set[int]) -> None:
+    assert runs_of(sorted(offsets)) == normalised((at, at + 1) for at in offsets)
+
+
+@given(raw_ranges, raw_ranges)
+def test_what_others_do_not_cover_is_left(
+    ranges: list[tuple[int, int]], gone: list[tuple[int, int]]
+) -> None:
+    left = without(normalised(ranges), normalised(gone))
+    assert offsets_of(left) == offsets_of(normalised(ranges)) - offsets_of(normalised(gone))
+    assert all(start < end for start, end in left)
+    assert list(left) == sorted(left)

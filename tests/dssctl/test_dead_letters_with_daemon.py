@@ -10,6 +10,7 @@ import pytest
 
 from dss_client import connect
 from support.dssctl_call import Completed
+from support.small_disk import fill, mounted
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 PATIENCE_S = 30.0
@@ -68,6 +69,23 @@ def failed(daemon: Daemon) -> Daemon:
     return daemon
 
 
+def looked_at_closer(failed: Daemon) -> None:
+    """The same by member, time and key, and as pages."""
+    assert not items(failed, "dlq", "ls", "billing", "--member", "nobody")
+    assert not items(failed, "dlq", "ls", "billing", "--to", "-1h")
+    assert len(items(failed, "dlq", "ls", "billing", "--from", "-1h", "--attempts", "1")) == 3
+    [counted] = items(failed, "dlq", "keys", "billing")
+    assert (counted["key"], counted["count"], counted["count_exact"]) == ("ann", 3, True)
+    assert (counted["stream"], counted["offset"], counted["error"]) == (
+        "orders/0/0", 1, "no customer 1",
+    )  # fmt: skip
+    page = ok(failed.dssctl("dlq", "describe", "billing")).decode()
+    assert "dssctl dlq redrive 'billing@orders/#' --error FINGERPRINT --canary 10" in page
+    [key] = one(failed, "rq", "describe", "billing")["keys"]
+    assert (key["key"], key["count"]) == ("ann", 1)
+    assert one(failed, "rq", "peek", "billing")["payload"] == '{"id": 0}'
+
+
 def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon) -> None:
     [waiting] = items(failed, "rq", "ls", "billing")
     assert (waiting["stream"], waiting["offset"], waiting["attempt"]) == ("orders/0/0", 0, 1)
@@ -80,6 +98,7 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     assert [(each["offset"], each["key"], each["cause"]) for each in dead] == [
         (offset, "ann", "rejected") for offset in (1, 2, 3)
     ]
+    looked_at_closer(failed)
     [error] = items(failed, "dlq", "errors", "billing")
     assert (error["count"], error["error"]) == (3, "no customer 3")
     whole = one(failed, "dlq", "peek", "billing", "orders/0/0@2")
@@ -114,6 +133,122 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
     assert b"no record that waits of billing is what was chosen" in done.stderr
 
 
+def test_dead_letters_are_written_as_lines_and_a_full_disk_leaves_none(
+    letters: Daemon, tmp_path: Path
+) -> None:
+    file = tmp_path / "letters.jsonl"
+    done = letters.dssctl("dlq", "export", "written", str(file))
+    assert b"2 dead letters of written written to" in done.stderr
+    ok(done)
+    items_ = [json.loads(line)["item"] for line in file.read_text().splitlines()]
+    assert [(each["offset"], each["payload"], each["error"]) for each in items_] == [
+        (0, '{"id": 0}', "nothing"),
+        (1, '{"id": 1}', "nothing"),
+    ]
+    again = letters.dssctl("dlq", "export", "written", str(file))
+    assert b"DSS1151" in again.stderr
+    with mounted(tmp_path / "disk", 64 << 10) as disk:
+        fill(disk)
+        full = letters.dssctl("dlq", "export", "written", str(disk / "letters.jsonl"))
+        assert b"cannot be written: No space left on device" in full.stderr
+        assert [each.name for each in disk.iterdir()] == ["filler"]
+    assert len(items(letters, "dlq", "ls", "written")) == 2
+    lines = ok(letters.dssctl("dlq", "export", "written", "--key", "ann"))
+    assert len(lines.splitlines()) == 2
+
+
+def test_what_waits_is_brought_forward_given_up_and_passed_over(letters: Daemon) -> None:
+    [now] = [items(letters, "rq", "ls", "waits")]
+    assert [each["offset"] for each in now] == [0, 1, 2]
+    done = letters.dssctl("rq", "retry-now", "waits", "late/0/0@0", "--yes", "-o", "json")
+    assert json.loads(ok(done))["item"]["state"] == "done"
+    due = {each["offset"]: each["due_at"] for each in items(letters, "rq", "ls", "waits")}
+    assert due[0] < due[1]
+    for command in ("rq skip waits", "rq dead waits", "dlq discard waits"):
+        refused = letters.dssctl(*command.split(), "--yes")
+        assert (refused.returncode, b"DSS2170" in refused.stderr) == (2, True), command
+        assert f"dssctl {command} --key KEY, or --all".encode() in refused.stderr
+    refused = letters.dssctl("dlq", "redrive", "waits", "--canary", "0", "--yes")
+    assert b"DSS2171" in refused.stderr
+    assert b"dssctl dlq redrive waits --canary 10" in refused.stderr
+    dead = ("rq", "dead", "waits", "late/0/0@1", "--yes")
+    assert asyncio.run(beside_member(letters, 1, dead)) == [0]
+    [dead_letter] = items(letters, "dlq", "ls", "waits")
+    assert (dead_letter["offset"], dead_letter["cause"]) == (1, "given up")
+    assert dead_letter["error"] == "busy"
+    skip = ("rq", "skip", "waits", "--key", "ann", "--yes")
+    asyncio.run(beside_member(letters, 0, skip))
+    assert not items(letters, "rq", "ls", "waits")
+    bad = letters.dssctl("check", "dead-letters", "waits", "--warn", "1", "--crit", "100")
+    assert (bad.returncode, b"WARNING" in bad.stdout) == (1, True)
+    assert letters.dssctl("check", "retries", "waits", "--warn", "1").returncode == 0
+
+
+def test_what_was_passed_over_is_listed_and_comes_once_more(letters: Daemon) -> None:
+    ok(letters.dssctl("groups", "create", "$share/passes/late/#", "--start", "earliest"))
+    skip = ("records", "skip", "passes", "late/0/0", "0-2", "--yes", "--reason", "known")
+    number = json.loads(ok(letters.dssctl(*skip, "-o", "json")))["item"]["number"]
+    [skipped] = items(letters, "records", "skipped", "passes")
+    assert (skipped["operation"], skipped["kind"], skipped["count"], skipped["reason"]) == (
+        number, "records.skip", 3, "known",
+    )  # fmt: skip
+    redeliver = ("records", "redeliver", "passes", "late/0/0", "1", "2", "--yes")
+    done = letters.dssctl(*redeliver)
+    assert b"2 records come again" in done.stdout + done.stderr, done
+    [offsets] = one(letters, "offsets", "export", "passes")["streams"]
+    assert (offsets["floor"], offsets["acked"]) == (1, [])
+    ok(letters.dssctl("ops", "undo", str(number), "--yes"))
+    assert not items(letters, "records", "skipped", "passes")
+
+
+async def beside_member(daemon: Daemon, count: int, command: tuple[str, ...]) -> list[int]:
+    """Offsets of so many records, acknowledged, and a command that a member carries out."""
+    given: list[int] = []
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        connect(endpoint=daemon.endpoint) as client,
+        client.subscribe("$share/waits/late/#") as subscription,
+    ):
+        records = aiter(subscription)
+        while len(given) < count:
+            record = await anext(records)
+            given.append(record.offset)
+            await record.ack()
+        done = await asyncio.to_thread(daemon.dssctl, *command, "-o", "json")
+        assert json.loads(ok(done))["item"]["state"] == "done"
+    return given
+
+
+@pytest.fixture
+def letters(daemon: Daemon) -> Daemon:
+    """A group with two dead letters, and one with three records that wait for an hour."""
+    if b"written" in ok(daemon.dssctl("groups", "ls")):
+        return daemon
+    for topic, count in (("writes", 2), ("late", 3)):
+        ok(daemon.dssctl("topics", "create", topic, "--partitions", "1"))
+        lines = "".join(f'{{"id": {number}}}\n' for number in range(count))
+        ok(daemon.dssctl("produce", topic, "--key", "ann", stdin=lines.encode()))
+    for group, topic in (("written", "writes"), ("waits", "late")):
+        named = f"$share/{group}/{topic}/#"
+        create = ("groups", "create", named, "--max-deliver", "3", "--backoff", "1h")
+        ok(daemon.dssctl(*create, "--start", "earliest"))
+    asyncio.run(refused(daemon, "$share/written/writes/#", 2, reject=True))
+    asyncio.run(refused(daemon, "$share/waits/late/#", 3, reject=False))
+    return daemon
+
+
+async def refused(daemon: Daemon, group: str, count: int, *, reject: bool) -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        connect(endpoint=daemon.endpoint) as client,
+        client.subscribe(group) as subscription,
+    ):
+        records = aiter(subscription)
+        for _ in range(count):
+            record = await anext(records)
+            await (record.reject(error="nothing") if reject else record.nak(error="busy"))
+
+
 def test_a_group_without_queues_says_so_and_how_one_gets_them(daemon: Daemon) -> None:
     ok(daemon.dssctl("groups", "create", "$share/plain/orders/#"))
     for command in ("dlq ls", "dlq ls --key ann", "rq ls", "dlq errors"):
@@ -140,11 +275,6 @@ REFUSED = {
         "block",
     ),
     "groups edit billing --ordered": ("DSS2154", "--max-deliver 0"),
-    "topics grow kept --partitions 4 --yes": ("DSS2152", "groups edit 'keeps@kept/#'"),
-    "groups create $share/x/grown/# --ordered --max-deliver 5 --start earliest": (
-        "DSS2151",
-        "--start @",
-    ),
 }
 
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from asyncio import TaskGroup
 from typing import Any, Protocol
 
 import pytest
 
-from dss_client import connect
+from dss_client import Client, DeliveredRecord, connect
 from support.dssctl_call import Completed
 
 GROUP = "$share/billing/orders/#"
@@ -15,6 +16,7 @@ RECORDS = 5
 """Of each key."""
 PATIENCE_S = 30.0
 LOOK_AGAIN_S = 0.02
+ROOM = 2
 
 
 class Daemon(Protocol):
@@ -57,6 +59,52 @@ async def consumed(daemon: Daemon, count: int, *, fails: bool) -> list[tuple[byt
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
     return given
+
+
+async def failing_without_room(daemon: Daemon) -> None:
+    """A key that fails has filled the queue of its stream; another one fails then."""
+    async with asyncio.timeout(PATIENCE_S), connect(endpoint=daemon.endpoint) as client:
+        async with client.producer("bills") as producer:
+            for number in range(6):
+                await producer.send(str(number).encode(), key=b"ida")
+        async with client.subscribe("$share/team/bills/#") as subscription, TaskGroup() as tasks:
+            running = tasks.create_task(subscription.run(refused, concurrency=8), name="run")
+            await stand_still(client, 6)
+            async with client.producer("bills") as producer:
+                for number in range(6):
+                    await producer.send(str(number).encode(), key=KEYS[number % 2 + 1])
+            await stand_still(client, 6 + 3)
+            await asyncio.to_thread(told_of_full_queues, daemon)
+            running.cancel()
+
+
+async def stand_still(client: Client, records: int) -> None:
+    """So many are left, and the dead ones are as many as may be, or more: moves go whole."""
+    while True:
+        group = (await client.groups.describe("team")).group
+        if group.dead >= ROOM and (group.lag + group.dead, group.retrying) == (records, 0):
+            return
+        await asyncio.sleep(LOOK_AGAIN_S)
+
+
+async def refused(record: DeliveredRecord) -> None:
+    if record.key != b"eva":
+        raise ValueError("no price")
+
+
+def told_of_full_queues(daemon: Daemon) -> None:
+    """Whoever asks hears that the queues are full, what waits for what, and what helps."""
+    *_, last = items(daemon, "groups", "why", "team", "--key", "ida")
+    assert (last["code"], last["blocked_by"]) == ("behind-key", 0)
+    assert last["command"] == "dssctl dlq redrive 'team@bills/#' --key ida"
+    first, *behind = items(daemon, "groups", "why", "team", "--key", "leo")
+    assert first["code"] == "queues-full"
+    assert first["command"] == "dssctl dlq errors 'team@bills/#'"
+    assert {(each["code"], each["blocked_by"]) for each in behind} == {
+        ("behind-key", first["offset"])
+    }
+    page = ok(daemon.dssctl("groups", "describe", "team")).decode()
+    assert "--queue-records 4" in page
 
 
 async def published(daemon: Daemon) -> None:
@@ -104,3 +152,10 @@ def test_a_key_is_explained_and_comes_back_whole_and_in_order(failed: Daemon) ->
     ok(failed.dssctl("ops", "wait", str(number)))
     [group] = items(failed, "groups", "ls")
     assert (group["dead"], group["retrying"]) == (0, RECORDS)
+
+
+def test_full_queues_are_told_of_by_each_record_that_waits_for_room(daemon: Daemon) -> None:
+    ok(daemon.dssctl("topics", "create", "bills", "--partitions", "1"))
+    create = ("groups", "create", "$share/team/bills/#", "--max-deliver", "2", "--ordered")
+    ok(daemon.dssctl(*create, "--backoff", "10ms", "--queue-records", str(ROOM)))
+    asyncio.run(failing_without_room(daemon))

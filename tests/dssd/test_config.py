@@ -5,7 +5,7 @@ import pytest
 from dss_client._endpoint import ENDPOINT_VARIABLE, resolve
 from dss_core.errors import IllegalConfig, SocketPathTooLong
 from dssd.addresses import Clients, Policy, TcpAddress, UnixAddress
-from dssd.config import Config, TlsFiles, configure
+from dssd.config import BACKUPS_KEPT, BackupConfig, Config, TlsFiles, configure
 
 
 def configured(
@@ -136,6 +136,34 @@ def test_reflection_and_the_format_of_the_log_may_stand_in_the_file(tmp_path: Pa
     assert (configured().log_format, configured().reflection) == ("text", False)
     file.write_text('log_format = "xml"\n')
     with pytest.raises(IllegalConfig, match="write text or json"):
+        configured(file)
+
+
+def test_where_backups_go_stands_in_the_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "dssd.toml"
+    assert configured().backup is None
+    file.write_text('[backup]\ndirectory = "/backups"\n')
+    assert configured(file).backup == BackupConfig(Path("/backups"), BACKUPS_KEPT, None)
+    file.write_text('[backup]\ndirectory = "/backups"\nkeep = 3\nhook = "/bin/ship"\n')
+    assert configured(file).backup == BackupConfig(Path("/backups"), 3, Path("/bin/ship"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'backup = "/backups"',
+        "[backup]\nkeep = 3",
+        '[backup]\ndirectory = ""',
+        '[backup]\ndirectory = "/b"\nkeep = 0',
+        '[backup]\ndirectory = "/b"\nkeep = "3"',
+        '[backup]\ndirectory = "/b"\nhook = 3',
+        '[backup]\ndirectory = "/b"\nwhere = "x"',
+    ],
+)
+def test_a_place_for_backups_that_cannot_be_is_refused(tmp_path: Path, said: str) -> None:
+    file = tmp_path / "dssd.toml"
+    file.write_text(f"{said}\n")
+    with pytest.raises(IllegalConfig, match="backup"):
         configured(file)
 
 

@@ -17,17 +17,25 @@ import pytest
 import pytest_asyncio
 
 import dss_client
+from dss_bulk.driver import drive
+from dss_bulk.local_engine import LOCAL
 from dss_client.access import Permission
+from dss_client.changes import CreateJob
+from dss_client.job_values import SourceRange
 from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import (
     DaemonNotTrusted,
     DssError,
     ExitCode,
+    IllegalArgument,
     LoginRefused,
     OnlyBesideDaemon,
     PermissionDenied,
     Unreachable,
 )
+from dss_spark.source.conditions import Conditions
+from dss_spark.source.options import SourceOptions
+from dss_spark.source.planning import planned
 from support.certificates import Authority, Pair, replaced
 from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from support.dssctl_call import Completed, call_dssctl
@@ -239,6 +247,25 @@ async def _sent_again_and_again(producer: dss_client.Producer, subject: str) -> 
         await producer.send(b"x", subject=subject)
 
 
+async def test_who_is_denied_loses_running_calls_and_is_let_in_again_by_an_edit(
+    site: Site,
+) -> None:
+    read = Permission("read", ("#",), ("*",))
+    path = await site.token("denied", read)
+    async with site.remote(path) as client:
+        watching = asyncio.create_task(_taken(client.events.watch()))
+        assert await client.topics.list()
+        told = await site.dssctl("principals", "deny", "token:denied", "-y")
+        assert told.returncode == ExitCode.OK, told.stderr
+        async with asyncio.timeout(PATIENCE_S):
+            with pytest.raises(PermissionDenied):
+                await watching
+        assert isinstance(await refusal(client), PermissionDenied)
+        async with site.admin() as admin:
+            await admin.access.edit("token:denied", [read])
+        assert await client.topics.list()
+
+
 async def test_who_still_may_goes_on_over_other_permissions_and_another_token(site: Site) -> None:
     consume = Permission("consume", ("orders/#",), ("billing*",))
     path = await site.token("stays", consume)
@@ -385,12 +412,44 @@ async def _told(client: dss_client.Client, code: str, times: int = 1) -> None:
                 return
 
 
-async def test_a_driver_of_jobs_runs_beside_the_daemon(site: Site) -> None:
-    path = await site.token("driver", Permission("admin"))
-    async with site.remote(path) as driver:
-        assert await driver.access.list()
-        with pytest.raises(OnlyBesideDaemon):
-            await driver.jobs.drive("copy", driver="a test").__aenter__()
+async def test_a_driver_on_another_host_brings_what_it_stages(site: Site) -> None:
+    async with site.admin() as admin:
+        await admin.topics.create("copies", partitions=2)
+        async with admin.producer("orders") as producer:
+            await producer.send_columns(payloads=[b"%0500d" % each for each in range(500)])
+        change = CreateJob("far", "replay", source="orders", target="copies", chunk_bytes=64 << 10)
+        await admin.operations.apply(await admin.operations.plan(change), reason="a test")
+        reads, writes = Permission("consume", ("orders/#",)), Permission("produce", ("copies/#",))
+        half = await site.token("half-a-driver", reads)
+        async with site.remote(half) as driver:
+            with pytest.raises(PermissionDenied, match="produce copies/#"):
+                await drive(driver, "far", engine=LOCAL)
+        async with site.remote(await site.token("driver", reads, writes)) as driver:
+            job = await drive(driver, "far", engine=LOCAL)
+            runs = driver.stored_runs(SourceRange("orders/0/0", 1, 0, 0, 1))
+            with pytest.raises(OnlyBesideDaemon):
+                await anext(runs)
+        copied = [each.payload async for each in admin.read("copies/#")]
+        assert sorted(copied) == sorted([each.payload async for each in admin.read("orders/#")])
+        assert (job.state, job.records) == ("done", len(copied))
+
+
+async def test_the_data_source_of_spark_reads_with_the_files_that_its_options_name(
+    site: Site,
+) -> None:
+    path = await site.token("spark", Permission("consume", ("orders/#",)))
+    given = {"endpoint": site.tokens, "topic": "orders", "ca": str(site.authority.cert)}
+    options = SourceOptions.of({**given, "token_file": str(path)})
+    assert path.read_text() not in repr(options)
+    async with options.client() as client:
+        ranges = await planned(client, options, Conditions())
+    assert {each.range.stream for each in ranges} == {"orders/0/0", "orders/0/1"}
+    with pytest.raises(LoginRefused):
+        async with SourceOptions.of(given).client() as client:
+            await planned(client, options, Conditions())
+    with pytest.raises(IllegalArgument) as refused:
+        SourceOptions.of({**given, "token_file": path.read_text()}).client()
+    assert path.read_text() not in str(refused.value)
 
 
 async def test_commands_give_change_and_take_tokens(site: Site) -> None:

@@ -4,25 +4,19 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 
 import dss_client
 import dss_client.sync
 from dss_client import Client, DeliveredRecord, Reject, Subscription
-from dss_client.changes import RedriveDeadLetters
-from support.proof_share import share
+from dss_client.changes import GrowTopic, RedriveDeadLetters
 from support.revived_daemon import RevivedDaemon, revived
-from support.started_program import StartedProgram, started
 
-PROGRAM = Path(__file__).parent / "programs" / "ordered_member.py"
 FILTER = "$share/g/orders/#"
 KEYS = [b"k%d" % each for each in range(12)]
 RECORDS = 240
-PATIENCE_S = share(60.0, 300.0)
-MEMBERS, KILLS = 3, share(4, 20)
-MANY, POISON_EACH = share(3_000, 100_000), 100
+PATIENCE_S = 60.0
 
 
 @asynccontextmanager
@@ -211,6 +205,127 @@ async def test_a_poison_record_takes_the_rest_of_its_key_along_and_all_return_in
         assert [at for key, at in done if key == b"good%d" % rest] == [*range(rest, 80, 4)]
 
 
+async def test_a_redrive_of_a_part_of_a_key_brings_its_first_records_and_no_others() -> None:
+    rows = [(b"bad", b"%d" % at) for at in range(5)]
+    done: list[int] = []
+    is_mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if not is_mended:
+            raise Reject("it is poison")
+        done.append(int(record.payload))
+
+    async def redriven(offset: int, dead: int) -> None:
+        """This record alone was redriven, and so many are dead then."""
+        change = RedriveDeadLetters("g", stream=stream, offset=offset, unordered=True)
+        operation = await client.operations.apply(change, reason="to try it")
+        await client.operations.ended(operation.number)
+        await settled(client, dead=dead)
+
+    async with (
+        ordered(rows, on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=5)
+        letters = [each async for each in client.queues.dead_letters("g", whole=True)]
+        stream, offsets = letters[0].stream, sorted(each.offset for each in letters)
+        is_mended = True
+        await redriven(offsets[2], dead=5)
+        assert done == []
+        await redriven(offsets[0], dead=4)
+        assert done == [0]
+        async with client.producer("orders") as producer:
+            await producer.send(b"5", key=b"bad")
+        await settled(client, dead=5)
+        await client.operations.apply(RedriveDeadLetters("g", key=b"bad"), reason="mended")
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert done == [*range(6)]
+
+
+async def test_a_dead_key_goes_along_as_its_topic_grows_and_returns_in_order() -> None:
+    rows = [(b"bad" if at % 4 == 0 else b"good%d" % (at % 4), b"%d" % at) for at in range(80)]
+    done: list[tuple[bytes | None, int]] = []
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"8" and not mended:
+            raise Reject("it is poison")
+        done.append((record.key, int(record.payload)))
+
+    async with (
+        ordered(rows[:40], on_dead_letter="block") as (_, client),
+        client.subscribe(FILTER) as subscription,
+    ):
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await settled(client, dead=8)
+        await grown(client, 6, rows[40:])
+        await settled(client, dead=18)
+        letters = [each async for each in client.queues.dead_letters("g", whole=True)]
+        assert [int(each.payload) for each in letters] == [*range(8, 80, 4)]
+        poison = letters[0]
+        assert poison.stream.startswith("orders/0/")
+        of_old = client.queues.dead_letters("g", stream=poison.stream)
+        assert len([each async for each in of_old]) == 8
+        why = await client.groups.why("g", stream=poison.stream, offset=poison.offset)
+        assert [each.reason.code for each in why.records] == ["dead"]
+        of_key = await client.groups.why("g", key=b"bad")
+        behind = [each for each in of_key.records if each.reason.code == "behind-key"]
+        assert {str(each.stream).split("/")[1] for each in behind} == {"0", "1"}
+        mended = True
+        await client.operations.apply(
+            RedriveDeadLetters("g", stream=poison.stream), reason="mended"
+        )
+        await settled(client)
+        running.cancel()
+        sums = await client.groups.verify("g", scan=True)
+        assert not any(each.problem for each in sums)
+    assert [at for key, at in done if key == b"bad"] == [*range(0, 80, 4)]
+
+
+async def test_what_is_dead_in_a_closed_stream_is_left_out_of_a_redrive_until_that_is_open() -> (
+    None
+):
+    release = asyncio.Event()
+    mended = False
+
+    async def handle(record: DeliveredRecord) -> None:
+        if record.payload == b"bad" and not mended:
+            raise Reject("it is poison")
+        if record.payload == b"slow":
+            await release.wait()
+
+    async with (
+        ordered([], on_dead_letter="block") as (_, client),
+        client.producer("orders") as producer,
+        client.subscribe(FILTER) as subscription,
+    ):
+        first = await producer.send(b"bad", key=KEYS[0])
+        for key in KEYS[1:]:
+            other = await producer.send(b"fine", key=key)
+            if other.stream != first.stream:
+                break
+        await producer.send(b"slow", key=key)
+        running = asyncio.ensure_future(subscription.run(handle, concurrency=16))
+        await grown(client, 1, [])
+        finished = (str(first.stream), "finished")
+        while finished not in [(e.stream, e.state) for e in await client.grants.list("g")]:  # noqa: ASYNC110 - no event tells it
+            await asyncio.sleep(0.02)
+        mended = True
+        plan = await client.operations.plan(RedriveDeadLetters("g"))
+        assert (plan.nothing_to_do, plan.streams) == (True, ())
+        assert "1 dead letter is left out" in plan.effects[-1]
+        assert f"closed: waits for {other.stream}" in plan.effects[-1]
+        release.set()
+        await settled(client, dead=1)
+        await client.operations.apply(RedriveDeadLetters("g"), reason="mended")
+        await settled(client)
+        running.cancel()
+
+
 async def test_where_dead_letters_are_skipped_the_rest_of_the_key_goes_on_in_order() -> None:
     done: list[int] = []
 
@@ -260,68 +375,11 @@ async def retrying(client: Client) -> None:
         await asyncio.sleep(0.02)
 
 
-Line = tuple[int, str, str, int]
-"""A moment, what became of it, a key and a number."""
-
-
-@pytest.mark.slow("members and the daemon die, and are started again")
-async def test_no_key_is_turned_over_though_members_and_the_daemon_are_killed() -> None:
-    rows = [
-        (b"k%d" % (at % 500), b"k%d %d%s" % (at % 500, at, b"" if at % POISON_EACH else b" poison"))
-        for at in range(MANY)
-    ]
-    poison = set(range(0, MANY, POISON_EACH))
-    lines: list[Line] = []
-    async with ordered(rows, on_dead_letter="skip", ack_wait=30) as (daemon, client):
-        living: dict[str, StartedProgram] = {}
-        async with asyncio.TaskGroup() as tasks:
-            running = [
-                tasks.create_task(live(daemon.endpoint, f"m{at}", "cruel", living, lines))
-                for at in range(MEMBERS)
-            ]
-            for kill in range(KILLS):
-                await reached(lines, MANY * (kill + 1) // (KILLS + 2))
-                living[f"m{kill % MEMBERS}"].kill()
-                if kill % 2:
-                    await daemon.revive()
-            await settled(client, dead=len(poison))
-            for each in running:
-                each.cancel()
-        sums = await client.groups.verify("g", scan=True)
-        assert not any(each.problem for each in sums)
-        letters = [
-            int(each.payload.split()[1])
-            async for each in client.queues.dead_letters("g", whole=True)
-        ]
-        assert sorted(letters) == sorted(poison)
-    first: dict[int, None] = dict.fromkeys(at for _, what, _, at in sorted(lines) if what == "done")
-    assert set(first) == {*range(MANY)} - poison
-    by_key: dict[int, list[int]] = defaultdict(list)
-    for at in first:
-        by_key[at % 500].append(at)
-    assert [at for done in by_key.values() for at in done if done != sorted(done)] == []
-
-
-async def live(
-    endpoint: str, name: str, mood: str, living: dict[str, StartedProgram], lines: list[Line]
-) -> None:
-    """A member that is started again whenever it dies; what it said is kept."""
-    while True:
-        program = living[name] = await started(
-            str(PROGRAM), endpoint, name, FILTER, mood, pipes=["stdout"]
+async def grown(client: Client, partitions: int, rows: list[tuple[bytes, bytes]]) -> None:
+    """The topic grows, and these are produced behind that."""
+    begun = await client.operations.apply(GrowTopic("orders", partitions), reason="more")
+    assert (await client.operations.ended(begun.number)).state == "done"
+    async with client.producer("orders") as producer:
+        await producer.send_columns(
+            payloads=[payload for _, payload in rows], keys=[key for key, _ in rows]
         )
-        try:
-            assert program.stdout is not None
-            async for line in program.stdout:
-                what, key, number, at_ns = line.decode().split()
-                lines.append((int(at_ns), what, key, int(number)))
-            await program.wait()
-        finally:
-            program.kill()
-            await program.wait()
-
-
-async def reached(lines: list[Line], done: int) -> None:
-    """Wait until so many hand-outs were done."""
-    while sum(what == "done" for _, what, _, _ in lines) < done:  # noqa: ASYNC110 - lines of processes
-        await asyncio.sleep(0.01)

@@ -17,14 +17,17 @@ from dss_api.v1 import (
 )
 from dss_client import (
     DaemonStatus,
+    ErrorCount,
     Event,
     Group,
     Held,
     Job,
     JobChunk,
+    KeyCount,
     Operation,
     OperationPlan,
     PeerHeld,
+    QueueEntry,
     Rates,
     Reason,
     SessionSummary,
@@ -192,6 +195,36 @@ def chunk(number: int, records: int | None = None) -> JobChunk:
         records_planned=12_000, bytes_planned=32 << 20, result=result,
         published_at_ms=None if result is None else NOW_MS - (40 - number) * 1_000,
     )  # fmt: skip
+
+
+def dead_letters() -> tuple[tuple[ErrorCount, ...], tuple[KeyCount, ...], tuple[QueueEntry, ...]]:
+    """What failed in a group: by error, by key, and as records."""
+    now_us = NOW_MS * 1_000
+    said = (
+        ("b6732b224435d6df", "refused", "ValueError", "no price for 3", 4_812),
+        ("a92ef103d7bc3498", "rejected", "Reject", "no customer 12", 37),
+        ("", "died", "", "", 2),
+    )
+    errors = tuple(
+        ErrorCount(name, cause, kind, text, count, now_us - 4_000_000, now_us - 9_000_000_000,
+                   "orders/0/3", 17)
+        for name, cause, kind, text, count in said
+    )  # fmt: skip
+    keys = tuple(
+        KeyCount(key, 40 - at, now_us - 4_000_000, now_us - 9_000_000_000, "orders/0/3", 17 + at,
+                 "refused", "ValueError", "no price for 3", "b6732b224435d6df")
+        for at, key in enumerate((b"ida", b"leo", None))
+    )  # fmt: skip
+    entries = tuple(
+        QueueEntry(
+            "orders/0/3", 17 + at, "dead", at, "orders/eu", b"ida", 14, 5, 0, "refused",
+            "ValueError", "no price for 3", "b6732b224435d6df", "anna", now_us - 9_000_000_000,
+            NOW_MS - 90_000, now_us - 4_000_000 * (at + 1), 0, b'{"price": null}',
+            (("trace", b"t-9"),),
+        )
+        for at in range(3)
+    )  # fmt: skip
+    return errors, keys, entries
 
 
 def key_of(value: WatchedValue) -> WatchKey:

@@ -136,8 +136,8 @@ class World:
             self.logs.clear()
             for stored in self.stored.values():
                 stored.queues.clear()
-        queues = tuple((at, tuple(each.queues.values())) for at, each in self.stored.items())
-        self.feed(leader_events.LendAgain(self.now_ms, queues))
+        lanes = tuple((at, tuple(each.queues.values()), None) for at, each in self.stored.items())
+        self.feed(leader_events.LendAgain(self.now_ms, lanes))
 
     def are_queues_empty(self) -> bool:
         queues = (queue for stored in self.stored.values() for queue in stored.queues.values())

@@ -55,7 +55,9 @@ class Works:
         plant = self.plant
         parts = (plant.store, plant.groups, plant.registry)
         jobs = await opened_jobs(plant)
-        return operation_kinds(*parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock)
+        return operation_kinds(
+            *parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock, self.heard.note
+        )
 
     async def stop(self) -> None:
         """Close everything but the store."""

@@ -35,6 +35,7 @@ from dssd.machines.leader.hand_over_events import Ban
 from dssd.machines.leader.lent_stream import HELD, StreamState
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.rebalance import planned_hand_overs
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import GrantedStream, StreamReport, ToBorrower
@@ -48,11 +49,18 @@ class PlayedMember:
     """A borrower and its session, which hands out nothing and settles what it is told to."""
 
     def __init__(
-        self, group: "PlayedGroup", name: bytes, session_id: bytes, subscription: int
+        self,
+        group: "PlayedGroup",
+        name: bytes,
+        session_id: bytes,
+        subscription: int,
+        *,
+        by_shard: bool = False,
     ) -> None:
         kind = LeaseBorrower if group.protocol == "lease" else Borrower
         client_id = session_id.decode()
         self.machine = kind(name, session_id, client_id, group.lease_ms, subscription)
+        self.machine.by_shard = by_shard
         self.frozen = False
         """It hears and says nothing."""
         self.holding = False
@@ -70,8 +78,10 @@ class PlayedMember:
 class PlayedGroup:
     """A group with so many streams."""
 
-    def __init__(self, protocol: str, *, streams: int) -> None:
+    def __init__(self, protocol: str, *, streams: int, slicing: Slicing | None = None) -> None:
         self.protocol = protocol
+        self.slicing = slicing
+        """How its streams are cut into shards, as its row and the catalogue have it."""
         self.now_ms = 0
         self.rows = {
             stream(at): StoredStream(stream(at), Progress(10), 10, END, None)
@@ -98,7 +108,8 @@ class PlayedGroup:
         self.leader = Leader(self.leader_epoch, stream_sets=sets)
         rows, versions = tuple(self.rows.values()), tuple(self.versions.items())
         known = tuple(SetVersion(*each) for each in versions)
-        self.feed(TookOver(self.now_ms, rows, restarted, known, bans=bans))
+        slicing = self.slicing
+        self.feed(TookOver(self.now_ms, rows, restarted, known, bans=bans, slicing=slicing))
 
     def feed(self, given: LeaderInput) -> None:
         """Let the leader take an input, and all that follows from it at once happen."""
@@ -155,15 +166,23 @@ class PlayedGroup:
 
     # Its members
 
-    def join(self, *names: bytes, session: bytes | None = None) -> None:
+    def join(self, *names: bytes, session: bytes | None = None, by_shard: bool = False) -> None:
         """Borrowers begin, and get their shares."""
         for name in names:
-            self.begin(name, session=session)
+            self.begin(name, session=session, by_shard=by_shard)
         self.pass_ms(250)
 
-    def begin(self, name: bytes, *, session: bytes | None = None, subscription: int = 0) -> None:
+    def begin(
+        self,
+        name: bytes,
+        *,
+        session: bytes | None = None,
+        subscription: int = 0,
+        by_shard: bool = False,
+    ) -> None:
         """A borrower looks for the leader; by its name alone it has a session of its own."""
-        self.members[name] = PlayedMember(self, name, session or session_of(name), subscription)
+        session_id = session or session_of(name)
+        self.members[name] = PlayedMember(self, name, session_id, subscription, by_shard=by_shard)
         self.tell(name, borrower_events.Started(self.now_ms))
 
     def tell(self, name: bytes, given: borrower_events.BorrowerInput) -> None:
@@ -223,6 +242,7 @@ class PlayedGroup:
                 member.wake_ms = at_ms
             case borrower_events.InstallStream(granted):
                 member.granted[granted.stream] = granted
+                self.installed(member, granted)
             case borrower_events.RevokeStream(revoked, _, deadline_ms):
                 member.deadlines_ms.append(deadline_ms)
                 if member.holding:
@@ -232,12 +252,19 @@ class PlayedGroup:
                     final = borrower_events.Reported(last, self.now_ms, final=True)
                     self._posts.append(lambda: self._act(name, final))
             case borrower_events.DropStream(dropped):
+                self.dropping(member, dropped)
                 member.granted.pop(dropped, None)
                 member.dropped.append(dropped)
             case borrower_events.Ended() | borrower_events.Recreate():
                 member.over = effect
             case _:
                 pass
+
+    def installed(self, member: PlayedMember, granted: GrantedStream) -> None:
+        """The member was granted a stream; a test may look."""
+
+    def dropping(self, member: PlayedMember, dropped: StreamId) -> None:
+        """The member has a stream no more; a test may look."""
 
     # Time
 

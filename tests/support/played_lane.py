@@ -128,10 +128,18 @@ class PlayedLane:
         self.save()
         self.lend()
 
-    def redrive(self, start: int, end: int, over_ms: int = 1) -> None:
+    def redrive(self, start: int, end: int, over_ms: int = 1, *, whole_keys: bool = False) -> None:
         """An operation brings back dead letters, and the lane is lent anew."""
         retry, dead = self.saved.queues
-        dead = replace(dead, redrive=Redrive(7, ((start, end),), over_ms))
+        dead = replace(dead, redrive=Redrive(7, ((start, end),), over_ms, whole_keys))
+        self.saved = replace(self.saved, queues=(retry, dead))
+        self.lend()
+
+    def errand(self, what: str, *entries: int, number: int = 7) -> None:
+        """An operation asks for something with entries of the retry queue, as they are saved, and
+        the lane is lent anew."""
+        retry, dead = self.saved.queues
+        retry = retry.take_errand(number, what, _ranges(entries))
         self.saved = replace(self.saved, queues=(retry, dead))
         self.lend()
 
@@ -216,7 +224,19 @@ class PlayedLane:
         queue = self.queues[piece.to]
         key = self.keys[origin] if self.keys else 0
         is_suspect = bool(self.keys) and piece.cause == DIED
-        entry = Entry(len(queue), due_ms, attempt, piece.level, at, 10, origin, key, is_suspect)
+        operation = piece.operation or (0 if source is None else source.entry.operation)
+        entry = Entry(
+            len(queue),
+            due_ms,
+            attempt,
+            piece.level,
+            at,
+            10,
+            origin,
+            key,
+            is_suspect,
+            operation=operation,
+        )
         queue.append(Kept(entry, origin, piece.cause, piece.error))
         return entry
 

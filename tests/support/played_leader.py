@@ -18,6 +18,7 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.machine import step
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import ToBorrower, ToLeader
 
@@ -54,6 +55,7 @@ class LeaderRun:
         *stored: StoredStream,
         restarted: bool = False,
         versions: tuple[SetVersion, ...] = (),
+        slicing: Slicing | None = None,
     ) -> None:
         self.leader = leader
         self.now_ms = 0
@@ -65,7 +67,7 @@ class LeaderRun:
         self.saved: dict[StreamId, StreamRecord] = {}
         self.versions: dict[bytes, int] = {}
         """Of stream sets, by session."""
-        self.feed(TookOver(0, stored, restarted, versions))
+        self.feed(TookOver(0, stored, restarted, versions, slicing=slicing))
 
     def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
         """Take a step, and keep what it asks for."""

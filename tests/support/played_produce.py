@@ -93,6 +93,10 @@ class PlayedDaemon:
         self._now_us = 1
         self.parts = [Part(1, *first, begins_us=0)]
         self._forgotten_us: dict[int, int] = defaultdict(int)
+        self._deaths = random.Random(fate.faults)
+        """Apart, so that a daemon that dies now and then does the rest as one that does not."""
+        self._in_doubt = set[tuple[int, int, bytes]]()
+        """Storage topics, partitions and producers that go on at any higher sequence."""
         self._collected = 0
         """How many storage topics it knows no more."""
         self.log = self.topics = self
@@ -156,6 +160,10 @@ class PlayedDaemon:
             self._processed(call)
         call.inbox.clear()
         call.lost = True
+        if self._deaths.random() < 0.3:
+            # It died, and does not know whether all that it stored is still there.
+            for part in self.parts:
+                self._in_doubt.update((part.number, *key) for key in part.known)
         raise ConnectionLostError(OutcomeUnknown())
 
     def _is_fault(self, likely: float) -> bool:
@@ -222,7 +230,9 @@ class PlayedDaemon:
             ahead = header.sequence - max(known, default=header.sequence - 1)
             if ahead < 0:
                 raise SequenceTooOld(given=header.sequence, stream="t/?/?")
-            if ahead > 1 and (was_held or not is_sealed):
+            key = part.number, header.partition, header.producer_id
+            may_skip = ahead == 1 or key in self._in_doubt
+            if not may_skip and (was_held or not is_sealed):
                 raise SequenceGap(given=header.sequence, expected_after="?", stream="t/?/?")
             if is_sealed and was_held:
                 raise StorageTopicSealed(topic="t", ordinal=epoch - 1)
@@ -232,6 +242,7 @@ class PlayedDaemon:
                 raise Overloaded(what="the played daemon", limit=1)
             if self._is_fault(0.02):
                 raise DiskFull
+            self._in_doubt.discard(key)
             self._store(part, frame, header, known)
             repeated = False
         else:

@@ -9,12 +9,12 @@ from dss_core.columns import Columns
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, ENTRIES, ERROR_HEADER, LANE_HEADER, RETRY, LaneEntry
 from dss_core.producer_ids import NO_PRODUCER
-from dss_core.progress import Progress
+from dss_core.progress import Progress, Ranges
 from dss_sim.played_groups import Plant
 from dssd.log.port import Append, Appended
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView, StreamView
-from dssd.machines.queues import QueueState
+from dssd.machines.queues import NONE_HURRIED, Hurried, QueueState
 from dssd.store.rows import GroupRow
 
 
@@ -32,6 +32,9 @@ class Failed:
     cause: str = "refused"
     due_ms: int = 0
     partition: int = 0
+    client_id: str = ""
+    operation: int = 0
+    kind: int = 0
 
 
 class LanesSeen:
@@ -41,10 +44,15 @@ class LanesSeen:
         self._plant = plant
         self._group = group
         self._progress: dict[StreamId, Progress] = {}
+        self._hurried: dict[StreamId, Hurried] = {}
 
     def done(self, stream: StreamId, progress: Progress) -> None:
         """What of a stream or a queue is done."""
         self._progress[stream] = progress
+
+    def hurry(self, queue: StreamId, ranges: Ranges) -> None:
+        """Which entries an operator brought forward."""
+        self._hurried[queue] = Hurried(1, ranges)
 
     def snapshot(self, group_id: int) -> None:
         """It has no leader."""
@@ -68,7 +76,14 @@ class LanesSeen:
 
     def _stream(self, stream: StreamId) -> StreamView:
         queues = [self.queue(stream, level) for level in (RETRY, DEAD)]
-        states = (QueueState(each, self._progress.get(each, Progress(0))) for each in queues)
+        states = (
+            QueueState(
+                each,
+                self._progress.get(each, Progress(0)),
+                hurried=self._hurried.get(each, NONE_HURRIED),
+            )
+            for each in queues
+        )
         view = StreamView(stream, "free", "", 1, self._progress.get(stream, Progress(0)), 0)
         return replace(view, queues=tuple(states))
 
@@ -88,6 +103,9 @@ async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]
             cause=each.cause,
             error_type=each.error_type,
             fingerprint=each.fingerprint,
+            client_id=each.client_id,
+            operation=each.operation,
+            kind=each.kind,
         )
         for each in failed
     ]

@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import sys
 import tempfile
 import textwrap
@@ -57,6 +58,7 @@ def given(folder: Path, recipe: str) -> dict[str, Any]:
         "handle": handle,
         "pandas": pandas,
         "signal": signal,
+        "sqlite3": sqlite3,
     }
 
 

@@ -78,6 +78,12 @@ Groups = Annotated[
 ]
 
 
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[GROUP...]", help="NAME or NAME@FILTER; all where absent."),
+]
+
+
 def _option(code: int, bound: str) -> Any:  # noqa: ANN401 -- Typer's own
     return typer.Option(metavar="BOUND", help=f"Exit with {code} {bound}.")
 
@@ -121,6 +127,34 @@ def members(
     """Check that groups have enough members."""
     bounds = _required(context, MEMBERS, warn, crit)
     _check_groups(context, "members", bounds, group, lambda each, _: each.borrowers)
+
+
+@app.command("dead-letters", cls=Checking)
+def dead_letters(
+    context: typer.Context,
+    names: Names = None,
+    warn: Annotated[str | None, _option(1, "from so many on: 1")] = None,
+    crit: Annotated[str | None, _option(2, "from so many on: 100")] = None,
+    group: Groups = None,
+) -> None:
+    """Check how many records are among the dead letters of groups."""
+    bounds = _required(context, RECORDS, warn, crit)
+    wanted = [*(names or ()), *(group or ())]
+    _check_groups(context, "dead-letters", bounds, wanted, lambda each, _: each.dead)
+
+
+@app.command(cls=Checking)
+def retries(
+    context: typer.Context,
+    names: Names = None,
+    warn: Annotated[str | None, _option(1, "from so many on: 1k")] = None,
+    crit: Annotated[str | None, _option(2, "from so many on: 50k")] = None,
+    group: Groups = None,
+) -> None:
+    """Check how many records failed and wait for their next attempt."""
+    bounds = _required(context, RECORDS, warn, crit)
+    wanted = [*(names or ()), *(group or ())]
+    _check_groups(context, "retries", bounds, wanted, lambda each, _: each.retrying)
 
 
 @app.command(cls=Checking)

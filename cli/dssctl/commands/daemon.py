@@ -61,6 +61,9 @@ STATUS_COLUMNS = (
     Column("sqlite_version", "SQLITE"),
     Column("boot_id", "BOOT-ID"),
     Column("incarnation", "INCARNATION"),
+    Column("restores", "RESTORES"),
+    Column("backup_at", "LAST-BACKUP"),
+    Column("principals_suspended", "SUSPENDED"),
 )
 STATUS_KIND = Kind("DaemonStatus", STATUS_COLUMNS, lambda item: str(item["boot_id"]))
 QUARANTINED_KIND = Kind(

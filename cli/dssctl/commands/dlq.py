@@ -1,35 +1,44 @@
 """``dssctl dlq``: dead letters of groups."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dss_core.ids import StreamName
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dssctl.arguments import GroupName
 from dssctl.changing import Changing, Removing, carry_out
-from dssctl.connection import ask
-from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.listing import listing
-from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, PAGE_KIND, PEEK_KIND, whole_item
-from dssctl.output import Section, note, show_list, show_one
-from dssctl.queue_lists import RULES, Chosen, OfError, OfKey, OfOrigin, list_entries, list_errors
-from dssctl.records.payloads import Decoding, payload_lines
-from dssctl.settings import Format, Settings
+from dssctl.nouns.queues import DEAD_KIND, ERROR_KIND, KEY_KIND, PEEK_KIND, QUEUE_PAGE_KIND
+from dssctl.queue_choices import (
+    ENTRIES_PEEKED,
+    AllOf,
+    Attempts,
+    Exact,
+    FromTime,
+    OfError,
+    OfKey,
+    OfMember,
+    OfOrigin,
+    Peeked,
+    PeekedAs,
+    Place,
+    ToFile,
+    ToTime,
+    chosen,
+    has_member,
+)
+from dssctl.queue_lists import (
+    RULES,
+    chosen_entries,
+    list_entries,
+    list_errors,
+    list_keys,
+)
+from dssctl.queue_pages import describe_queue, export_entries, peek_at
+from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
 
-if TYPE_CHECKING:
-    from dss_client import Operation, QueueEntry
-
 app = noun("dlq")
-
-DEAD_LETTERS_PEEKED = 5
-"""Shown where nobody says how many: payloads take a screen soon."""
-
-Place = Annotated[
-    str | None,
-    typer.Argument(metavar="[STREAM@OFFSET]", help="Of this record, orders/0/3@17."),
-]
 
 
 @app.command("ls", cls=listing(DEAD_KIND, RULES))
@@ -39,15 +48,34 @@ def list_dead_letters(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    attempts: Attempts = 0,
 ) -> None:
     """List dead letters of a group, the newest last, after how many there are of each error."""
-    list_entries(context, Chosen(group, "dead", error, key, origin))
+    named = chosen(context, None, error, key, origin, member, since, until)
+    list_entries(context, chosen_entries(group, "dead", named, key, attempts))
 
 
 @app.command(cls=listing(ERROR_KIND))
-def errors(context: typer.Context, group: GroupName) -> None:
+def errors(context: typer.Context, group: GroupName, exact: Exact = False) -> None:
     """Count the dead letters of a group by error, the most frequent first."""
-    list_errors(context, group, "dead")
+    list_errors(context, group, "dead", exact=exact)
+
+
+@app.command(cls=listing(KEY_KIND))
+def keys(
+    context: typer.Context, group: GroupName, error: OfError = "", exact: Exact = False
+) -> None:
+    """Count the dead letters of a group by key, the most frequent first."""
+    list_keys(context, group, "dead", error, exact=exact)
+
+
+@app.command(cls=showing(QUEUE_PAGE_KIND))
+def describe(context: typer.Context, group: GroupName) -> None:
+    """Show how the dead letters of a group stand: of which errors, of which keys, what next."""
+    describe_queue(settings_of(context), group, "dead")
 
 
 @app.command(cls=showing(PEEK_KIND))
@@ -55,32 +83,38 @@ def peek(
     context: typer.Context,
     group: GroupName,
     place: Place = None,
-    number: Annotated[
-        int,
-        typer.Option(
-            "-n", "--number", metavar="N", min=1, max=RECORDS_PEEKED_MAX, help="The newest so many."
-        ),
-    ] = DEAD_LETTERS_PEEKED,
-    decoding: Annotated[
-        Decoding,
-        typer.Option(
-            "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
-        ),
-    ] = Decoding.AUTO,
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    attempts: Attempts = 0,
+    number: Peeked = ENTRIES_PEEKED,
+    decoding: PeekedAs = Decoding.AUTO,
 ) -> None:
     """Show dead letters whole: what each was, and why it died."""
-    stream, offset = _place(context, place)
-    settings = settings_of(context)
-    found = ask(
-        settings,
-        lambda client: client.queues.peek(group, stream=stream, offset=offset, newest=number),
+    named = chosen(context, place, error, key, origin, member, since, until)
+    peek_at(
+        settings_of(context), chosen_entries(group, "dead", named, key, attempts), number, decoding
     )
-    if len(found) == 1:
-        _show_page(settings, found[0], decoding)
-        return
-    show_list(settings, PEEK_KIND, [whole_item(each, decoding) for each in found])
-    if not found:
-        note(settings, f"there is no dead letter of {place or group}")
+
+
+@app.command(cls=showing(PEEK_KIND))
+def export(
+    context: typer.Context,
+    group: GroupName,
+    file: ToFile = "-",
+    error: OfError = "",
+    key: OfKey = None,
+    origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+) -> None:
+    """Write dead letters as JSON, a line each, with payloads; they stay where they are."""
+    named = chosen(context, None, error, key, origin, member, since, until)
+    export_entries(settings_of(context), chosen_entries(group, "dead", named, key), file)
 
 
 @app.command(cls=Changing)
@@ -91,6 +125,9 @@ def redrive(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
     rate: Annotated[
         int | None,
         typer.Option(
@@ -100,6 +137,16 @@ def redrive(
             help=f"At most so many a second, of all streams together, instead of {REDRIVE_RATE:,}.",
         ),
     ] = None,
+    canary: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="So many first; the others only if none of these fails again."
+        ),
+    ] = None,
+    canary_percent: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Or if no more than this share of them does."),
+    ] = 0,
     unordered: Annotated[
         bool,
         typer.Option(
@@ -110,19 +157,15 @@ def redrive(
     """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
     from dss_client.changes import RedriveDeadLetters
 
-    stream, offset = _chosen(context, place, origin)
     change = RedriveDeadLetters(
-        group, error, _bytes(key), stream, offset, rate=rate, unordered=unordered
+        group,
+        **chosen(context, place, error, key, origin, member, since, until),
+        rate=rate,
+        unordered=unordered,
+        canary=canary,
+        canary_percent=canary_percent,
     )
-    carry_out(context, change, has_end=_has_member)
-
-
-def _has_member(settings: Settings, operation: "Operation") -> bool:
-    """Whether anybody is there to bring the records back."""
-    found = ask(settings, lambda client: client.groups.describe(operation.subject))
-    if not found.group.borrowers:
-        note(settings, f"nobody is a member of {operation.subject}: it goes on once somebody is")
-    return found.group.borrowers > 0
+    carry_out(context, change, has_end=has_member)
 
 
 @app.command(cls=Removing)
@@ -133,37 +176,13 @@ def discard(
     error: OfError = "",
     key: OfKey = None,
     origin: OfOrigin = "",
+    member: OfMember = "",
+    since: FromTime = None,
+    until: ToTime = None,
+    everything: AllOf = False,
 ) -> None:
-    """Give dead letters up for good. All where nothing is named; this cannot be undone."""
+    """Give dead letters up for good; which has to be said. This cannot be undone."""
     from dss_client.changes import DiscardDeadLetters
 
-    stream, offset = _chosen(context, place, origin)
-    carry_out(context, DiscardDeadLetters(group, error, _bytes(key), stream, offset))
-
-
-def _chosen(context: typer.Context, place: str | None, origin: str) -> tuple[str, int | None]:
-    if place is not None and origin:
-        raise typer.BadParameter("--origin and STREAM@OFFSET exclude each other.", ctx=context)
-    return (origin, None) if place is None else _place(context, place)
-
-
-def _bytes(key: str | None) -> bytes | None:
-    return None if key is None else key.encode(errors="surrogateescape")
-
-
-def _place(context: typer.Context, place: str | None) -> tuple[str, int | None]:
-    if place is None:
-        return "", None
-    stream, at, offset = place.rpartition("@")
-    if not at or not offset.isdecimal():
-        raise typer.BadParameter(f"'{place}' is no record; write orders/0/3@17.", ctx=context)
-    return str(StreamName.parse(stream)), int(offset)
-
-
-def _show_page(settings: Settings, entry: "QueueEntry", decoding: Decoding) -> None:
-    item = whole_item(entry, decoding)
-    if settings.format not in {Format.TABLE, Format.WIDE}:
-        show_one(settings, PAGE_KIND, item)
-        return
-    content = list(payload_lines(entry.payload, decoding))
-    show_one(settings, PAGE_KIND, {**item, "content": content}, [Section("content")])
+    named = chosen(context, place, error, key, origin, member, since, until)
+    carry_out(context, DiscardDeadLetters(group, **named, everything=everything))

@@ -9,16 +9,20 @@ from dss_core.errors import GroupMisspelt, GroupNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import (
     AckWait,
+    Allocation,
     Backoff,
     GroupName,
+    GroupStart,
     IfExists,
     Keyless,
     MaxDeliver,
     MaxDeliverOfNew,
     OnDeadLetter,
     Ordered,
+    Protocol,
     QueueBytes,
     QueueRecords,
+    Shards,
 )
 from dssctl.changing import Changing, Removing, Writing, carry_out
 from dssctl.confirm import confirm_name_if_protected
@@ -71,15 +75,9 @@ def create(
             metavar="GROUP", help="NAME@FILTER, '$share/NAME/FILTER' or '$queue/NAME/FILTER'."
         ),
     ],
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="now, earliest, -15m, a date, RFC 3339, @unix, =OFFSET."),
-    ] = None,
+    start: GroupStart = None,
     ack_wait: AckWait = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
-    ] = None,
+    protocol: Protocol = None,
     on_damage: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +91,8 @@ def create(
     ordered: Ordered = False,
     on_dead_letter: OnDeadLetter = None,
     keyless: Keyless = None,
+    shards: Shards = None,
+    allocation: Allocation = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
     ] = False,
@@ -123,14 +123,23 @@ def create(
             ordered=ordered or None,
             on_dead_letter=on_dead_letter,
             keyless=keyless,
+            allocation=allocation,
+            shards=shards,
         )
 
     item = group_item(ask(settings, look_and_create))
     if if_not_exists:
-        asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
-        has = text_of_span(int(str(item["ack_wait_ms"])))
-        note_differences(context, settings, f"The group {group}", {"ack_wait": (asked, has)})
+        _note_other_wait(context, f"The group {group}", ack_wait_s, item)
     show_created(settings, GROUP_KIND, item, _sentence(item), _next_command(item))
+
+
+def _note_other_wait(
+    context: typer.Context, group: str, ack_wait_s: float | None, item: Item
+) -> None:
+    """Of one that was there, and was not made as it is asked for."""
+    asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
+    has = text_of_span(int(str(item["ack_wait_ms"])))
+    note_differences(context, settings_of(context), group, {"ack_wait": (asked, has)})
 
 
 @app.command(cls=page(GROUP_KIND))

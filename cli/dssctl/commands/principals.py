@@ -6,11 +6,12 @@ import typer
 
 from dssctl.arguments import IfExists
 from dssctl.changing import Writing
-from dssctl.confirm import confirm, confirm_name_if_protected
+from dssctl.confirm import confirm as agreed
+from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.listing import list_items, listing
 from dssctl.nouns.principals import PRINCIPAL_KIND, principal_item
-from dssctl.output import Item, show_one
+from dssctl.output import Item, show_list, show_one
 from dssctl.permission_options import (
     Expires,
     GroupPatterns,
@@ -92,6 +93,39 @@ def edit(
     show_one(settings, PRINCIPAL_KIND, principal_item(edited))
 
 
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def confirm(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KIND:NAME]...", help="Who may call again; see principals ls."),
+    ] = None,
+    everybody: Annotated[
+        bool, typer.Option("--all", help="All that were known when the backup was taken.")
+    ] = False,
+) -> None:
+    """Let those in again whom a restore from a backup suspended."""
+    settings = settings_of(context)
+    if bool(names) == everybody:
+        raise typer.BadParameter("Name who may call again, or say --all.")
+    confirm_name_if_protected(settings, "Confirming", "all" if names is None else " ".join(names))
+    confirmed = ask(settings, lambda client: client.access.confirm(names or ()))
+    show_list(settings, PRINCIPAL_KIND, map(principal_item, confirmed))
+
+
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def deny(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> None:
+    """Deny somebody everything until they are edited; their calls end within a second."""
+    settings = settings_of(context)
+    agreed(settings, f"Denying {name} everything", name, confirmed=yes)
+    denied = ask(settings, lambda client: client.access.edit(name, ()))
+    show_one(settings, PRINCIPAL_KIND, principal_item(denied))
+
+
 @app.command("rm", cls=showing(REMOVAL_KIND, command=Writing))
 def remove(
     context: typer.Context,
@@ -101,6 +135,6 @@ def remove(
 ) -> None:
     """Let nobody in as this one any more; their calls end within a second."""
     settings = settings_of(context)
-    confirm(settings, f"Removing {name}", name, confirmed=yes)
+    agreed(settings, f"Removing {name}", name, confirmed=yes)
     removed = ask(settings, lambda client: client.access.remove(name, if_exists=if_exists))
     show_removal(settings, name, removed=removed)

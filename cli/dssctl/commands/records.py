@@ -1,4 +1,4 @@
-"""``dssctl records``: single records: look at them, find them, skip them."""
+"""``dssctl records``: single records: look at them, find them, skip them, let them come again."""
 
 from typing import Annotated
 
@@ -8,7 +8,8 @@ from dss_core.errors import IllegalArgument
 from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.limits import RECORDS_PEEKED_MAX
-from dssctl.records.kinds import PAGE_KIND, STORED_KIND
+from dssctl.listing import list_items, listing
+from dssctl.records.kinds import PAGE_KIND, SKIPPED_KIND, STORED_KIND
 from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
 
@@ -182,6 +183,33 @@ def skip(
         spans = spans_typed(stream, offsets, count)
     first, *more = spans
     carry_out(context, SkipRecords(group, first.stream, first.offset, first.count, tuple(more)))
+
+
+@app.command(cls=Changing)
+def redeliver(
+    context: typer.Context,
+    group: GroupName,
+    stream: StreamName,
+    offsets: Annotated[
+        list[str],
+        typer.Argument(metavar="OFFSET...", help="The records' offsets: 7, or 7-9 with both ends."),
+    ],
+) -> None:
+    """Let single records come once more, also those acknowledged long ago; no cursor moves."""
+    from dss_client.changes import RedeliverRecords
+    from dssctl.records.skipping import spans_typed
+
+    first, *more = spans_typed(stream, offsets, None)
+    change = RedeliverRecords(group, first.stream, first.offset, first.count, tuple(more))
+    carry_out(context, change)
+
+
+@app.command("skipped", cls=listing(SKIPPED_KIND))
+def list_skipped(context: typer.Context, group: GroupName) -> None:
+    """List what operators passed over or gave up for a group, and by which operation."""
+    from dssctl.records.skipped import skipped_by_hand
+
+    list_items(context, lambda client, _wanted: skipped_by_hand(client, group))
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

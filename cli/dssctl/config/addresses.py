@@ -5,11 +5,17 @@ Invariant: what is written to the file means the same from every folder.
 
 import os.path
 
+from dss_core.endpoints import endpoint_texts
+
 _UNIX = "unix:"
 
 
 def settled(endpoint: str) -> str:
-    """An endpoint to be kept: a path from the present folder becomes one from the root."""
+    """Endpoints to be kept: a path from the present folder becomes one from the root."""
+    return ",".join(map(_settled, endpoint_texts(endpoint)))
+
+
+def _settled(endpoint: str) -> str:
     path = _path(endpoint)
     if not path or path.startswith(("/", "~")):
         return endpoint
@@ -22,8 +28,8 @@ def settled_file(path: str) -> str:
 
 
 def same_daemon(left: str, right: str) -> bool:
-    """Whether two endpoints name one place."""
-    return _place(left) == _place(right)
+    """Whether two name one place; of several endpoints of a daemon, whether they share one."""
+    return not {*map(_place, endpoint_texts(left))}.isdisjoint(map(_place, endpoint_texts(right)))
 
 
 def _place(endpoint: str) -> str:

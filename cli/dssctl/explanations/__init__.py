@@ -6,22 +6,28 @@ Invariant: every code of the registry has one. Loaded by ``errors explain`` only
 from collections.abc import Mapping
 
 from dssctl.explanations.access import ACCESS
+from dssctl.explanations.backups import BACKUPS
 from dssctl.explanations.conflicts import CONFLICTS
+from dssctl.explanations.jetstream import JETSTREAM
 from dssctl.explanations.jobs import JOBS
 from dssctl.explanations.ordering import ORDERING
 from dssctl.explanations.programs import PROGRAMS
+from dssctl.explanations.queues import QUEUES
 from dssctl.explanations.requests import REQUESTS
 from dssctl.explanations.schedules import SCHEDULES
 from dssctl.explanations.service import SERVICE
 
 EXPLANATIONS: Mapping[str, str] = {
     **ACCESS,
+    **BACKUPS,
     **REQUESTS,
     **PROGRAMS,
     **CONFLICTS,
     **ORDERING,
+    **QUEUES,
     **SCHEDULES,
     **SERVICE,
+    **JETSTREAM,
     **JOBS,
 }
 

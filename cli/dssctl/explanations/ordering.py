@@ -5,20 +5,24 @@ ORDERING = {
         ordered groups would make a group whose failed records come behind later ones of their key.
         So the client asks first what the daemon knows, and calls nothing if that is missing: no
         group was made, and none was changed.""",
+    "DSS2162": """Whoever asked wanted the group removed only if nobody uses it, and a session has
+        subscribed to it, or is just doing so: a client that is connected, or one whose session
+        waits for it to come back. The group and its progress are as they were. It goes once the
+        last of them has unsubscribed, or at once by dssctl groups rm, which asks nobody.""",
+    "DSS2163": """A daemon passes over what it does not know of a call. One of a version before
+        metadata would make a group without it, one that stays for ever, or remove a group from
+        under its members. So the client asks first what the daemon knows, and calls nothing if that
+        is missing.""",
     "DSS2150": """The order of a key is that of the log, and a topic keeps the records of a key in
         one stream; two topics have no order between them. So the filter of an ordered group lies
         within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a
         topic owns orders/#, but not +/eu, and not orders/# where no topic owns all of it. Nothing
         was made or changed. Make the topic first, or a group for each topic.""",
-    "DSS2151": """When a topic grows, its keys go on in other streams. An ordered group has to be
-        done with the old ones before it reads the new ones, and that is not built yet: so it reads
-        the storage topic that is written to, and none that is sealed. Nothing was made or changed.
-        The hint has the start, or the target, from which on only that one is read.""",
-    "DSS2152": """A switch seals the streams of the topic and lets other ones take what is produced;
-        a key may then come from both at a time. Groups that keep the order of keys cannot follow
-        that yet. Nothing was changed: records go where they went. A storage topic may be added, and
-        waits. Topics are best made with as many partitions as they will need; else give up the
-        order of these groups, or remove them, and grow the topic then.""",
+    "DSS2151": """When a topic grows, an ordered group reads an old stream to its end first; what
+        waits in queues by then goes to the streams that have its keys from then on. To read the old
+        stream again, all of that would have to come back before the cursor moves, and that is not
+        built. Nothing was changed. Streams that are not read to the end may be moved, and so may
+        those of the storage topic that is written to.""",
     "DSS2153": """The topic that an ordered group read was removed, and this new one would own some
         of its subjects, and not all of them. The group would read several topics then, which have
         no order between them. Nothing was made. Widen the pattern of the topic, choose other
@@ -39,4 +43,12 @@ ORDERING = {
         for them, and a plan reads a bounded part. Nothing was changed. All of a stream is whole by
         itself, whatever its size: name it with --origin. Or let --unordered take what is found of
         it, and the same command the rest afterwards.""",
+    "DSS2160": """A shard is a slice of the streams of an ordered group that one member has as a
+        whole: all that can hold a key. A group that keeps no order of keys has no use for that: its
+        streams are shared out one by one. Nothing was made or changed. Whether a group keeps the
+        order of keys is settled when it gets its queues; make another one that does.""",
+    "DSS2161": """A shard owns partitions of the topic, so a group has one shard at least, and as
+        many as the topic has partitions at most: of the storage topic that has the most of those
+        that the group still reads. Nothing was made or changed. Where more members are to work at
+        a time, let the topic grow, and give the group more shards then.""",
 }

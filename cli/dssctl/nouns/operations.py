@@ -95,6 +95,22 @@ OPERATED_STREAM: Fields = (
     text("client_id", "Who is waited for.", optional=True),
 )
 
+SKIPPED_RECORDS: Fields = (
+    number("operation", "By which operation; dssctl ops undo takes it back where it can."),
+    text("kind", "records.skip, offsets.skip, rq.skip or dlq.discard, for some."),
+    text("stream", "Of which stream."),
+    number(
+        "offset",
+        "The first offset there; none where single records of queues are meant.",
+        optional=True,
+    ),
+    number("count", "How many offsets, or records of its queues."),
+    moment("applied_at", "When."),
+    text("principal", "Who."),
+    text("reason", "Why, as they said.", optional=True),
+    truth("undoable", "Whether an operation could take it back."),
+)
+
 REMOVAL: Fields = (
     text("name", "What was to go."),
     truth("removed", "Whether it is gone by this command."),

@@ -5,7 +5,7 @@ Invariant: a token is in what makes it, and in nothing else that is printed.
 
 from typing import TYPE_CHECKING
 
-from dssctl.fields.model import Fields, moment, text, texts
+from dssctl.fields.model import Fields, moment, text, texts, truth
 from dssctl.items import item_of
 from dssctl.output import Column, Item, Kind
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PRINCIPAL: Fields = (
     text("name", "token:NAME or cert:NAME."),
     texts("permissions", "What they may: a role, topic filters, and @ before patterns of groups."),
+    truth("suspended", "A restore suspended them: they are not let in until confirmed."),
     moment("expires_at", "When they end.", optional=True),
     moment("older_token_until", "Until then the token before this one is taken.", optional=True),
     moment("created_at", "Since when they are known."),
@@ -40,6 +41,7 @@ PRINCIPAL_KIND = Kind(
     (
         Column("name", "NAME"),
         Column("permissions", "MAY", cell=_permissions),
+        Column("suspended", "SUSPENDED", styles={"yes": "yellow"}),
         Column("expires_at", "EXPIRES", right=True),
         Column("created_at", "CREATED", right=True, wide=True),
         Column("created_by", "BY", wide=True),

@@ -3,7 +3,19 @@
 from typing import TYPE_CHECKING
 
 from dss_core.times import text_of_span
-from dssctl.fields.model import Field, Fields, Type, anything, moment, number, size, text
+from dssctl.fields.model import (
+    Field,
+    Fields,
+    Type,
+    anything,
+    items,
+    moment,
+    number,
+    size,
+    text,
+    texts,
+    truth,
+)
 from dssctl.items import item_of
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.output.model import size as size_cell
@@ -11,7 +23,7 @@ from dssctl.records.items import bytes_columns, bytes_fields, header_items, show
 from dssctl.records.payloads import Decoding, payload_cell, payload_fields
 
 if TYPE_CHECKING:
-    from dss_client import ErrorCount, QueueEntry
+    from dss_client import ErrorCount, KeyCount, QueueEntry
 
 ERROR_CELL_CHARS = 60
 FINGERPRINT_DIGITS = 8
@@ -49,11 +61,45 @@ QUEUE_ENTRY: Fields = (
 
 QUEUE_ERROR: Fields = (
     number("count", "So many entries are of it."),
+    truth("count_exact", "Whether all were counted; else there are at least so many."),
     text("error_type", "What kind of error it is.", optional=True),
     text("error", "What the newest of them said.", optional=True),
     text("cause", "How the newest came there."),
     text("fingerprint", "Names it for --error; none: the cause does.", optional=True),
     moment("newest_at", "When the newest came."),
+    moment("oldest_at", "When the oldest did.", optional=True),
+    text("stream", "Where the record of the newest is.", optional=True),
+    number("offset", "Its offset there."),
+)
+
+QUEUE_KEY: Fields = (
+    text("key", "The ordering key, where it is text; none of records without one.", optional=True),
+    text("key_base64", "The ordering key, where it is no text.", absent=True),
+    number("count", "So many entries are of it."),
+    truth("count_exact", "Whether all were counted; else there are at least so many."),
+    text("stream", "Where the record of the oldest is: the first that failed."),
+    number("offset", "Its offset there."),
+    text("error_type", "What kind of error that had.", optional=True),
+    text("error", "What it said.", optional=True),
+    text("cause", "How that came there."),
+    text("fingerprint", "Names the error for --error; none: the cause does.", optional=True),
+    moment("newest_at", "When the newest came."),
+    moment("oldest_at", "When the oldest did."),
+)
+
+QUEUE_PAGE: Fields = (
+    text("group", "NAME@FILTER of the group."),
+    text("level", "retry or dead."),
+    number("total", "So many records are there."),
+    moment("oldest_at", "When the oldest came, of those that were counted.", optional=True),
+    moment("newest_at", "When the newest came.", optional=True),
+    number("max_deliver", "A record that failed so often is a dead letter."),
+    truth("ordered", "Whether the group keeps the order of keys."),
+    text("on_dead_letter", "block or skip; none in a group without order.", optional=True),
+    truth("counts_exact", "Whether all of it was counted; else counts are lower bounds."),
+    items("errors", "QueueError", "What went wrong most."),
+    items("keys", "QueueKey", "Of which keys most are."),
+    texts("next", "Commands that show more, or act."),
 )
 
 
@@ -71,6 +117,10 @@ def error_words(item: Item) -> str:
 def error_name(item: Item) -> str:
     """What names the error for --error."""
     return str(item["fingerprint"] or item["cause"])[:FINGERPRINT_DIGITS]
+
+
+def _count_cell(item: Item, _now_us: int) -> str:
+    return f"{'' if item['count_exact'] else '>='}{item['count']}"
 
 
 def _error_cell(item: Item, _now_us: int) -> str:
@@ -154,15 +204,52 @@ PAGE_KIND = Kind(
 ERROR_KIND = Kind(
     "QueueError",
     (
-        Column("count", "COUNT", right=True),
+        Column("count", "COUNT", right=True, cell=_count_cell),
         _ERROR,
+        Column("oldest_at", "OLDEST", right=True),
         Column("newest_at", "NEWEST", right=True),
         Column("cause", "CAUSE"),
         Column("error_type", "TYPE", only_csv=True),
         Column("fingerprint", "FINGERPRINT"),
+        Column("stream", "EXAMPLE", cell=lambda item, _now_us: _example(item)),
+        Column("offset", "OFFSET", only_csv=True),
     ),
     error_name,
 )
+
+KEY_KIND = Kind(
+    "QueueKey",
+    (
+        *bytes_columns("key"),
+        Column("count", "COUNT", right=True, cell=_count_cell),
+        Column("stream", "FIRST", cell=lambda item, _now_us: _example(item)),
+        Column("offset", "OFFSET", only_csv=True),
+        _ERROR,
+        Column("oldest_at", "OLDEST", right=True),
+        Column("newest_at", "NEWEST", right=True),
+        Column("cause", "CAUSE", wide=True),
+        Column("fingerprint", "FINGERPRINT", wide=True),
+        Column("error_type", "TYPE", only_csv=True),
+    ),
+    lambda item: str(item["key"]),
+)
+
+QUEUE_PAGE_KIND = Kind(
+    "Queue",
+    (
+        Column("group", "GROUP"),
+        Column("level", "LEVEL"),
+        Column("total", "RECORDS"),
+        Column("oldest_at", "OLDEST"),
+        Column("newest_at", "NEWEST"),
+        Column("max_deliver", "MAX-DELIVER"),
+        Column("ordered", "ORDERED"),
+        Column("on_dead_letter", "ON-DEAD-LETTER"),
+        Column("counts_exact", "COUNTS-EXACT"),
+    ),
+    lambda item: str(item["group"]),
+)
+"""How a queue of a group stands, on a page."""
 
 
 def entry_item(entry: "QueueEntry") -> Item:
@@ -187,9 +274,20 @@ def whole_item(entry: "QueueEntry", decoding: Decoding) -> Item:
     }
 
 
-def error_item(counted: "ErrorCount") -> Item:
+def error_item(counted: "ErrorCount", *, exact: bool = True) -> Item:
     """How many entries there are of an error, as the renderer takes it."""
-    return item_of("QueueError", counted)
+    return item_of("QueueError", counted, count_exact=exact)
+
+
+def key_item(counted: "KeyCount", *, exact: bool = True) -> Item:
+    """How many entries there are of a key, as the renderer takes it."""
+    key = bytes_fields("key", counted.key)
+    item = item_of("QueueKey", counted, key=key["key"], count_exact=exact)
+    return {**item, **key}
+
+
+def _example(item: Item) -> str:
+    return identity(item) if item["stream"] else "-"
 
 
 def _moment(at_ms: int) -> Instant | None:

@@ -60,7 +60,8 @@ def name_of(group: "Group") -> str:
 
 def _cell_doing(item: Item, _now_us: int) -> str:
     members, standby = item["borrowers"], item["standby"]
-    waiting = f", {standby} of them without a stream" if standby else ""
+    what = "shard" if item["allocation"] == "shard" else "stream"
+    waiting = f", {standby} of them without a {what}" if standby else ""
     they = f"{counted(int(str(members)), 'member')}{waiting}"
     over = f", {item['finished']} of them finished" if item["finished"] else ""
     return f"{item['state']}: {they}, {counted(int(str(item['streams'])), 'stream')}{over}"
@@ -119,15 +120,24 @@ def _cell_order(item: Item, _now_us: int) -> str:
         return "not kept where a record fails: later ones of its key may come before it"
     keyless = "are dead letters" if item["keyless"] == "dead" else "come without an order"
     what = _ON_DEAD_LETTER[str(item["on_dead_letter"])]
-    return f"of keys, also through retries: {what}; records without a key {keyless}"
+    count = item["shards"] or "as many shards as its topic has for a base"
+    cut = f"in {count} shards" if item["shards"] else f"in {count}"
+    shared = cut if item["allocation"] == "shard" else "stream by stream"
+    return (
+        f"of keys, also through retries: {what}; records without a key {keyless}; shared out "
+        f"{shared}"
+    )
 
 
 def _cell_settings(item: Item, _now_us: int) -> str:
     wait_ms = item["ack_wait_ms"]
+    unused_ms = item["unused_ms"]
     assert isinstance(wait_ms, int)
+    assert isinstance(unused_ms, int)
+    ends = f", goes {text_of_span(unused_ms)} after its last client" if unused_ms else ""
     return (
         f"start {item['start']}, ack wait {text_of_span(wait_ms)}, protocol {item['protocol']}, "
-        f"on damage {item['on_damage']}, revision {item['revision']}"
+        f"on damage {item['on_damage']}, revision {item['revision']}{ends}"
     )
 
 

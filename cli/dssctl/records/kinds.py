@@ -54,6 +54,23 @@ PAGE_KIND = Kind(
 )
 """The same, where the payload has a section of its own."""
 
+SKIPPED_KIND = Kind(
+    "SkippedRecords",
+    (
+        Column("operation", "OPERATION", right=True),
+        Column("kind", "KIND"),
+        Column("stream", "STREAM"),
+        Column("offset", "FROM", right=True),
+        Column("count", "RECORDS", right=True),
+        Column("applied_at", "AGE", right=True),
+        Column("principal", "BY"),
+        Column("reason", "REASON"),
+        Column("undoable", "UNDOABLE", wide=True),
+    ),
+    lambda item: str(item["operation"]),
+)
+"""What operators passed over."""
+
 
 def found_item(found: Found, decoding: Decoding) -> Item:
     """A record as the renderer takes it."""

@@ -3,20 +3,23 @@
 Invariant: each method is that of the class of the same name in `dss_client`, awaited in the loop.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from dss_client._start_point import Start
 from dss_client.access import Access as AsyncAccess
 from dss_client.access import NewToken, Permission, Principal
 from dss_client.answers import GroupDescription, StreamSums, Stuck, Verdict, WhyAnswer
+from dss_client.backups import Backups as AsyncBackups
+from dss_client.backups import MadeBackup, Told
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
 from dss_client.daemon import DaemonStatus
 from dss_client.events import Event, EventPage
 from dss_client.events import Events as AsyncEvents
-from dss_client.group_values import Grant, Group
+from dss_client.group_values import Grant, Group, ShardedGroup
 from dss_client.groups import Grants as AsyncGrants
 from dss_client.groups import Groups as AsyncGroups
 from dss_client.job_values import Job, JobChunk
@@ -24,7 +27,7 @@ from dss_client.jobs import Jobs as AsyncJobs
 from dss_client.offsets import GroupOffsets
 from dss_client.operation_values import Operation, OperationPlan
 from dss_client.operations import Operations as AsyncOperations
-from dss_client.queues import ErrorCounts, NewestEntries, QueueEntry
+from dss_client.queues import ErrorCounts, KeyCounts, NewestEntries, QueueEntry
 from dss_client.queues import Queues as AsyncQueues
 from dss_client.schedules import DueTime, Schedule, ScheduleDescription, ScheduleRun, Task
 from dss_client.schedules import Schedules as AsyncSchedules
@@ -42,6 +45,7 @@ class Administered:
     """What a client administers, by noun."""
 
     access: "Access"
+    backups: "Backups"
     topics: "Topics"
     groups: "Groups"
     grants: "Grants"
@@ -56,6 +60,7 @@ class Administered:
     def _administer(self, portal: "Portal", client: "Client") -> None:
         """Make the parts, of those of a client that is open."""
         self.access = Access(portal, client.access)
+        self.backups = Backups(portal, client.backups)
         self.topics = Topics(portal, client.topics)
         self.groups = Groups(portal, client.groups)
         self.grants = Grants(portal, client.grants)
@@ -131,6 +136,17 @@ class Access:
         """
         return self._portal.run(self._twin.rotate_token(name, both_for_ms=both_for_ms))
 
+    def confirm(self, names: Sequence[str] = ()) -> tuple[Principal, ...]:
+        """Let those in again whom a restore from a backup suspended; who they are.
+
+        Args:
+            names: with their kinds; all that are suspended where none is given.
+
+        Raises:
+            PrincipalNotFound: there is nobody of a name; nothing was changed.
+        """
+        return self._portal.run(self._twin.confirm(names))
+
     def remove(self, name: str, *, if_exists: bool = False) -> bool:
         """Let nobody in as this one any more; whether there was one.
 
@@ -142,6 +158,48 @@ class Access:
             PrincipalNotFound: there is nobody of that name.
         """
         return self._portal.run(self._twin.remove(name, if_exists=if_exists))
+
+
+class Backups:
+    """Makes backups; reached as ``client.backups``. For administrators."""
+
+    def __init__(self, portal: "Portal", twin: AsyncBackups) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    def create(
+        self, directory: str | os.PathLike[str], *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a backup into a directory of backups; it is made where it is not there.
+
+        Sealed files that an earlier backup in it has are not sent again.
+
+        Args:
+            directory: on this machine, outside of any data directory.
+            bytes_s: how many bytes a second are taken; 0: as many as come.
+            told: called as it goes on.
+
+        Raises:
+            BackupTargetUnfit, BackupUnderWay, NoRoomForBackup: nothing was begun.
+            BackupFailed: what was written is removed by the next one.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        return self._portal.run(self._twin.create(directory, bytes_s=bytes_s, told=told))
+
+    def write_tar(
+        self, file: BinaryIO, *, bytes_s: int = 0, told: Told | None = None
+    ) -> MadeBackup:
+        """Write a whole backup as a tar; what is unpacked of it is a directory of backups.
+
+        Args:
+            file: is written in order, and need not be one that can be sought in.
+            bytes_s, told: as for `create`.
+
+        Raises:
+            BackupFailed: the file cannot be written.
+            DssError: the daemon refuses, or the connection was lost.
+        """
+        return self._portal.run(self._twin.write_tar(file, bytes_s=bytes_s, told=told))
 
 
 class Topics:
@@ -244,33 +302,35 @@ class Groups:
         ordered: bool | None = None,
         on_dead_letter: str | None = None,
         keyless: str | None = None,
+        allocation: str | None = None,
+        shards: int | None = None,
+        metadata: str = "",
+        unused: float | None = None,
     ) -> Group:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
-        ``protocol`` is ``borrow``, as where none is given, or ``lease``. ``on_damage`` is ``pass``,
-        as where none is given: records that are confirmed damaged are told and passed over; or
-        ``stall``: the stream stalls before them.
-
-        With ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts
-        it is among the dead letters; without it, it comes again for ever. ``backoff`` says for how
-        many seconds it waits after each failure, the last of them for all that follow.
-        ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+        ``protocol`` is ``borrow``, the default, or ``lease``. ``on_damage`` is ``pass``, the
+        default: records confirmed damaged are told and passed over; or ``stall`` before them. With
+        ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts it is
+        among the dead letters; without, it comes again for ever. ``backoff`` has the seconds after
+        each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
-        Once it is dead, ``on_dead_letter`` lets later ones wait with it (``block``, as where
-        nothing is given) or go on (``skip``). Records without a key are delivered as they come, or
-        with ``keyless="dead"`` are dead letters at once.
+        Once it is dead, later ones wait with it (``on_dead_letter="block"``, the default) or go on
+        (``skip``). Records without a key come without an order, or with ``keyless="dead"`` are dead
+        letters at once. It is shared out by ``shards``, or with ``allocation="sticky"`` by streams.
+
+        ``metadata``, a text of at most 4 KiB, is kept for whoever made the group. It is removed
+        once no client has subscribed to it for ``unused`` seconds, if that is given.
 
         Raises:
-            GroupExists: and ``if_not_exists`` was not given.
-            GroupExistsOtherwise: its protocol, or what it does with bad records, is another.
+            GroupExists, GroupExistsOtherwise: it is there, or with another setting.
             GroupOfAnotherKind, StartConflict: it is a queue and this is none, or began elsewhere.
-            IllegalArgument: there is no such protocol, or nothing else to do at damage, or a number
-                is out of its bounds.
-            IllegalFilter, QueueWithoutGroup, IllegalTime: a value breaks its rule.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder: it is older, and would make another group.
+            IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
+            QueueWithoutGroup: a queue has a name.
+            OrderNeedsOneTopic: it cannot be ordered.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
         """
         return self._portal.run(
             self._twin.create(
@@ -287,6 +347,10 @@ class Groups:
                 ordered=ordered,
                 on_dead_letter=on_dead_letter,
                 keyless=keyless,
+                allocation=allocation,
+                shards=shards,
+                metadata=metadata,
+                unused=unused,
             )
         )
 
@@ -303,6 +367,16 @@ class Groups:
             FilterUnreadable, OrderUnreadable: the filter or the order breaks the grammar.
         """
         return self._portal.run(self._twin.list(all=all, filter=filter, sort=sort))
+
+    def shards(self, group: str) -> "ShardedGroup":
+        """How a group that is shared out by shards stands, shard by shard.
+
+        Raises:
+            GroupNotFound, GroupAmbiguous: there is none, or several.
+            ShardsNeedOrder: it has no shards.
+            OrderNeedsOneTopic: the topic that it reads is gone.
+        """
+        return self._portal.run(self._twin.shards(group))
 
     def describe(self, group: str) -> "GroupDescription":
         """One group by NAME, NAME@FILTER or ``$share/NAME/FILTER``.
@@ -394,14 +468,16 @@ class Groups:
             self._twin.verify(group, streams=streams, scan=scan, progress=progress)
         )
 
-    def remove(self, group: str, *, if_exists: bool = False) -> bool:
+    def remove(self, group: str, *, if_exists: bool = False, if_unused: bool = False) -> bool:
         """Remove a group and its progress; tells whether there was one.
 
         Raises:
             GroupNotFound: there is none, and ``if_exists`` was not given.
+            GroupInUse: a client has subscribed to it, and ``if_unused`` was given.
+            DaemonKnowsNoMetadata: it is older, and would remove a group that is in use.
             GroupAmbiguous: several have the name.
         """
-        return self._portal.run(self._twin.remove(group, if_exists=if_exists))
+        return self._portal.run(self._twin.remove(group, if_exists=if_exists, if_unused=if_unused))
 
 
 class Grants:
@@ -717,6 +793,10 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> Iterator[QueueEntry]:
         """The dead letters, stream by stream, the oldest of each first.
@@ -727,6 +807,10 @@ class Queues:
             key: only those of this key.
             stream: only of records of this stream, ``orders/0/3``.
             offset: with ``stream``: only of the record there.
+            client_id: only what this client had last.
+            start_us: only what came to the queue then or later.
+            end_us: only what came before then.
+            attempt: only what failed so often, or more.
             whole: with payloads and headers.
 
         Raises:
@@ -735,7 +819,16 @@ class Queues:
         """
         return self._portal.iterate(
             self._twin.dead_letters(
-                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+                group,
+                error=error,
+                key=key,
+                stream=stream,
+                offset=offset,
+                client_id=client_id,
+                start_us=start_us,
+                end_us=end_us,
+                attempt=attempt,
+                whole=whole,
             )
         )
 
@@ -747,12 +840,25 @@ class Queues:
         key: bytes | None = None,
         stream: str = "",
         offset: int | None = None,
+        client_id: str = "",
+        start_us: int | None = None,
+        end_us: int | None = None,
+        attempt: int = 0,
         whole: bool = False,
     ) -> Iterator[QueueEntry]:
         """What waits in the retry queues; arguments and errors as of `dead_letters`."""
         return self._portal.iterate(
             self._twin.retries(
-                group, error=error, key=key, stream=stream, offset=offset, whole=whole
+                group,
+                error=error,
+                key=key,
+                stream=stream,
+                offset=offset,
+                client_id=client_id,
+                start_us=start_us,
+                end_us=end_us,
+                attempt=attempt,
+                whole=whole,
             )
         )
 
@@ -791,6 +897,16 @@ class Queues:
             As `dead_letters`.
         """
         return self._portal.run(self._twin.errors(group, level=level, at_most=at_most))
+
+    def keys(
+        self, group: str, *, level: str = "dead", error: str = "", at_most: int | None = None
+    ) -> KeyCounts:
+        """How many entries, of an error, there are of each key; of so many at least, if not of all.
+
+        Raises:
+            As `dead_letters`.
+        """
+        return self._portal.run(self._twin.keys(group, level=level, error=error, at_most=at_most))
 
 
 class Sessions:

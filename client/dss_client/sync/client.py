@@ -21,15 +21,18 @@ from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
 
 if TYPE_CHECKING:
+    from dss_client.jetstream.subscriptions import ErrorCallback
+    from dss_client.sync.jetstream import JetStream
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged
+    from dss_core.shards import Shard
 
 
 def connect(
     client_id: str | None = None,
     clean_start: bool = True,
     session_expiry: int = 0,
-    endpoint: str | None = None,
+    endpoint: str | Sequence[str] | None = None,
     *,
     credit_records: int | None = None,
     credit_bytes: int | None = None,
@@ -134,18 +137,26 @@ class Client(Administered):
         ack_wait: float | None = None,
         on_grant: Callable[[GrantNotice], None] | None = None,
         on_revoke: Callable[[GrantNotice], None] | None = None,
+        on_assigned: "Callable[[tuple[Shard, ...], int], None] | None" = None,
+        on_lost: "Callable[[tuple[Shard, ...]], None] | None" = None,
     ) -> Subscription:
         """A subscription; use it as ``with client.subscribe(...) as subscription``.
 
-        The arguments are those of `dss_client.Client.subscribe`. ``on_grant`` and ``on_revoke`` are
-        called in the thread of the loop, where nothing of this client can be called.
+        The arguments are those of `dss_client.Client.subscribe`. ``on_grant`` and the other
+        callbacks are called in the thread of the loop, where nothing of this client can be called.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
                 rule.
         """
         options = SubscriptionOptions.of(
-            filter, start=start, ack_wait=ack_wait, on_grant=on_grant, on_revoke=on_revoke
+            filter,
+            start=start,
+            ack_wait=ack_wait,
+            on_grant=on_grant,
+            on_revoke=on_revoke,
+            on_assigned=on_assigned,
+            on_lost=on_lost,
         )
         return Subscription(self._portal, Pieces(self._client.opened_session, options))
 
@@ -182,6 +193,19 @@ class Client(Administered):
             progress=progress,
         )
         return Reader(self._portal, reader)
+
+    def jetstream(
+        self, *, error_cb: "ErrorCallback | None" = None, strict_acks: bool = False
+    ) -> "JetStream":
+        """The calls that programs of NATS JetStream make, as `dss_client.Client.jetstream`.
+
+        ``error_cb`` is awaited in the thread of the loop, where nothing of this client can be
+        called.
+        """
+        from dss_client.sync.jetstream import JetStream
+
+        twin = self._portal.call(self._client.jetstream, error_cb=error_cb, strict_acks=strict_acks)
+        return JetStream(self._portal, twin)
 
     def watch(
         self, *topics: str, groups: Sequence[str] = (), all: bool = False

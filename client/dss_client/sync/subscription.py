@@ -153,7 +153,7 @@ class Pieces(AsyncSubscription):
             return
         chunk.call_back()
         if isinstance(chunk, QuietChunk) and chunk.last is not None:
-            cast("Ordered", chunk.handout.grant.order).in_hand(as_kind(AsyncRecord, chunk.last))
+            cast("Ordered", chunk.handout.grant.order).in_hand([as_kind(AsyncRecord, chunk.last)])
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
         """What came, as columns."""

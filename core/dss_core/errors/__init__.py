@@ -17,16 +17,19 @@ message; nothing parses a message. `definite` says whether the caller may be sur
 was done. Invariant: a code, once released, keeps its meaning and is never given again.
 """
 
+from dss_core.errors.backups import *  # noqa: F403
 from dss_core.errors.bounds import *  # noqa: F403
 from dss_core.errors.condition import *  # noqa: F403
 from dss_core.errors.conflicts import *  # noqa: F403
 from dss_core.errors.damage import *  # noqa: F403
+from dss_core.errors.jetstream import *  # noqa: F403
 from dss_core.errors.jobs import *  # noqa: F403
 from dss_core.errors.not_found import *  # noqa: F403
 from dss_core.errors.ordering import *  # noqa: F403
 from dss_core.errors.passing import *  # noqa: F403
 from dss_core.errors.programs import *  # noqa: F403
 from dss_core.errors.publishing import *  # noqa: F403
+from dss_core.errors.queues import *  # noqa: F403
 from dss_core.errors.requests import *  # noqa: F403
 from dss_core.errors.service import *  # noqa: F403
 from dss_core.errors.sessions import *  # noqa: F403

@@ -252,6 +252,17 @@ class TopicInUse(DssError):
 
 
 @registered
+class GroupInUse(DssError):
+    """It was to be removed only if nobody uses it. Fields: group."""
+
+    code = "DSS2162"
+    sentence = "A client has subscribed to the group {group}; it was not removed."
+    hint = "dssctl groups describe {group} shows its members."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class OffsetOutOfRange(DssError):
     """Fields: offset, start, end, stream."""
 

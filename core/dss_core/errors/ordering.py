@@ -22,34 +22,18 @@ class OrderNeedsOneTopic(DssError):
 
 @registered
 class OrderSpansStorageTopics(DssError):
-    """A sealed storage topic has records for an ordered group.
+    """An ordered group would read streams again that it has read to the end.
 
-    Fields: group, topic, ordinal, command.
+    Fields: group, topic, ordinal, current, command.
     """
 
     code = "DSS2151"
     sentence = (
-        "{group} cannot keep the order of keys over storage topics: {topic}/{ordinal} is sealed, "
-        "and holds records for it beside those that are written now."
+        "{group} keeps the order of keys, and has read streams of {topic}/{ordinal} to the end: "
+        "what waits of their keys is in {topic}/{current} or on its way there, so the cursor does "
+        "not go back behind that."
     )
-    hint = "{command}"
-    grpc_status = "FAILED_PRECONDITION"
-    exit_code = ExitCode.CONFLICT
-
-
-@registered
-class TopicReadInOrder(DssError):
-    """A topic cannot be switched under ordered groups yet. Fields: topic, groups, group."""
-
-    code = "DSS2152"
-    sentence = (
-        "The topic {topic} cannot be switched: its keys would go on elsewhere, and ordered groups "
-        "read it: {groups}."
-    )
-    hint = (
-        "Nothing was changed. Their order would have to go first: dssctl groups edit {group} "
-        "--max-deliver 0, once their queues are empty."
-    )
+    hint = "To where {topic}/{current} begins at most: {command}"
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -121,6 +105,55 @@ class KeysBeyondLook(DssError):
     hint = (
         "All of the stream comes back in order: dssctl dlq redrive {group} --origin {stream}; or "
         "as many as are found, without regard to the rest of their keys: add --unordered"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ShardsNeedOrder(DssError):
+    """Shards are of ordered groups. Fields: group, new, shards."""
+
+    code = "DSS2160"
+    sentence = "{group} has no shards: only ordered groups have, and it is not ordered."
+    hint = (
+        "Nothing was changed. Its streams are shared out one by one, as many to each member. A "
+        "group that is ordered: dssctl groups create {new} --ordered --max-deliver 5 --shards "
+        "{shards}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class ShardCountUnfit(DssError):
+    """No group of this topic can have so many shards. Fields: group, shards, topic, most, near."""
+
+    code = "DSS2161"
+    sentence = (
+        "{group} cannot have {shards} shards: it has at least 1, and at most {most}, which is how "
+        "many partitions {topic} has."
+    )
+    hint = (
+        "Nothing was changed. The nearest count: dssctl shards set-count {group} {near}. For more "
+        "the topic has to grow first: dssctl topics grow {topic} --partitions P"
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class DaemonKnowsNoMetadata(DssError):
+    """An older daemon would forget what is kept with a group, and for how long. Fields: version."""
+
+    code = "DSS2163"
+    sentence = (
+        "The daemon, of version {version}, keeps no metadata with groups and does not know which "
+        "are unused; nothing was made or changed."
+    )
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays."
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT

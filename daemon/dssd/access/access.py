@@ -8,6 +8,7 @@ token; whoever keeps a login asks `still_holds`.
 import asyncio
 import hashlib
 import hmac
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dss_core.errors import (
@@ -17,7 +18,15 @@ from dss_core.errors import (
     TooManyPrincipals,
 )
 from dss_core.filters import check_name
-from dssd.access.permissions import PERMISSIONS_MAX, Permission, Principal, read_stored, stored
+from dssd.access.permissions import (
+    PERMISSIONS_MAX,
+    Permission,
+    Principal,
+    confirmed,
+    is_suspended,
+    read_stored,
+    stored,
+)
 from dssd.clock import Clock
 from dssd.store.access_rows import PrincipalRow
 from dssd.store.paging import scan_all
@@ -70,6 +79,8 @@ class Access:
         self._clock = clock
         self._rows = {each.row.name: each for each in found}
         self._logins: dict[str | bytes, Login] = {}
+        self._suspended: dict[str | bytes, str] = {}
+        """By what they come in with: who is not let in until they are confirmed."""
         self._turn = asyncio.Lock()
         for each in found:
             self._enter(each.row)
@@ -82,6 +93,19 @@ class Access:
     def rows(self) -> list[PrincipalRow]:
         """All of them, by name."""
         return [self._rows[name].row for name in sorted(self._rows)]
+
+    @property
+    def suspended(self) -> int:
+        """How many are not let in until they are confirmed."""
+        return len(set(self._suspended.values()))
+
+    def suspended_by(self, token: bytes) -> str:
+        """Who has the token and is suspended; empty where nobody is."""
+        return self._suspended.get(hashlib.sha256(token).digest(), "")
+
+    def suspended_at(self, certificate: str) -> str:
+        """Who has a certificate of that name and is suspended; empty where nobody is."""
+        return self._suspended.get(CERTIFICATE_KIND + certificate, "")
 
     def by_token(self, token: bytes) -> Login | None:
         """The login of who has the token; None where it is nobody's, or no longer."""
@@ -154,11 +178,34 @@ class Access:
                 raise PrincipalNotFound(name=name)
             row = replace(
                 known.row,
+                permissions=confirmed(known.row.permissions),
                 secret=secret,
                 older_secret=known.row.secret if both_for_ms else b"",
                 older_until_ms=self._clock.wall_ms() + both_for_ms if both_for_ms else 0,
             )
             return await self._keep(row, known)
+
+    async def confirm(self, names: Collection[str]) -> list[PrincipalRow]:
+        """Let those in again whom a restore suspended, all of them where none is named.
+
+        Raises:
+            PrincipalNotFound: there is none of a name; nothing was changed.
+        """
+        async with self._turn:
+            for name in names:
+                if name not in self._rows:
+                    raise PrincipalNotFound(name=name)
+            waiting = [
+                known
+                for name, known in self._rows.items()
+                if is_suspended(known.row.permissions) and (not names or name in names)
+            ]
+            return [
+                await self._keep(
+                    replace(known.row, permissions=confirmed(known.row.permissions)), known
+                )
+                for known in waiting
+            ]
 
     async def remove(self, name: str) -> None:
         """Let nobody in as this principal any more.
@@ -200,6 +247,10 @@ class Access:
         return row
 
     def _enter(self, row: PrincipalRow) -> None:
+        if is_suspended(row.permissions):
+            keys = (row.secret, row.older_secret) if row.secret else (row.name,)
+            self._suspended.update((key, row.name) for key in keys if key)
+            return
         principal = Principal.of(row.name, read_stored(row.permissions))
         ends = row.expires_at_ms
         if not row.secret:
@@ -213,6 +264,7 @@ class Access:
     def _leave(self, row: PrincipalRow) -> None:
         for key in (row.name, row.secret, row.older_secret):
             self._logins.pop(key, None)
+            self._suspended.pop(key, None)
 
 
 def _as_known(name: str, known: Versioned[PrincipalRow] | None) -> Absent | VersionIs:
@@ -242,8 +294,9 @@ def _check(asked: NewPrincipal) -> None:
     if len(own.encode()) > CERTIFICATE_NAME_BYTES_MAX:
         rule = f"at most {CERTIFICATE_NAME_BYTES_MAX} bytes"
         raise IllegalArgument(argument="name", rule=rule)
-    if not 1 <= len(asked.permissions) <= PERMISSIONS_MAX:
-        raise IllegalArgument(argument="permissions", rule=f"1 to {PERMISSIONS_MAX}")
+    least = 0 if asked.replaces else 1  # who is there may be denied everything
+    if not least <= len(asked.permissions) <= PERMISSIONS_MAX:
+        raise IllegalArgument(argument="permissions", rule=f"{least} to {PERMISSIONS_MAX}")
 
 
 def _check_secret(secret: bytes) -> None:

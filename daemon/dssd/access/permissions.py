@@ -6,7 +6,7 @@ alone. This module does not know what calls there are, nor how a caller is known
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -19,6 +19,9 @@ PERMISSIONS_MAX = 16
 
 NAMES_OF_PERMISSION_MAX = 64
 """Topic filters, or group patterns, of one permission: each demand is compared with all."""
+
+_NOT_IN_A_NAME = frozenset("/+#%$")
+"""What would make of one level another filter."""
 
 _GROUP_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*")
 
@@ -38,6 +41,11 @@ class Role(StrEnum):
 ALL_ROLES = frozenset(Role)
 EVERY_SUBJECT = TopicFilter.parse("#")
 EVERY_GROUP = "*"
+
+USER, CLIENT = "%u", "%c"
+"""In a topic filter: the caller's own name, without its kind, and the client id of its session."""
+
+_KIND_END = ":"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,11 @@ class Permission:
             return any(own.overlaps(each) for each in demand.filters for own in self.topics)
         return all(any(own.covers(each) for own in self.topics) for each in demand.filters)
 
+    def filled(self, placeholder: str, name: str) -> "Permission":
+        """With a name in the place of a placeholder; one that is no level fits to no subject."""
+        topics = (_filled(each, placeholder, name) for each in self.topics)
+        return replace(self, topics=tuple(each for each in topics if each is not None))
+
     def has_group(self, name: str) -> bool:
         """Whether the group is one of its own."""
         return any(fnmatchcase(name, pattern) for pattern in self.groups)
@@ -107,7 +120,16 @@ class Principal:
         roles = {each.role for each in permissions}
         if Role.ADMIN in roles:
             return cls(name, ALL_ROLES)
-        return cls(name, frozenset(roles | {Role.READ}) if roles else frozenset(), (*permissions,))
+        own = name.partition(_KIND_END)[2]
+        filled = tuple(each.filled(USER, own) for each in permissions)
+        return cls(name, frozenset(roles | {Role.READ}) if roles else frozenset(), filled)
+
+    def as_client(self, client_id: str) -> "Principal":
+        """It, over a session of that client id."""
+        if self.permissions is None:
+            return self
+        filled = tuple(each.filled(CLIENT, client_id) for each in self.permissions)
+        return replace(self, permissions=filled)
 
     def may(self, demand: Demand) -> bool:
         """Whether it has a permission that covers the demand."""
@@ -123,6 +145,18 @@ class Principal:
         """
         if not self.may(demand):
             raise PermissionDenied(principal=self, action=_said(demand), role=f"({demand.wanted})")
+
+
+def _filled(topic: TopicFilter, placeholder: str, name: str) -> TopicFilter | None:
+    levels = topic.text.split("/")
+    if placeholder not in levels:
+        return topic
+    if not name or set(name) & _NOT_IN_A_NAME:
+        return None
+    try:
+        return TopicFilter.parse("/".join(name if each == placeholder else each for each in levels))
+    except IllegalFilter:
+        return None
 
 
 def _said(demand: Demand) -> str:
@@ -160,6 +194,9 @@ def permission_of(role: str, topics: Iterable[str], groups: Iterable[str]) -> Pe
     return Permission(Role(role), read, named)
 
 
+_SUSPENDED = "suspended"
+
+
 def stored(permissions: Sequence[Permission]) -> str:
     """Permissions as a row keeps them."""
     return json.dumps(
@@ -170,11 +207,25 @@ def stored(permissions: Sequence[Permission]) -> str:
     )
 
 
+def suspended(text: str) -> str:
+    """The permissions of a row, to be confirmed before they hold again."""
+    return text if is_suspended(text) else json.dumps({_SUSPENDED: json.loads(text)})
+
+
+def confirmed(text: str) -> str:
+    """The permissions of a row, as they were before they were suspended."""
+    return json.dumps(json.loads(text)[_SUSPENDED]) if is_suspended(text) else text
+
+
+def is_suspended(text: str) -> bool:
+    """Whether the permissions of a row do not hold until they are confirmed."""
+    return text.startswith("{")
+
+
 def read_stored(text: str) -> tuple[Permission, ...]:
-    """The permissions of a row."""
+    """The permissions of a row, also where they are suspended."""
+    listed = json.loads(confirmed(text))
     try:
-        return tuple(
-            permission_of(each["role"], each["topics"], each["groups"]) for each in json.loads(text)
-        )
+        return tuple(permission_of(each["role"], each["topics"], each["groups"]) for each in listed)
     except (IllegalArgument, IllegalFilter) as newer:
         raise AssertionError("a row of permissions that no daemon writes") from newer

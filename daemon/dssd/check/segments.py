@@ -8,6 +8,7 @@ damage. This module reuses the scan of a start and must not repeat its rules.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.check.findings import Report
 from dssd.log.recovery import judge_segment
 from dssd.log.recovery.judge_segment import Outcome
@@ -74,7 +75,10 @@ class TopicCheck:
         start = self._ends[partition]
         if offset > start:
             what = f"the offsets {start}..{offset} are left out: "
-            what += "records of durability os that had them were lost before they were synced"
+            if offset - start >= RESTORE_OFFSETS_RAISED:
+                what += "a backup was restored, and nobody knows what came behind it"
+            else:
+                what += "records of durability os that had them were lost before they were synced"
             self._report.note(self._stream(partition), what)
             self._ends[partition] = offset
 

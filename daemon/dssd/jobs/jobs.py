@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import NoReturn, assert_never
 
 from dss_core.errors import (
@@ -36,7 +37,7 @@ from dssd.jobs.held_job import (
     refusal,
 )
 from dssd.jobs.limits import ACQUIRE_TOKEN_BYTES_MAX, TICK_S
-from dssd.jobs.model import ChunkResult, JobKind
+from dssd.jobs.model import ChunkResult, JobKind, Spec
 from dssd.jobs.pacing import Pace
 from dssd.jobs.publish_once import ChunkPublisher
 from dssd.jobs.staging import Staging
@@ -180,6 +181,14 @@ class Jobs:
         """
         return self._view(self._named(name))
 
+    def topics_of(self, name: str) -> tuple[str, str] | None:
+        """Source and target of a job, each perhaps empty; None where there is no such job."""
+        try:
+            spec = Spec.from_json(self._named(name).row.spec)
+        except JobNotFound:
+            return None
+        return spec.source, spec.target
+
     def find(self, name: str) -> JobView | None:
         """A job by its name, if there is one."""
         found = (job for job in self._jobs.values() if job.row.name == name)
@@ -299,6 +308,17 @@ class Jobs:
         self._raise_refusal(job, effects, "go on", epoch)
         job.said, job.said_at_ms = said, self._clock.wall_ms()
         return self._view(job)
+
+    def staging_of(self, name: str, epoch: int) -> Path:
+        """Where the driver of an epoch stages; its files come, so it lives.
+
+        Raises:
+            JobNotFound, JobNotInState, JobFenced: it has to stop.
+        """
+        job = self._named(name)
+        effects = self._step(job, Renew(epoch, self._clock.now_ms()))
+        self._raise_refusal(job, effects, "go on", epoch)
+        return self._staging.of_epoch(job.row.job_id, epoch)
 
     async def give_up(self, name: str, epoch: int, why: str) -> JobView:
         """End the job as failed, as its driver says.

@@ -23,6 +23,7 @@ from dss_core.producer_ids import NO_PRODUCER
 from dss_core.staged import (
     STAGED_SUFFIX,
     UNFINISHED_SUFFIX,
+    UPLOAD_SUFFIX,
     BadStagedFile,
     StagedFile,
     StagedFor,
@@ -66,7 +67,7 @@ class Staging:
         """Remove what was staged for a chunk."""
         folder = self.of_epoch(job_id, epoch)
         for path in list(folder.glob(f"{chunk:08x}-*")) if folder.is_dir() else ():
-            if path.suffix in (STAGED_SUFFIX, UNFINISHED_SUFFIX):
+            if path.suffix in (STAGED_SUFFIX, UNFINISHED_SUFFIX, UPLOAD_SUFFIX):
                 _remove(path)
 
     def sweep_job(self, job_id: int) -> None:
@@ -85,6 +86,10 @@ class Staging:
             for epoch in job.iterdir():
                 if epoch not in kept:
                     _remove(epoch)
+                    continue
+                # A loss of power may have left holes in what came over the wire.
+                for part in list(epoch.glob(f"*{UPLOAD_SUFFIX}")):
+                    _remove(part)
 
 
 def checked_frames(

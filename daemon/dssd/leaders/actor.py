@@ -17,11 +17,13 @@ from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.bans import stored_bans
-from dssd.leaders.held_streams import Waiter, queues_by_stream
+from dssd.leaders.held_streams import Waiter, lanes_by_stream
 from dssd.leaders.lane_topics import LaneTopics
 from dssd.leaders.lanes import has_queues
 from dssd.leaders.limits import TAKE_OVER_LOOK_MS
 from dssd.leaders.lost_members import LostMembers
+from dssd.leaders.rehoming import Rehomings
+from dssd.leaders.slices import slicing_of
 from dssd.leaders.takeover import (
     Takeover,
     claim,
@@ -51,6 +53,8 @@ from dssd.machines.leader.events import (
     LendAgain,
     Persist,
     Received,
+    Rehome,
+    Rehomed,
     Send,
     SessionClosed,
     SessionsEnding,
@@ -63,10 +67,14 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.machine import step
-from dssd.machines.leader.rebalance import planned_hand_overs
+from dssd.machines.leader.rebalance import planned_hand_overs, planned_shares
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
+from dssd.machines.queues import Queues
+from dssd.queues.moving import Parts
+from dssd.queues.writers import QueueWriters
 from dssd.store.port import Precondition, PreconditionFailed, Store, Write
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -95,8 +103,11 @@ class LeaderActor:
         concluded: Callable[[int], None],
         timing: LeaderTiming,
         teller: Teller,
+        writers: QueueWriters,
     ) -> None:
         self.group = group
+        self._row = group
+        """As it is now; ``group`` as it was when its streams were last held back."""
         self._filter = TopicFilter.parse(group.filter)
         self._store = store
         self._catalogue = catalogue
@@ -111,6 +122,9 @@ class LeaderActor:
         self._lost_members = LostMembers(group.full_name, heard, catalogue.name_of)
         self._lanes = LaneTopics(
             group.group_id, catalogue, self._tell_topic, lambda: has_queues(self.group)
+        )
+        self._rehomings = Rehomings(
+            lambda: self.group, store, catalogue, Parts(log, writers, clock), heard, self._rehomed
         )
         self._held = Waiter()
         self._leader: Leader | None = None
@@ -155,6 +169,7 @@ class LeaderActor:
             for timer in (self._alarm, self._last_look, self._preparing):
                 if timer is not None:
                     timer.cancel()
+            self._rehomings.end()
 
     def _begin_lanes(self) -> None:
         """Make the queues of topics that come from now on."""
@@ -198,6 +213,10 @@ class LeaderActor:
         """An operation asks for something; what it asked is stored already."""
         self._put(Instructed(instruction, self._clock.now_ms()))
 
+    def change_group(self, group: GroupRow) -> None:
+        """Its row was changed; an operation tells what follows from that."""
+        self._row = group
+
     def change_topic(self, topic: Topic, *, removed: bool) -> None:
         """A topic appeared, changed or went."""
         if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
@@ -213,7 +232,8 @@ class LeaderActor:
             self._put(StreamsChanged(now_ms, gone=topic.streams()))
         else:
             present = present_streams(topic, self._catalogue, self.group)
-            self._put(StreamsChanged(now_ms, present=present))
+            slicing = slicing_of(self._row, self._catalogue)
+            self._put(StreamsChanged(now_ms, present=present, slicing=slicing))
 
     async def hold(self) -> Precondition | None:
         """Take all streams back and lend none, until `lend_again`; None where it ends before.
@@ -230,14 +250,18 @@ class LeaderActor:
         """Lend the streams by what the group's row says by now of its queues."""
         if self._held.ended:
             return
-        self.group = group
+        self.group = self._row = group
         if has_queues(group):
             self._begin_lanes()
             for topic in self._catalogue.meeting(self._filter):
                 await self._lanes.make_with_patience(topic)
         topics = self._catalogue.meeting(self._filter)
-        queues = await queues_by_stream(self._store, self._catalogue, group, topics)
-        self._put(LendAgain(self._clock.now_ms(), queues))
+        lanes = await lanes_by_stream(self._store, self._catalogue, group, topics)
+        slicing = slicing_of(group, self._catalogue)
+        self._put(LendAgain(self._clock.now_ms(), lanes, slicing))
+
+    def _rehomed(self, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+        self._put(Rehomed(stream, grant_epoch, queues, self._clock.now_ms()))
 
     def end_wait(self) -> None:
         """After `run`: who waits for what it holds waits no more."""
@@ -285,6 +309,12 @@ class LeaderActor:
             return ()
         return planned_hand_overs(self._leader, moves_max)
 
+    def planned_shares(self, slicing: Slicing | None) -> tuple[HandOver, ...]:
+        """What cutting the streams anew would move now."""
+        if self._leader is None or self._stopped:
+            return ()
+        return planned_shares(self._leader, slicing)
+
     def unanswered(self) -> list[LeaderWanted]:
         """After `run`: requests for a leader that arrived when this one was ending."""
         return [
@@ -322,6 +352,7 @@ class LeaderActor:
                 moves,
                 bans,
                 group.paused,
+                slicing_of(self._row, self._catalogue),
             )
         )
         self._bell.set()
@@ -356,6 +387,8 @@ class LeaderActor:
                 self._concluded(number)
             case Held():
                 self._held.tell(held=True)
+            case Rehome():
+                self._rehomings.begin(effect, lambda job, name: tasks.create_task(job, name=name))
             case Stop():
                 self._stopped = True
             case _:

@@ -46,12 +46,23 @@ QUEUE_BYTES_MAX = 1 << 40
 memory for each record that waits."""
 
 
+METADATA_BYTES_MAX = 4_096
+"""What may be kept with a group: every list has it, for 5,000 groups at a time."""
+
+UNUSED_MS_MIN = 1_000
+UNUSED_MS_MAX = 365 * 24 * 3_600 * 1_000
+"""Between the sweep that notices and a year: who means longer means for ever."""
+
+
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
 
 SKIP, DELIVER = "skip", "deliver"
 """In an ordered group: a key goes on behind its dead letters (else `BLOCK`), and records without a
 key come (else they are `DEAD_LETTERS`)."""
+
+SHARD, STICKY = "shard", "sticky"
+"""How the streams of a group are shared out: by shards, or each by itself."""
 
 EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
@@ -84,6 +95,8 @@ class AskedRetries:
     ordered: bool | None = None
     on_dead_letter: str | None = None
     keyless: str | None = None
+    allocation: str | None = None
+    shards: int | None = None
 
     def columns(self) -> Mapping[str, Any]:
         """What is said, as a group's row has it."""
@@ -95,6 +108,8 @@ class AskedRetries:
             "ordered": self.ordered,
             "on_dead_letter": self.on_dead_letter,
             "keyless": self.keyless,
+            "allocation": self.allocation,
+            "shards": self.shards,
         }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -120,12 +135,13 @@ class AskedRetries:
         made.check()
         return made
 
-    def _order(self) -> tuple[bool | None, str | None, str | None]:
+    def _order(self) -> "_Order":
         """What a new group with queues has; None: as any group has it."""
         if not self.ordered:
             self.refuse_of_order()
-            return None, None, None
-        return True, self.on_dead_letter or BLOCK, self.keyless or DELIVER
+            return None, None, None, None, None
+        blocks, keyless = self.on_dead_letter or BLOCK, self.keyless or DELIVER
+        return True, blocks, keyless, self.allocation or SHARD, self.shards
 
     def refuse_of_order(self) -> None:
         """Refuse what only an ordered group may have.
@@ -133,7 +149,7 @@ class AskedRetries:
         Raises:
             IllegalArgument: something of it is said.
         """
-        for name, usual in (("on_dead_letter", SKIP), ("keyless", DELIVER)):
+        for name, usual in _USUAL.items():
             value = getattr(self, name)
             if value not in (None, usual):
                 raise IllegalArgument(
@@ -153,6 +169,10 @@ class AskedRetries:
         _check_bound("queue_bytes", self.queue_bytes, QUEUE_BYTES_MAX)
         _check_word("on_dead_letter", self.on_dead_letter, BLOCK, SKIP)
         _check_word("keyless", self.keyless, DELIVER, DEAD_LETTERS)
+        _check_word("allocation", self.allocation, SHARD, STICKY)
+        if self.allocation == STICKY and self.shards is not None:
+            rule = "streams are shared out by shards, or each by itself: leave one of them out"
+            raise IllegalArgument(argument="shards with allocation sticky", rule=rule)
         if len(self.backoff_ms) > BACKOFF_STEPS_MAX:
             raise IllegalArgument(
                 argument=f"backoff of {len(self.backoff_ms):,} steps",
@@ -168,6 +188,12 @@ class AskedRetries:
 
 NOTHING_SAID = AskedRetries()
 
+_Order = tuple[bool | None, str | None, str | None, str | None, int | None]
+"""What a new group has of order: as the last fields of `AskedRetries`, from ``ordered`` on."""
+
+_USUAL = {"on_dead_letter": SKIP, "keyless": DELIVER, "allocation": STICKY, "shards": None}
+"""What a group without order has."""
+
 
 def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> None:
     if value is None or not 1 <= value <= maximum:
@@ -182,6 +208,7 @@ def _check_word(name: str, value: str | None, *words: str) -> None:
 NO_QUEUES: Mapping[str, Any] = {
     "max_deliver": 0, "backoff_ms": "", "queue_records": 0, "queue_bytes": 0,
     "ordered": False, "on_dead_letter": SKIP, "keyless": DELIVER,
+    "allocation": STICKY, "shards": 0,
 }  # fmt: skip
 """What a row says of queues, of a group that has none."""
 
@@ -245,6 +272,8 @@ def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
         said.get("ordered"),
         said.get("on_dead_letter"),
         said.get("keyless"),
+        said.get("allocation"),
+        said.get("shards"),
     ).of_new_group()
 
 
@@ -258,6 +287,8 @@ def _retries_of(group: GroupRow) -> AskedRetries:
         group.ordered,
         group.on_dead_letter,
         group.keyless,
+        group.allocation,
+        group.shards or None,
     )
 
 
@@ -274,6 +305,8 @@ class GroupRequest:
     protocol: str | None = None
     on_damage: str | None = None
     retries: AskedRetries = NOTHING_SAID
+    metadata: str = ""
+    unused_ms: int = 0
     fence: Precondition | None = None
     beside: Beside = nothing_beside
 
@@ -294,6 +327,19 @@ def policy_of(group: GroupRow) -> RetryPolicy | None:
         on_dead_letter=group.on_dead_letter,
         keyless=group.keyless,
     )
+
+
+def check_keeping(asked: GroupRequest) -> None:
+    """Refuse what no group can keep, and a time after which none goes.
+
+    Raises:
+        IllegalArgument: a value is out of its bounds.
+    """
+    if len(asked.metadata.encode()) > METADATA_BYTES_MAX:
+        raise IllegalArgument(argument="metadata", rule=f"at most {METADATA_BYTES_MAX:,} bytes")
+    if asked.unused_ms and not UNUSED_MS_MIN <= asked.unused_ms <= UNUSED_MS_MAX:
+        rule = f"{UNUSED_MS_MIN:,} to {UNUSED_MS_MAX:,} ms, or 0 for a group that stays"
+        raise IllegalArgument(argument="unused_ms", rule=rule)
 
 
 def check_settings(ack_wait_ms: int, on_damage: str) -> None:
@@ -351,6 +397,7 @@ def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> N
         GroupExists: that was not accepted.
     """
     settings = {"protocol": asked.protocol, "on_damage": asked.on_damage}
+    settings |= {"metadata": asked.metadata or None}
     said = {name: value for name, value in settings.items() if value is not None}
     said |= asked.retries.columns()
     differs = {name: value for name, value in said.items() if getattr(group, name) != value}
@@ -368,8 +415,14 @@ def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> N
 
 def _advice(group: GroupRow, differs: Mapping[str, Any]) -> str:
     as_it_is = "leave that out and pass --if-not-exists to accept it as it is"
-    if "protocol" in differs or differs.get("ordered") is False:
+    if "protocol" in differs or "metadata" in differs or differs.get("ordered") is False:
         return f"No edit makes it so: {as_it_is}, or take another name."
+    if "allocation" in differs or "shards" in differs:
+        count = differs.get("shards", group.shards) or "N"
+        return (
+            f"Its streams are cut anew with dssctl shards set-count {quote(group.full_name)} "
+            f"{count}; or {as_it_is}."
+        )
     options = " ".join(_option(name, value) for name, value in differs.items())
     return f"Make it so: dssctl groups edit {quote(group.full_name)} {options}; or {as_it_is}."
 

@@ -36,6 +36,7 @@ from dssd.leaders.declarations import (
     GroupRequest,
     asked_by_session,
     check_as_asked,
+    check_keeping,
     check_kind,
     check_settings,
     check_start,
@@ -43,8 +44,10 @@ from dssd.leaders.declarations import (
     nothing_beside,
 )
 from dssd.leaders.group_start import resolved_start
+from dssd.leaders.join_gate import JoinGate
 from dssd.leaders.lanes import has_queues
-from dssd.leaders.ordering import OrderedReaders, check_start_in_order, topic_in_order
+from dssd.leaders.ordering import OrderedReaders, topic_in_order
+from dssd.leaders.slices import check_shard_count, new_span
 from dssd.leaders.takeover import BORROW
 from dssd.limits import ACK_WAIT_MS
 from dssd.listeners import Listeners
@@ -107,6 +110,7 @@ class Groups:
         """Exclusive groups, by the session that owns them."""
         self._tombstones: dict[tuple[str, str], GroupNameRow] = {}
         self._destroyed: dict[int, GroupNameRow] = {}
+        self.gate = JoinGate()
         self._removals: Listeners[GroupRow] = Listeners()
         self._changes: Listeners[GroupRow] = Listeners()
 
@@ -227,6 +231,8 @@ class Groups:
         protocol: str | None = None,
         on_damage: str | None = None,
         retries: AskedRetries = NOTHING_SAID,
+        metadata: str = "",
+        unused_ms: int = 0,
     ) -> GroupRow:
         """Declare a group as operators do; a tombstone of its name goes.
 
@@ -237,7 +243,7 @@ class Groups:
                 is another.
             StartConflict: it is there with another start.
             IllegalArgument, OffsetOutOfRange: the start or a setting does not fit.
-            OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be ordered.
+            OrderNeedsOneTopic: it cannot be ordered.
         """
         if parsed.group is None:
             raise IllegalArgument(argument="filter", rule="write $share/GROUP/FILTER")
@@ -251,6 +257,8 @@ class Groups:
             protocol=protocol,
             on_damage=on_damage,
             retries=retries,
+            metadata=metadata,
+            unused_ms=unused_ms,
         )
         known = self._existing(asked)
         if known is None:
@@ -289,6 +297,7 @@ class Groups:
         """
         asked = asked_by_session(parsed, start, ack_wait_ms, session_id, subscription)
         asked = replace(asked, fence=fence, beside=beside)
+        await self.gate.settled(asked.key)
         existing = self._existing(asked)
         if parsed.queue and existing is None:
             self._refuse_tombstone(asked)
@@ -356,6 +365,7 @@ class Groups:
         ack_wait_ms = ACK_WAIT_MS if asked.ack_wait_ms is None else asked.ack_wait_ms
         on_damage = asked.on_damage or PASS
         check_settings(ack_wait_ms, on_damage)
+        check_keeping(asked)
         retries = asked.retries.of_new_group().columns()
         group_id = await self._store.next_id()
         row = GroupRow(
@@ -370,6 +380,8 @@ class Groups:
             cursor_generation=0,
             protocol=asked.protocol or BORROW,
             on_damage=on_damage,
+            metadata=asked.metadata,
+            unused_ms=asked.unused_ms,
             **retries,
         )
         work = self._commit_new(asked, row, over_tombstone=over_tombstone)
@@ -400,7 +412,9 @@ class Groups:
             asked.start or Now(), asked.filter, self._catalogue, self._log
         )
         if row.ordered:
-            check_start_in_order(row, topic_in_order(row, self._catalogue), starts)
+            topic = topic_in_order(row, self._catalogue)
+            if asked.retries.shards is not None:
+                check_shard_count(row, asked.retries.shards, new_span(topic, starts))
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dss_core.ids import StreamId
 from dssd.leaders.lanes import NamesQueues
 from dssd.leaders.takeover import present_streams
+from dssd.machines.leader.events import Parents
 from dssd.machines.queues import Queues
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
@@ -38,14 +39,14 @@ class Waiter:
             self._waits.set_result(held)
 
 
-async def queues_by_stream(
+async def lanes_by_stream(
     store: Store, catalogue: NamesQueues, group: GroupRow, topics: Iterable[Topic]
-) -> tuple[tuple[StreamId, Queues], ...]:
-    """The queues of all streams, as the group's row says and as they are stored."""
+) -> tuple[tuple[StreamId, Queues, Parents], ...]:
+    """The queues and parents of all streams, as the group's row says and as they are stored."""
     found = await scan_all(store, ProgressRow, (group.group_id,))
     rows = {StreamId(each.row.storage_topic_id, each.row.partition): each.row for each in found}
     return tuple(
-        (present.stream, present.queues)
+        (present.stream, present.queues, present.parents)
         for topic in topics
         for present in present_streams(topic, catalogue, group, rows)
     )

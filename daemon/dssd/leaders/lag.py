@@ -7,7 +7,7 @@ is an upper bound, and marked as one, and so is what the log cannot count exactl
 append time of the oldest record in it. Nothing here starts a leader.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -38,6 +38,9 @@ from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
+
+PARENTS_NAMED_MAX = 4
+"""For which a closed stream waits; a sentence names no more."""
 
 
 class Queued(NamedTuple):
@@ -71,6 +74,8 @@ class StreamSurvey:
     oldest_unacked_us: int | None = None
     """Append time of the oldest record in it, as far as it is known."""
     queued: Queued = NOTHING_QUEUED
+    waits_for: tuple[str, ...] = ()
+    """Of a closed stream: those that come before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +257,9 @@ async def _survey_stream(
                 (lag, first), exact = counted, True
     oldest_us = await _time_at(view.stream, first, log) if lag and first is not None else None
     name = catalogue.name_of(view.stream)
-    return StreamSurvey(name, view, end, lag, exact, oldest_us, queued_in(view.queues, log))
+    waits_for = tuple(str(catalogue.name_of(each)) for each in view.waits_for)
+    queued = queued_in(view.queues, log)
+    return StreamSurvey(name, view, end, lag, exact, oldest_us, queued, waits_for)
 
 
 def queued_in(queues: Queues, log: Log) -> Queued:
@@ -321,6 +328,20 @@ def is_stalled(progress: Progress, stall: Stall) -> bool:
 def stall_of(name: StreamName, progress: Progress, stall: Stall) -> str:
     """Which stream is stalled, and why."""
     return f"{name} {stall_sentence(stall, progress.floor)}"
+
+
+def hindrance_sentence(view: StreamView, waits_for: Sequence[str]) -> str:
+    """Why nothing of a stream is delivered, if so; what a closed one waits for is named."""
+    if waits_for:
+        return f"closed: waits for {named(waits_for)}"
+    return "" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor)
+
+
+def named(streams: Sequence[str]) -> str:
+    """Some streams, for people."""
+    rest = len(streams) - PARENTS_NAMED_MAX
+    shown = ", ".join(streams[:PARENTS_NAMED_MAX])
+    return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def stall_sentence(stall: Stall, floor: int) -> str:

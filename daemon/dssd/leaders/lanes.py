@@ -18,6 +18,8 @@ from dssd.leaders.progress_columns import (
     unpacked_ranges,
 )
 from dssd.machines.queues import (
+    Errand,
+    Hurried,
     Queues,
     QueueState,
     Redrive,
@@ -61,7 +63,14 @@ def _queue_of(stream: StreamId, row: ProgressRow | None) -> QueueState:
         row.applied_end,
         unpacked_attempts(row.attempts),
         fate_of(row),
-        Redrive(row.redrive, unpacked_ranges(row.redriving), row.redrive_ms),
+        Redrive(
+            row.redrive,
+            unpacked_ranges(row.redriving),
+            row.redrive_ms,
+            row.redrive_whole_keys,
+        ),
+        Errand(row.errand, row.errand_kind, unpacked_ranges(row.errand_ranges)),
+        Hurried(row.hurried, unpacked_ranges(row.hurried_ranges)),
     )
 
 
@@ -80,5 +89,11 @@ def queue_row(group: GroupRow, queue: QueueState) -> ProgressRow:
         redrive=queue.redrive.operation,
         redriving=packed_ranges(queue.redrive.ranges),
         redrive_ms=queue.redrive.over_ms,
+        redrive_whole_keys=queue.redrive.whole_keys,
+        errand=queue.errand.operation,
+        errand_kind=queue.errand.what,
+        errand_ranges=packed_ranges(queue.errand.ranges),
+        hurried=queue.hurried.operation,
+        hurried_ranges=packed_ranges(queue.hurried.ranges),
         **fate_columns(queue.fate),
     )

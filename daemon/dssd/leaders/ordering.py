@@ -1,25 +1,23 @@
 """Ordered groups and topics: what filter such a group may have, and what its topic may do.
 
 An ordered group reads one topic, now and later: a pattern of that topic covers the filter, and no
-two topics share a subject. Until ordered growth exists, it reads one storage topic of it: of those
-that are sealed nothing is left for it, and no switch seals another one. Invariant: what is checked
-here holds for as long as the group is there; the catalogue asks before it makes or switches a
-topic, and a group is made or edited while the catalogue changes nothing.
+two topics share a subject. Invariant: what is checked here holds for as long as the group is there;
+the catalogue asks before it makes a topic, and a group is made or edited while the catalogue
+changes nothing. How the order goes on over storage topics of the topic is not known here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from shlex import quote
 
 from dss_core.errors import (
     OrderNeedsOneTopic,
     OrderSpansStorageTopics,
     TopicDividesOrder,
-    TopicReadInOrder,
 )
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dssd.store.rows import GroupRow
-from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
+from dssd.topics.catalogue import Catalogue, Topic
 
 READERS_TOLD_MAX = 5
 """In one message."""
@@ -58,74 +56,28 @@ def _not_of_one(group: GroupRow, meeting: Sequence[Topic]) -> OrderNeedsOneTopic
     return OrderNeedsOneTopic(group=group.name, filter=group.filter, why=why, command=command)
 
 
-def unread_part(topic: Topic, floors: Mapping[StreamId, int]) -> StorageTopic | None:
-    """The first sealed storage topic of which records are left, where each stream stands there."""
-    for part in topic.storage_topics:
-        if part.ends is not None:
-            ends = zip(part.streams(), part.ends, strict=True)
-            if any(floors.get(stream, 0) < end for stream, end in ends):
-                return part
-    return None
-
-
-def check_start_in_order(group: GroupRow, topic: Topic, starts: Mapping[StreamId, int]) -> None:
-    """Refuse a new group that would begin before the storage topic that is written to.
-
-    Raises:
-        OrderSpansStorageTopics: it would.
-    """
-    part = unread_part(topic, starts)
-    if part is not None:
-        name = quote(group.full_name)
-        command = (
-            f"Begin where {topic.name}/{topic.produce_ordinal} does: dssctl groups create {name} "
-            f"--ordered --max-deliver {group.max_deliver} --start {begin_of(topic)}"
-        )
-        raise _spans(group, topic, part, command)
-
-
-def check_read_in_order(group: GroupRow, topic: Topic, unread: Sequence[StreamId]) -> None:
-    """Refuse to make a live group ordered that has records of these streams to read.
-
-    Raises:
-        OrderSpansStorageTopics: some of them are sealed.
-    """
-    for part in topic.storage_topics:
-        if part.ends is not None and not set(unread).isdisjoint(part.streams()):
-            command = (
-                f"Let its members read {topic.name}/{part.ordinal} to the end first; how far they "
-                f"are: dssctl groups describe {quote(group.full_name)}"
-            )
-            raise _spans(group, topic, part, command)
-
-
 def check_reopened_in_order(group: GroupRow, topic: Topic, reopened: Sequence[StreamId]) -> None:
-    """Refuse to move cursors of an ordered group so that these streams have records for it again.
+    """Refuse to move cursors of an ordered group so that streams which it has read to the end have
+    records for it again.
 
     Raises:
-        OrderSpansStorageTopics: some of them are sealed.
+        OrderSpansStorageTopics: some would.
     """
     for part in topic.storage_topics:
-        if part.ends is not None and not set(reopened).isdisjoint(part.streams()):
-            command = (
-                f"Go back to where {topic.name}/{topic.produce_ordinal} begins at most: dssctl "
-                f"offsets rewind {quote(group.full_name)} --to {begin_of(topic)}"
+        if not set(reopened).isdisjoint(part.streams()):
+            raise OrderSpansStorageTopics(
+                group=group.full_name,
+                topic=topic.name,
+                ordinal=part.ordinal,
+                current=topic.produce_ordinal,
+                command=f"dssctl offsets rewind {quote(group.full_name)} --to {begin_of(topic)}",
             )
-            raise _spans(group, topic, part, command)
 
 
 def begin_of(topic: Topic) -> str:
     """When the storage topic began that is written to, as commands take it."""
     begin_us = topic.producing.begins_us
     return f"@{begin_us // 1_000_000}.{begin_us % 1_000_000:06}" if begin_us else "earliest"
-
-
-def _spans(
-    group: GroupRow, topic: Topic, part: StorageTopic, command: str
-) -> OrderSpansStorageTopics:
-    return OrderSpansStorageTopics(
-        group=group.full_name, topic=topic.name, ordinal=part.ordinal, command=command
-    )
 
 
 class OrderedReaders:
@@ -146,19 +98,6 @@ class OrderedReaders:
                 raise TopicDividesOrder(
                     topic=topic.name, group=quote(group.full_name), filter=group.filter
                 )
-
-    def check_switch(self, topic: Topic) -> None:
-        """Refuse a switch of a topic that ordered groups read.
-
-        Raises:
-            TopicReadInOrder: some do.
-        """
-        readers = self._meeting(topic)
-        if readers:
-            names = [group.full_name for group in readers[:READERS_TOLD_MAX]]
-            rest = len(readers) - len(names)
-            named = ", ".join(names) + (f" and {rest} more" if rest else "")
-            raise TopicReadInOrder(topic=topic.name, groups=named, group=quote(names[0]))
 
     def _meeting(self, topic: Topic) -> list[GroupRow]:
         ordered = (group for group in self._groups() if group.ordered)

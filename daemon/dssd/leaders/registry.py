@@ -35,8 +35,10 @@ from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import Instruction, LeaderGlance, LeaderView, StreamView
 from dssd.machines.leader.hand_over_events import HandOver
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import BorrowerId, Invalidate, LeaderWanted, ToBorrower, ToLeader
+from dssd.queues.writers import QueueWriters
 from dssd.store.port import Precondition, PreconditionFailed, Store
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
@@ -67,6 +69,9 @@ class Registry:
         self._groups = groups
         self._catalogue = catalogue
         self._log = log
+        self.writers = QueueWriters(log)
+        """Whoever appends to queues of groups does so by these."""
+        catalogue.watch(self.writers.topic_changed, internal=True)
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
         self._timing = timing or LeaderTiming()
@@ -93,6 +98,7 @@ class Registry:
         self._stop_watching = [
             self._catalogue.watch(self._topic_changed),
             self._groups.watch_removed(self._group_removed),
+            self._groups.watch_changed(self._group_changed),
         ]
         return self
 
@@ -284,6 +290,11 @@ class Registry:
         actor = self._actors.get(group_id)
         return () if actor is None else actor.planned_hand_overs(moves_max)
 
+    def planned_shares(self, group_id: int, slicing: Slicing | None) -> tuple[HandOver, ...]:
+        """What cutting the streams anew would move now; nothing where there is no leader."""
+        actor = self._actors.get(group_id)
+        return () if actor is None else actor.planned_shares(slicing)
+
     def watch_concluded(self, concluded: Callable[[int], None]) -> None:
         """Call ``concluded`` with the number of each operation that a leader has done."""
         self._concluded = concluded
@@ -325,6 +336,7 @@ class Registry:
             concluded=self._note_concluded,
             timing=self._timing,
             teller=self._teller,
+            writers=self.writers,
         )
         self._actors[group_id] = actor
         self._leader_changes[group_id] += 1
@@ -355,6 +367,11 @@ class Registry:
     def _topic_changed(self, topic: Topic, removed: bool) -> None:
         for actor in self._actors.values():
             actor.change_topic(topic, removed=removed)
+
+    def _group_changed(self, group: GroupRow) -> None:
+        actor = self._actors.get(group.group_id)
+        if actor is not None:
+            actor.change_group(group)
 
     def _group_removed(self, group: GroupRow) -> None:
         self._unended.pop(group.group_id, None)

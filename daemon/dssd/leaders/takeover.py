@@ -14,6 +14,7 @@ from typing import Protocol
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dssd.leaders.generations import parts_with_parents
 from dssd.leaders.lanes import NamesQueues, queue_row, queues_of
 from dssd.leaders.progress_columns import (
     fate_columns,
@@ -185,7 +186,10 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
             cancelled=each.row.number in cancelled,
             redriven=unpacked_ranges(each.row.redriven),
             redrive_ms=each.row.redrive_ms,
+            whole_keys=each.row.redrive_whole_keys,
             discarded=unpacked_ranges(each.row.discarded),
+            errand=each.row.errand_kind,
+            entries=unpacked_ranges(each.row.errand_ranges),
         )
         for each in found
     )
@@ -210,9 +214,11 @@ def present_streams(
 ) -> tuple[PresentStream, ...]:
     """The streams of a topic that may be lent, where the sealed ones end, and their queues."""
     return tuple(
-        PresentStream(stream, None if part.ends is None else part.ends[stream.partition], queues)
-        for part in topic.storage_topics
-        for stream in part.streams()
+        PresentStream(
+            stream, None if part.ends is None else part.ends[stream.partition], queues, parents
+        )
+        for part, of_part in parts_with_parents(topic, group)
+        for stream, parents in zip(part.streams(), of_part, strict=True)
         if (queues := queues_of(catalogue, group, stream, rows)) is not None
     )
 
@@ -319,4 +325,5 @@ def _stored(
         marked_below=0 if row is None else row.marked_below,
         pinned_session_id=None if grant is None else grant.pinned_session_id,
         queues=present.queues,
+        parents=present.parents,
     )

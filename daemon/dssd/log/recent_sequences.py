@@ -41,6 +41,7 @@ class Recent:
         "changed",
         "doubt_before",
         "in_doubt",
+        "is_complete",
         "last",
         "share",
         "time_us",
@@ -64,6 +65,8 @@ class Recent:
         self.in_doubt = in_doubt
         self.doubt_before: int | None = None
         """The last sequence before a frame that ended the doubt."""
+        self.is_complete = False
+        """Whether the answers are those of all its frames."""
         self.changed = False
         """Whether it is on the list of changed producers."""
         self._answers = answers
@@ -79,15 +82,22 @@ class Recent:
 
     def add(self, answer: FirstAnswer) -> None:
         """The answer to the next sequence."""
-        self._answers = (self._answers + _ANSWER.pack(*answer))[-_ANSWERS_BYTES_MAX:]
+        answers = self._answers + _ANSWER.pack(*answer)
+        self.is_complete = self.is_complete and len(answers) <= _ANSWERS_BYTES_MAX
+        self._answers = answers[-_ANSWERS_BYTES_MAX:]
 
     def keep_newest(self, count: int) -> None:
         """Forget the older answers."""
+        self.is_complete = False
         self._answers = self._answers[-count * _ANSWER.size :] if count else b""
 
     def drop_newest(self) -> None:
         """Forget the newest answer, if any is known."""
         self._answers = self._answers[: -_ANSWER.size]
+
+    def has_stored_nothing(self) -> bool:
+        """Whether all of its frames were taken back."""
+        return self.is_complete and not self._answers
 
     def may_come_yet(self, sequence: int) -> bool:
         """Whether it lies before a frame that ended the doubt and was not stored."""
@@ -103,6 +113,7 @@ class Recent:
 
     def learn(self, last: int, time_us: int, in_doubt: bool, answers: bytes) -> None:
         """Be as an entry says."""
+        self.is_complete = False
         self.last, self.time_us = last, time_us
         self.in_doubt, self._answers = in_doubt, answers
 

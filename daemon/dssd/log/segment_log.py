@@ -24,6 +24,7 @@ from dss_core.progress import Range
 from dssd.clock import monotonic_us_now, wall_us_now
 from dssd.log.adopt.adopter import Adopter
 from dssd.log.appender import Appender
+from dssd.log.file_list import LogFiles
 from dssd.log.holds import Holds
 from dssd.log.measures import LogMeasures
 from dssd.log.port import (
@@ -56,6 +57,7 @@ from dssd.log.settings import LogSettings, share_of_descriptors
 from dssd.log.topic_state import StorageTopicState, Stream
 from dssd.log.upkeep import clean_close
 from dssd.log.upkeep.housekeeper import Housekeeper
+from dssd.log.upkeep.removal_gate import RemovalGate
 from dssd.log.upkeep.scrub import Pace, Scrubbed, scrubbed
 from dssd.log.upkeep.trimmer import Trimmer
 from dssd.log.write.sealing import sealing
@@ -84,11 +86,10 @@ class SegmentLog:
         self._store = store
         self._on_failure = on_failure
         self._failing = threading.Lock()
-        self._failed = False
-        self._closing = False
+        self._failed = self._closing = False
         self._found = Recovered()
         self._topics: dict[int, StorageTopicState] = {}
-        self._holds = holds
+        self._holds, self._gate = holds, RemovalGate()
         self._files = FileReader(share_of_descriptors(settings.descriptors_max))
         self._tail = TailCache(settings.tail_cache_bytes_max)
         self._writer = WriterThread(
@@ -134,6 +135,7 @@ class SegmentLog:
             index_gone=self._finder.forget,
             failed=self._fail,
             holds=self._holds,
+            gate=self._gate,
         )
         self._adopter = self._new_adopter(settings)
         self._reader = Reader(
@@ -315,6 +317,10 @@ class SegmentLog:
         """Whether frames were refused because the disk is full, and none was stored since."""
         return self._appender.is_read_only
 
+    def files(self) -> LogFiles:
+        """Its files, for whoever copies them."""
+        return LogFiles(self._paths, self._topics, self._gate)
+
     def _fail(self, failure: BaseException) -> None:
         with self._failing:
             first = not self._failed
@@ -412,14 +418,7 @@ class SegmentLog:
         Raises:
             StreamNotFound: the storage topic was removed.
         """
-        watchers = self._state(stream).streams[stream.partition].watchers
-        watchers.append(grown)
-
-        def stop() -> None:
-            if grown in watchers:
-                watchers.remove(grown)
-
-        return stop
+        return self._state(stream).streams[stream.partition].watch(grown)
 
     async def sync(self, storage_topic_id: int) -> None:
         """Return once all that was appended before is durable.

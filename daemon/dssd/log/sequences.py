@@ -19,8 +19,9 @@ frame of sequence 0 is taken for that of a new producer.
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
 may be of any higher sequence, and the producer continues from there. A gap error would repeat for
-ever. Where that frame was not stored after all, those before it may come
-yet. A frame that is known to be gone is not answered as stored, and neither is an older one.
+ever. Where that frame was not stored after all, those before it may come yet; so they may where the
+first frame of an unknown producer was not: it is unknown again. A frame that is known to be gone is
+not answered as stored, and neither is an older one.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
@@ -137,11 +138,14 @@ class Producers:
             share = self._shares[owner] = OwnerShare(owner, self)
         return share
 
-    def _forget(self, key: Key) -> None:
+    def _drop(self, key: Key) -> None:
         recent = self._recent.pop(key)
         self._room.take(recent.share)
         if not recent.share.count:
             del self._shares[recent.share.owner]
+
+    def _forget(self, key: Key) -> None:
+        self._drop(key)
         self.forgotten_us = max(self.forgotten_us, began_us(key[1]) or 1)
 
     def answer(self, partition: int, producer_id: bytes, sequence: int) -> FirstAnswer | None:
@@ -244,6 +248,7 @@ class Producers:
         recent = self._recent.get(key)
         if recent is None:
             recent = self._follow(key, sequence - 1, answer.append_time_us, owner)
+            recent.is_complete = True
         elif owner != recent.share.owner == NOBODY:
             self._give(recent, owner)
         if not recent.changed:
@@ -307,12 +312,16 @@ class Producers:
         """Forget the last frame of a producer: it was not stored after all."""
         if producer_id == NO_PRODUCER:
             return
-        recent = self._recent[partition, producer_id]
+        key = partition, producer_id
+        recent = self._recent[key]
         assert recent.last == sequence
         recent.drop_newest()
-        # Kept even where no answer is left: a producer that became unknown could repeat an
-        # older sequence and have it stored twice.
+        # Where anything was stored it is kept, even without an answer: a producer that became
+        # unknown could repeat an older sequence and have it stored twice. Where nothing was, what
+        # it sends next may be older: frames before this one were refused over an earlier call.
         recent.last = sequence - 1
+        if recent.has_stored_nothing():
+            self._drop(key)
 
     def forget_at_start(self, wall_us: int) -> None:
         """Forget producers that were silent for long, both by the clock and by the newest frame."""

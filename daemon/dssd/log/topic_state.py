@@ -87,6 +87,16 @@ class Stream:
     """The segments that hold records of it, in order."""
     watchers: list[Callable[[], None]] = field(default_factory=list)
 
+    def watch(self, grown: Callable[[], None]) -> Callable[[], None]:
+        """Call ``grown`` after each growth; returns how to stop that."""
+        self.watchers.append(grown)
+
+        def stop() -> None:
+            if grown in self.watchers:
+                self.watchers.remove(grown)
+
+        return stop
+
     def segment_at(self, partition: int, offset: int) -> Segment | None:
         """The segment that holds the offset or, where none does, the next one above it."""
         number = max(0, bisect_right(self.segments, offset, key=_start_in(partition)) - 1)

@@ -11,6 +11,7 @@ to delivery.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress, Ranges, normalised
 from dssd.limits import DAMAGED_RANGES_MAX
 from dssd.machines.attempts import Attempts, Rests, merged_attempts
@@ -36,6 +37,10 @@ class Counts(NamedTuple):
     def plus(self, kind: str, offsets: int) -> "Counts":
         """With so many more of a kind."""
         return self._replace(**{kind: getattr(self, kind) + offsets})
+
+    def without_restores(self) -> "Counts":
+        """Of one stream, without the gaps that restores from backups left."""
+        return self._replace(lost=self.lost % RESTORE_OFFSETS_RAISED)
 
     def raised(self, other: "Counts") -> "Counts":
         """The higher of each."""

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
+from dss_core.shards import Shard
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.queues import Queues
@@ -100,6 +101,8 @@ class LeaderWanted:
     """It was told by a leader before that the group is paused."""
     subscription: int = 0
     """Of the session, with which it began: another borrower of the same has the same."""
+    by_shard: bool = False
+    """It keeps state by shard, and is to be told which it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,10 @@ class GrantedStream:
     """Of a lane: how its queues stand."""
     cursor_generation: int = 0
     """Entries that the holder makes bear it."""
+    shard: Shard | None = None
+    """Of which it is a part, in a group that is shared out by shards."""
+    shard_epoch: int = 0
+    """Higher than that of anybody who had it before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dss_core.ids import StreamId
-from dss_core.lane import RETRY
-from dss_core.progress import Progress, Ranges
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Progress, Ranges, normalised, without
 from dssd.limits import BACKOFF_MS
 from dssd.machines.attempts import Attempts, merged_attempts
 from dssd.machines.fate import NO_FATE, Fate
@@ -32,9 +32,38 @@ class Redrive(NamedTuple):
     """Empty: it was stopped."""
     over_ms: int = 0
     """They come evenly over so long, those of each lane; 0: nothing says so."""
+    whole_keys: bool = False
+    """They are all that was dead of their keys, and what follows these meanwhile comes too."""
 
 
 NO_REDRIVE = Redrive()
+
+RETRY_NOW, RETRY_LATER, SKIP, BURY = "now", "later", "skip", "dead"
+"""What an operation does with entries of a retry queue: they are due at once, or again when they
+say; they are passed over, or go to the dead letters."""
+
+
+class Errand(NamedTuple):
+    """What an operation asks of the next holder of a lane: entries of its retry queue are to be
+    passed over, or to go to the dead letters."""
+
+    operation: int = 0
+    """Its number; 0: there is none."""
+    what: str = ""
+    ranges: Ranges = ()
+    """Empty: it is done, or was stopped."""
+
+
+class Hurried(NamedTuple):
+    """Entries of a retry queue that are due, whatever they say."""
+
+    operation: int = 0
+    """That said so last."""
+    ranges: Ranges = ()
+
+
+NO_ERRAND = Errand()
+NONE_HURRIED = Hurried()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +80,9 @@ class QueueState:
     fate: Fate = NO_FATE
     redrive: Redrive = NO_REDRIVE
     """Of dead letters; what is done of it is in the progress."""
+    errand: Errand = NO_ERRAND
+    hurried: Hurried = NONE_HURRIED
+    """Both of a retry queue."""
     begun: int = field(default=0, compare=False)
     """Of a retry queue: what was begun with its lane since that was lent, the opening and each
     move. Not stored, so it is nothing new by itself."""
@@ -71,6 +103,8 @@ class QueueState:
             merged_attempts(self.attempts, other.attempts, progress),
             self.fate.merged(other.fate, progress),
             max(self.redrive, other.redrive, key=_newest),
+            max(self.errand, other.errand, key=_newest),
+            max(self.hurried, other.hurried),
             begun,
             ended,
         )
@@ -79,6 +113,8 @@ class QueueState:
         """Whether it knows of all that the other says is done."""
         if other.applied_end > self.applied_end or other.ended > self.ended:
             return False
+        if _newest(other.errand) > _newest(self.errand):
+            return False
         return self.progress.merged(other.progress) == self.progress
 
     @property
@@ -86,6 +122,20 @@ class QueueState:
         """The operation that brings entries back and has not brought all; 0: there is none."""
         left = (self.progress.first_unacked(start) < end for start, end in self.redrive.ranges)
         return self.redrive.operation if any(left) else 0
+
+    def take_errand(self, operation: int, what: str, ranges: Ranges) -> "QueueState":
+        """With what an operation asks for entries of a retry queue."""
+        if what not in (RETRY_NOW, RETRY_LATER):
+            return replace(self, errand=Errand(operation, what, ranges))
+        done = ((0, self.progress.floor), *self.progress.ranges)
+        hurried = without(self.hurried.ranges, normalised((*done, *ranges)))
+        if what == RETRY_NOW:
+            hurried = normalised((*hurried, *ranges))
+        return replace(self, hurried=Hurried(operation, hurried))
+
+    def end_errand(self) -> "QueueState":
+        """With an errand that is done, or stopped."""
+        return replace(self, errand=self.errand._replace(ranges=()))
 
     def bring_back(self, redrive: Redrive) -> "QueueState":
         """With an operation that brings some back, if it does."""
@@ -116,9 +166,9 @@ class QueueState:
         return self.progress.floor >= self.applied_end
 
 
-def _newest(redrive: Redrive) -> tuple[int, bool]:
-    """Of one that was stopped only who does not know of that has the ranges."""
-    return redrive.operation, not redrive.ranges
+def _newest(asked: Redrive | Errand) -> tuple[int, bool]:
+    """Of one that was stopped or is done only who does not know of that has the ranges."""
+    return asked.operation, not asked.ranges
 
 
 def _covered(progress: Progress) -> int:
@@ -144,6 +194,21 @@ def lent_anew(queues: Queues) -> Queues:
 def out_of_sight(queues: Queues) -> Queues:
     """As who held the lane leaves them without a last word: more may have been begun."""
     return queues and (queues[RETRY - 1].begin(), *queues[RETRY:])
+
+
+def asked_of_holder(queues: Queues) -> int:
+    """The operation that asks for entries which its holder has not dealt with; or 0."""
+    if not queues:
+        return 0
+    errand = queues[RETRY - 1].errand
+    return errand.operation if errand.ranges else queues[DEAD - 1].redriving
+
+
+def have_been_asked(queues: Queues) -> bool:
+    """Whether an operation has ever had a holder deal with entries."""
+    return bool(
+        queues and (queues[RETRY - 1].errand.operation or queues[DEAD - 1].redrive.operation)
+    )
 
 
 def are_known(queues: Queues) -> bool:

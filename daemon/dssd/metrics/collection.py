@@ -63,6 +63,8 @@ class MeasuredParts:
     """How often clients were told of each condition, by code."""
     certificate_ends_ms: Callable[[], int] = lambda: 0
     """Of what TLS is served with, by the wall clock; 0 where there is no TLS."""
+    backup_at_ms: Callable[[], int] = lambda: 0
+    """When the newest backup was taken, by the wall clock; 0: none is known."""
 
 
 async def collected(watched: MeasuredParts) -> Readings:
@@ -91,6 +93,7 @@ def _put_process(readings: Readings, watched: MeasuredParts) -> None:
     readings.put("dss_connections_max", held.connections_max)
     readings.put("dss_calls", held.calls)
     readings.put("dss_calls_max", held.calls_max)
+    readings.put("dss_backup_time_seconds", watched.backup_at_ms() / 1_000)
     ends_s = watched.certificate_ends_ms() / 1_000
     readings.put("dss_certificate_end_time_seconds", ends_s)
     for code, times in watched.errors.items():
@@ -193,6 +196,7 @@ def _put_group(
     readings.put("dss_group_lag_seconds", max(0, wall_us - oldest_us) / 1_000_000, *labels)
     readings.put("dss_group_retrying", sum(each.retrying for each in groups), *labels)
     readings.put("dss_group_dead", sum(each.dead for each in groups), *labels)
+    readings.put("dss_group_queues_full", sum(each.is_full for each in groups), *labels)
     readings.put("dss_group_arrival_rate", sum(each.arrivals.minute for each in groups), *labels)
     readings.put("dss_group_ack_rate", sum(each.acks.minute for each in groups), *labels)
     readings.put("dss_group_members", sum(each.borrowers for each in groups), *labels)

@@ -1,9 +1,9 @@
 """Follows operations that were applied, to their ends.
 
 What an operation asks of a leader ends when the leader concludes it; work of its kind's own when
-it returns. Invariant: an operation that has not ended is followed, also by the next daemon; when it
-has ended, that is stored, told as an event, and rings the bell of those who wait. This module does
-not know what is planned or refused (`operations`).
+it returns, whatever a leader concludes meanwhile. Invariant: an operation that has not ended is
+followed, also by the next daemon; when it has ended, that is stored, told as an event, and rings
+the bell of those who wait. This module does not know what is planned or refused (`operations`).
 """
 
 import asyncio
@@ -36,6 +36,10 @@ OPERATIONS_TRIM_EVERY_S = 3_600.0
 DONE_AS_ASKED = Worked({})
 GROUP_REMOVED = Worked({}, "the group was removed")
 ENDS = "ends of operations"
+STREAMS_MISSED = (
+    "{made:,} of {moves:,} streams did it: the others are gone, or were read to the end meanwhile, "
+    "and what waited in them is with streams of the next storage topic; the same command finds it"
+)
 
 
 class Following:
@@ -68,9 +72,7 @@ class Following:
     async def running(self, kinds: KindTable) -> AsyncIterator[None]:
         """Follow operations of these kinds; those that had not ended go on."""
         self._kinds = kinds
-        self._registry.watch_concluded(
-            lambda number: self._concluded.put_nowait((number, DONE_AS_ASKED))
-        )
+        self._registry.watch_concluded(self._note_concluded)
         stop_watching = self._groups.watch_removed(self._group_removed)
         async with asyncio.TaskGroup() as self._tasks:
             standing = [
@@ -102,6 +104,10 @@ class Following:
             work = self._do(row, begun)
             name = f"operation {row.number}"
             self._works[row.number] = self._tasks.create_task(work, name=name)
+
+    def _note_concluded(self, number: int) -> None:
+        if number not in self._works:
+            self._concluded.put_nowait((number, DONE_AS_ASKED))
 
     async def _do(self, row: OperationRow, begun: Begun) -> None:
         assert begun.work is not None
@@ -159,6 +165,8 @@ class Following:
                     self._concluded.put_nowait((number, Worked({}, why)))
 
     async def _end(self, number: int, worked: Worked) -> None:
+        if not worked.failure:
+            worked = await self._missed(number) or worked
         made = await self._made(number) if not worked.failure else None
 
         def ended(row: OperationRow) -> OperationRow:
@@ -206,6 +214,20 @@ class Following:
         if row is None or row.state != CANCELLING:
             return None
         return await self._kinds.of_operation(row).made(row)
+
+    async def _missed(self, number: int) -> Worked | None:
+        """How an operation on queues ends of which streams did nothing: what they had waiting went
+        to streams of a later storage topic, or is gone, between its plan and its turn."""
+        row = self._history.unended_of(number)
+        if row is None or row.state == CANCELLING or not row.after:
+            return None
+        after = json.loads(row.after)
+        if not {"moves", "records"} <= after.keys():
+            return None
+        made = len(await self._history.made_moves(number))
+        if made >= after["moves"]:
+            return None
+        return Worked({}, STREAMS_MISSED.format(made=made, moves=after["moves"]))
 
     def _group_removed(self, group: GroupRow) -> None:
         for row in self._history.unended():

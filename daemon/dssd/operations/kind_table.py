@@ -7,6 +7,7 @@ from typing import Protocol
 
 from dss_core.changes import (
     AddStorageTopic,
+    BuryRetries,
     CancelJob,
     Change,
     CloseSession,
@@ -21,18 +22,23 @@ from dss_core.changes import (
     PauseGroup,
     PauseJob,
     Rebalance,
+    RedeliverRecords,
     RedriveDeadLetters,
     RemoveGroup,
     RemoveJob,
     RemoveTopic,
     ResumeGroup,
     ResumeJob,
+    RetryNow,
     RevokeGrant,
+    SetShardCount,
     SkipRecords,
+    SkipRetries,
     SwitchTopic,
     TransferGrant,
 )
 from dssd.clock import Clock
+from dssd.events.model import Note
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
@@ -46,7 +52,9 @@ from dssd.operations.kinds.hand_over import HandOvers
 from dssd.operations.kinds.jobs import JobCreations, JobEdits, JobRemovals
 from dssd.operations.kinds.pause import PAUSE, RESUME, Pauses
 from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
+from dssd.operations.kinds.retries import Retries
 from dssd.operations.kinds.sessions import SessionClosures
+from dssd.operations.kinds.shard_counts import SET_COUNT, ShardCounts
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
@@ -67,27 +75,34 @@ def operation_kinds(
     sessions: Sessions,
     jobs: Jobs,
     clock: Clock,
+    note: Note,
 ) -> KindTable:
     """The table, over the daemon's parts: who plans which changes, and which operations are its."""
     rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
-            (MoveCursors, ImportOffsets, SkipRecords),
+            (MoveCursors, ImportOffsets, SkipRecords, RedeliverRecords),
             ("offsets", "records"),
         ),
         (
-            DeadLetters(groups, registry, log),
+            DeadLetters(store, groups, registry, log, note),
             (RedriveDeadLetters, DiscardDeadLetters),
             ("dlq",),
         ),
+        (
+            Retries(groups, registry, log),
+            (RetryNow, SkipRetries, BuryRetries),
+            ("rq",),
+        ),
         (GroupEdits(store, groups, registry, catalogue), (EditGroup,), ("groups.edit",)),
+        (ShardCounts(store, groups, registry, catalogue), (SetShardCount,), (SET_COUNT,)),
         (
             TopicEdits(store, groups, registry, catalogue, log, clock),
             (EditTopic,),
             ("topics.edit",),
         ),
         (
-            TopicGrowth(store, groups, catalogue, jobs, clock),
+            TopicGrowth(store, groups, registry, catalogue, jobs, clock),
             (AddStorageTopic, SwitchTopic, GrowTopic),
             ("topics.add-storage", "topics.switch", "topics.grow"),
         ),

@@ -76,6 +76,12 @@ class DaemonFacts:
     """How the daemon before ended."""
     before_ended_at_ms: int
     before_reason: str
+    backup_at_ms: int
+    """When the last backup that is known was taken; 0: none is."""
+    principals_suspended: int
+    """By a restore."""
+    restores: int
+    """How often its data was restored from a backup."""
     certificate: str
     """The file of what TLS is served with; empty where there is no TLS."""
     certificate_ends_ms: int

@@ -19,12 +19,11 @@ from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
 from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import quoted
+from dssd.questions.reasons import QUEUES_FULL, quoted
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import (
     BEHIND,
     DEAD,
-    QUEUES_FULL,
     Level,
     Verdict,
     verdict_of,
@@ -65,6 +64,9 @@ CERTIFICATE_LEFT_MS_FEW = 14 * 24 * 3_600 * 1_000
 CERTIFICATE_LEFT_MS_LEAST = 2 * 24 * 3_600 * 1_000
 """Whoever renews them does so when a third of their time is left, a month of the usual ninety days;
 what has two days left is renewed by hand."""
+
+BACKUP_OLD_MS = 7 * 24 * 3_600 * 1_000
+"""What was made by hand once and forgotten is found; who makes one a day has an alert for less."""
 
 JOB_UNDRIVEN_MS = 5 * 60_000
 """A driver that is replaced is there again within its lease, seconds."""
@@ -213,6 +215,23 @@ def _certificate(facts: Facts) -> Found:
         yield _attention("daemon.certificate", as_sentence(ends[0].upper() + ends[1:]), renew)
     else:
         yield _fine("daemon.certificate", ends)
+
+
+def _backup(facts: Facts) -> Found:
+    daemon = facts.daemon
+    age_ms = facts.age_ms(daemon.backup_at_ms)
+    if daemon.backup_at_ms and age_ms > BACKUP_OLD_MS:
+        told = f"The last backup was taken {text_of_span(age_ms)} ago."
+        yield _attention("daemon.backup", told, "dssctl backup create DIR")
+    elif daemon.backup_at_ms:
+        yield _fine("daemon.backup", f"a backup was taken {text_of_span(max(age_ms, 0))} ago")
+    else:
+        yield _fine("daemon.backup", "no backup is known: dssctl backup create DIR")
+    if daemon.principals_suspended:
+        who = counted(daemon.principals_suspended, "principal waits", "principals wait")
+        told = f"{who} to be confirmed since a backup was restored."
+        helps = "dssctl principals ls --filter suspended=yes", "dssctl principals confirm NAME"
+        yield _attention("access.suspended", told, *helps)
 
 
 def _open_files(facts: Facts) -> Found:
@@ -417,7 +436,7 @@ def _jobs(facts: Facts) -> Found:
 
 
 OF_ALL: tuple[Rule, ...] = (
-    *(_failed, _state, _mistakes, _before, _bounds, _open_files, _certificate, _disk),
+    *(_failed, _state, _mistakes, _before, _bounds, _open_files, _certificate, _backup, _disk),
     *(_retention, _damage),
     *(_errors, _losses, _stuck, _behind, _dead, _sessions, _operations, _schedules, _jobs),
 )

@@ -11,21 +11,24 @@ from dataclasses import dataclass, replace
 
 from dss_core.answers import Reason
 from dss_core.counted import counted
+from dss_core.ids import StreamName
 from dss_core.lane import DEAD
 from dss_core.times import text_of_span
 from dssd.machines.queues import BLOCK
 from dssd.questions.queued_reasons import queued
-from dssd.questions.reasons import Now, RecordAsked
+from dssd.questions.reasons import QUEUES_FULL, Now, RecordAsked
 from dssd.queues.looking import QueueEntry
 from dssd.store.rows import GroupRow
 
 BEHIND_KEY = "behind-key"
 """The code of what waits for an earlier record of its key."""
 
-_TURN = frozenset({"behind", "due", "no-credit"})
+_TURN = frozenset({"behind", "due", "no-credit", "moving", QUEUES_FULL})
 """Codes of what is not sent: its key is why, if an earlier record of that waits."""
 
-_FIRST_IS_OUT = frozenset({"handed-out", "sent", "resting", "moving", "suspect", "due"})
+_FIRST_IS_OUT = frozenset(
+    {"handed-out", "sent", "resting", "moving", QUEUES_FULL, "suspect", "due"}
+)
 """Codes of a record for which later ones of its key wait."""
 
 
@@ -41,12 +44,17 @@ class KeyHeld:
 
     @property
     def at(self) -> int:
-        """The offset of the head, in the stream."""
+        """The offset of the head, in its stream."""
         return self.head.entry.origin_offset
 
-    def holds(self, offset: int) -> bool:
+    def named_for(self, asked: RecordAsked) -> str:
+        """The head, for who asks about a record: its stream too, where that is another one."""
+        stream = str(self.head.stream)
+        return f"{self.at}" if stream == asked.stream else f"{stream}@{self.at}"
+
+    def holds(self, asked: RecordAsked) -> bool:
         """Whether a record waits for it."""
-        return offset > self.at
+        return (StreamName.parse(asked.stream).ordinal, asked.offset) > self.head.origin
 
 
 def key_held(
@@ -61,7 +69,7 @@ def key_held(
     blocks = group.on_dead_letter == BLOCK
     # Of one record the newest entry counts, the others are not reported as done yet.
     newest = {
-        each.entry.origin_offset: each
+        each.origin: each
         for each in sorted(entries, key=lambda each: (each.level, each.queue_offset))
         if blocks or each.level != DEAD
     }
@@ -74,7 +82,7 @@ def of_entry(asked: RecordAsked, found: QueueEntry, held: KeyHeld | None, now: N
     """How it stands with an entry."""
     if held is None or (found.level == DEAD and asked.group.on_dead_letter != BLOCK):
         return queued(asked, found, now)
-    if not held.holds(asked.offset):
+    if not held.holds(asked):
         return _of_head(asked, held, now)
     where = "among the dead letters" if found.level == DEAD else "in the retry queue"
     since_ms = found.entered_at_us // 1_000
@@ -83,7 +91,7 @@ def of_entry(asked: RecordAsked, found: QueueEntry, held: KeyHeld | None, now: N
 
 def of_record(asked: RecordAsked, reason: Reason, held: KeyHeld | None, now: Now) -> Reason:
     """The reason of a record that is still in its stream, if its key is not a better one."""
-    if held is None or reason.code not in _TURN or not held.holds(asked.offset):
+    if held is None or reason.code not in _TURN or not held.holds(asked):
         return reason
     return _behind(asked, "It comes after", held, now)
 
@@ -102,13 +110,16 @@ def _behind(
     asked: RecordAsked, begins: str, held: KeyHeld, now: Now, since_ms: int | None = None
 ) -> Reason:
     told = (
-        f"{begins} the record at {held.at}, the first of its key, {_head_state(asked, held, now)}."
+        f"{begins} the record at {held.named_for(asked)}, the first of its key, "
+        f"{_head_state(asked, held, now)}."
     )
     is_dead = held.head.level == DEAD and not held.redriven_by
     return Reason(
         BEHIND_KEY,
         told,
-        _redrive(asked, held) if is_dead else asked.why(held.at),
+        _redrive(asked, held)
+        if is_dead
+        else replace(asked, stream=str(held.head.stream)).why(held.at),
         held.head.entry.client_id,
         since_ms,
         None if is_dead else held.head.entry.due_ms or None,

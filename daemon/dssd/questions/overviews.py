@@ -411,7 +411,7 @@ class Overviews:
                 if at_us is not None and (oldest_us is None or at_us < oldest_us):
                     oldest_us = at_us
         if changed:
-            each = (known.fate.counts for known in seen.streams.values())
+            each = (one.fate.counts.without_restores() for one in seen.streams.values())
             seen.counts = Counts(*map(sum, zip(NO_COUNTS, *each, strict=True)))
         return _Totals(lag, exact, stalled, oldest_us, failing, queued)
 

@@ -28,6 +28,9 @@ def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     due = f"due in {text_of_span(left_ms)}" if left_ms > 0 else "due now"
     told = f"It failed {entry.attempt} of {asked.group.max_deliver} times and is {due}"
     command = f"dssctl rq ls {asked.group_name}"
+    if left_ms > 0:
+        # Who asks knows the record, and perhaps that what it failed of is mended.
+        command = f"dssctl rq retry-now {asked.group_name} {asked.stream}@{asked.offset}"
     return Reason(
         RETRYING,
         f"{told}; the last error: {found.error_words}.",

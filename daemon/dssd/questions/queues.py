@@ -7,6 +7,7 @@ answers with a bounded number of entries; where more is left, its token says whe
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId, StreamName
@@ -17,6 +18,7 @@ from dssd.leaders.lag import lag_of
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.causes import FOLLOWS
 from dssd.machines.leader.events import StreamView
 from dssd.questions.limits import ENTRIES_BYTES_MAX, ENTRIES_PAGE_MAX
 from dssd.questions.record_look import Budget
@@ -26,11 +28,13 @@ from dssd.queues.looking import (
     EntryLook,
     ErrorCount,
     Found,
+    KeyCount,
     Lane,
     Look,
     QueueEntry,
     entries_in,
     errors_in,
+    keys_in,
 )
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
@@ -40,8 +44,15 @@ QUEUE_LOOK_BYTES_MAX = 8 << 20
 behind it."""
 
 
+ENTRIES_COUNTED_MAX = 20_000
+"""Entries that one answer counts by error or key: a tenth of a second; a caller asks on."""
+
 ERRORS_TOLD_MAX = 1_000
 """Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""
+
+
+KEYS_TOLD_MAX = 1_000
+"""Keys in one answer, about: a caller asks on."""
 
 
 FIRST_DUE_BYTES_MAX = 1 << 20
@@ -74,6 +85,15 @@ class ErrorsPage:
     """Counts over some entries."""
 
     errors: tuple[ErrorCount, ...]
+    next_token: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPage:
+    """Counts over some entries."""
+
+    keys: tuple[KeyCount, ...]
     next_token: str
     total: int
 
@@ -151,10 +171,33 @@ class QueueQuestions:
                 next_token = behind
                 for name, each in (found or {}).items():
                     counts[name] = counts[name].with_more(each) if name in counts else each
-                if len(counts) >= ERRORS_TOLD_MAX:
+                counted = sum(each.count for each in counts.values())
+                if len(counts) >= ERRORS_TOLD_MAX or counted >= ENTRIES_COUNTED_MAX:
+                    break
+        told = sorted(counts.values(), key=lambda each: (each.cause == FOLLOWS, -each.count))
+        return ErrorsPage(tuple(told), next_token, self._total(lanes))
+
+    async def keys(self, group: str, level: int, error: str = "", token: str = "") -> KeysPage:
+        """How many entries, of an error, are of which key, the most frequent first.
+
+        Raises:
+            As `entries`.
+        """
+        lanes = await self._lanes(EntriesAsked(group, level))
+        counts: dict[bytes | None, KeyCount] = {}
+        counted = 0
+        places = self._walk(lanes, token, self.look(), partial(keys_in, error))
+        next_token = ""
+        async with aclosing(places):
+            async for behind, found in places:
+                next_token = behind
+                for key, each in (found or {}).items():
+                    counts[key] = counts[key].with_more(each) if key in counts else each
+                counted += sum(each.count for each in (found or {}).values())
+                if len(counts) >= KEYS_TOLD_MAX or counted >= ENTRIES_COUNTED_MAX:
                     break
         told = sorted(counts.values(), key=lambda each: -each.count)
-        return ErrorsPage(tuple(told), next_token, self._total(lanes))
+        return KeysPage(tuple(told), next_token, self._total(lanes))
 
     async def in_lane(
         self,
@@ -204,7 +247,7 @@ class QueueQuestions:
                 continue
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 name = self._catalogue.name_of(stream.stream)
-                if asked.choice.stream in (None, name):
+                if asked.choice.may_be_in(name, ordered=group.ordered):
                     lanes.append(Lane(name.topic, asked.level, stream.queues[asked.level - 1]))
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 

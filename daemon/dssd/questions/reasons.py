@@ -5,12 +5,14 @@ is known and asks nothing.
 """
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dss_core.answers import Reason
 from dss_core.counted import counted
 from dss_core.progress import covers
 from dss_core.times import text_of_ms, text_of_span
+from dssd.leaders.lag import named
 from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.delivery.standing import Hindrance, Place, Standing
 from dssd.machines.leader.events import LeaderView, StreamView
@@ -20,6 +22,8 @@ from dssd.store.rows import GroupRow
 
 PAUSED = "paused"
 """The code of what an operator paused."""
+QUEUES_FULL = "queues-full"
+"""The code of what failed, and of groups of which nothing more can leave its stream."""
 REWIND = "offsets.rewind"
 """The kind of an operation that only lets records come again."""
 
@@ -151,15 +155,17 @@ def not_wanted(kind: str, asked: RecordAsked) -> Reason | None:
 
 
 def not_lent(
-    asked: RecordAsked, view: StreamView, live: LeaderView | None, now: Now
+    asked: RecordAsked,
+    view: StreamView,
+    live: LeaderView | None,
+    now: Now,
+    waits_for: Sequence[str] = (),
 ) -> Reason | None:
     """Why nobody reads the stream now; None where somebody has it."""
     rest = _durable_rest(view, asked.offset, now)
-    if asked.group.paused:
-        return paused(asked)
     members = 0 if live is None else sum(not member.leaving for member in live.members)
-    if not members:
-        return no_members(asked)
+    if asked.group.paused or not members:
+        return paused(asked) if asked.group.paused else no_members(asked)
     since_ms = now.wall_ms - view.state_age_ms
     age = text_of_span(view.state_age_ms)
     match view.state:
@@ -174,8 +180,27 @@ def not_lent(
             told = f"{view.client_id} is asked to give the stream back since {age}"
             bound = "it does so, or loses it with its lease."
             return Reason("revoking", f"{told}: {bound}", asked.describe, view.client_id, since_ms)
+        case "closed" | "rehoming":
+            return Reason(
+                view.state,
+                _between_storage_topics(age, waits_for),
+                asked.describe,
+                since_ms=since_ms,
+            )
         case _:
             return None
+
+
+def _between_storage_topics(age: str, waits_for: Sequence[str]) -> str:
+    if waits_for:
+        return (
+            f"The stream is closed since {age}: keys of it come from {named(waits_for)}, which the "
+            "group has not read to the end."
+        )
+    return (
+        f"The stream is read to the end since {age}; what waits in its queues is being appended to "
+        "those of the streams that have its keys now."
+    )
 
 
 def no_members(asked: RecordAsked, retrying: int = 0) -> Reason:
@@ -241,7 +266,7 @@ def out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Rea
             told = f"It was sent to {client_id}, and waits there to be handed out."
             return Reason("sent", told, client_id=client_id, attempt=standing.attempts)
         case Place.RESTING | Place.MOVING:
-            return _later(client_id, standing, now)
+            return _later(asked, client_id, standing, now)
         case Place.SUSPECT:
             return _suspect(asked, client_id, standing, now)
         case Place.GIVEN_BACK:
@@ -263,8 +288,10 @@ def _handed_out(asked: RecordAsked, client_id: str, standing: Standing, now: Now
     return Reason("handed-out", f"{told}.", asked.skip, client_id, since_ms, until_ms, attempt)
 
 
-def _later(client_id: str, standing: Standing, now: Now) -> Reason:
+def _later(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
     """It rests, or goes to a queue of its group."""
+    if standing.place is Place.MOVING and standing.are_queues_full:
+        return _queues_full(asked, client_id, standing)
     attempt, until_ms, until = standing.attempts, None, ""
     if standing.until_ms is not None:
         until_ms, until = now.wall(standing.until_ms), now.until(standing.until_ms)
@@ -276,6 +303,16 @@ def _later(client_id: str, standing: Standing, now: Now) -> Reason:
     else:
         told = "It failed, and is on its way to a queue of the group."
     return Reason(standing.place.value, told, "", client_id, None, until_ms, attempt)
+
+
+def _queues_full(asked: RecordAsked, client_id: str, standing: Standing) -> Reason:
+    """It failed, or follows what did, and stays where it is, its key behind it."""
+    told = (
+        "It waits in its stream for room: the queues of the stream, with its dead letters, hold as "
+        "much as they may. Other keys go on"
+    )
+    command = f"dssctl dlq errors {asked.group_name}"
+    return Reason(QUEUES_FULL, f"{told}.", command, client_id, attempt=standing.attempts)
 
 
 def _suspect(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress
 from dssd.clock import Clock
 from dssd.leaders.groups import Groups
@@ -129,7 +130,8 @@ class Sampler:
     def _counts(self, group_id: int) -> dict[StreamId, int]:
         """With how much a live group is done since it began, by stream."""
         glance = self._registry.glance(group_id)
-        return {each.stream: sum(each.fate.counts) for each in glance.streams} if glance else {}
+        streams = glance.streams if glance else ()
+        return {each.stream: sum(each.fate.counts.without_restores()) for each in streams}
 
     async def _look_at_streams(self, turn: LoopTurn, now_ms: int) -> None:
         known: dict[StreamId, _Growing] = {}
@@ -237,6 +239,7 @@ def _consumed(
             more += max(0, done)
         elif consumed.progress is not own:
             done = _done(own) - _done(consumed.progress)
+            done = done % RESTORE_OFFSETS_RAISED if done > 0 else done
             consumed.progress = own
             if done:
                 # A rewind moves it as well; what is acknowledged again counts again.

@@ -22,8 +22,8 @@ from dssd.store.rows import GroupRow
 Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
-_INTERNAL = {"cursor_generation", "failing", "stuck", "error", "shards", "allocation"}
-"""What no list shows; `health` tells the next three, and the last two are not used yet."""
+_INTERNAL = {"cursor_generation", "failing", "stuck", "error"}
+"""What no list shows; `health` tells the last three."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
@@ -63,6 +63,7 @@ _FIELDS: dict[str, tuple[FieldType, Read]] = {
     "oldest": (FieldType.SPAN, lambda each: each.oldest_ms or 0),
     "drain_ms": (FieldType.SPAN, forecast_ms),
     "ack_wait_ms": (FieldType.SPAN, attrgetter("group.ack_wait_ms")),
+    "unused_ms": (FieldType.SPAN, attrgetter("group.unused_ms")),
     "oldest_unacked_at": (FieldType.MOMENT, attrgetter("oldest_unacked_us")),
     "created_at": _at("group.created_at_ms"),
     "paused_until": _at("group.paused_until_ms"),

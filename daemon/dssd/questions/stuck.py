@@ -181,7 +181,7 @@ class StuckQuestions:
         now = Now(self._clock.wall_ms(), self._clock.now_ms())
         if found is None or now.wall_ms - found.entry.due_ms < after_ms:
             return None
-        asked = RecordAsked(group, str(stream.name), found.entry.origin_offset)
+        asked = RecordAsked(group, str(found.stream), found.entry.origin_offset)
         overdue_ms = now.wall_ms - found.entry.due_ms
         return Stuck(
             group.full_name,
@@ -201,7 +201,7 @@ class StuckQuestions:
         for start, until, count in view.fate.failures:
             if start <= floor < until and count >= STUCK_FAILURES:
                 return reasons.failing(asked, count, view.client_id)
-        if view.state not in ("granted", "finished"):
+        if view.state not in ("granted", "finished", "closed"):
             bound_ms = after_ms if view.state == "free" else min(after_ms, STUCK_HANDING_OVER_MS)
             if view.state_age_ms >= bound_ms:
                 live = self._registry.snapshot(asked.group.group_id)

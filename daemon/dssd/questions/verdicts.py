@@ -32,13 +32,13 @@ from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
 from dssd.machines.queues import BLOCK
 from dssd.questions.overviews import Overview
-from dssd.questions.reasons import PAUSED, RecordAsked, no_members, quoted
+from dssd.questions.reasons import PAUSED, QUEUES_FULL, RecordAsked, no_members, quoted
 from dssd.questions.stuck import Stuck
 
 BEHIND = "behind"
 """The code of a group that does not catch up."""
-DEAD, QUEUES_FULL = "dead", "queues-full"
-"""Codes of groups with records that failed for good, or that no more can."""
+DEAD = "dead"
+"""The code of a group with records that failed for good."""
 
 
 class Level(StrEnum):
@@ -140,9 +140,12 @@ def _moving(group: Overview) -> Verdict:
 
 def _full(group: Overview) -> Verdict:
     name, most = quoted(group.group), group.group.queue_records
+    stays = "what fails comes again and again in its place"
+    if group.group.ordered:
+        stays = "what fails waits in its stream for room, and what follows it of its key behind it"
     told = (
-        f"The queues of a stream hold {most:,} records, as many as they may: what fails comes again"
-        f" and again in its place; {counted(group.dead, 'record')} {_are(group.dead)} dead,"
+        f"The queues of a stream hold {most:,} records, as many as they may: {stays};"
+        f" {counted(group.dead, 'record')} {_are(group.dead)} dead,"
         f" {group.retrying:,} come again."
     )
     more = f"dssctl groups edit {name} --queue-records {2 * most}"
@@ -154,7 +157,7 @@ def _with_dead_letters(group: Overview) -> Verdict:
     if group.group.ordered and group.group.on_dead_letter == BLOCK:
         told += ", their keys wait for them to be redriven or discarded"
     told += f"; {_waiting(group)}." if group.lag or group.retrying else "."
-    command = f"dssctl dlq ls {quoted(group.group)}"
+    command = f"dssctl dlq describe {quoted(group.group)}"
     return Verdict(Level.ATTENTION, DEAD, told, (command,))
 
 

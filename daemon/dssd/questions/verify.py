@@ -29,6 +29,7 @@ from dss_core.errors import Overloaded, StreamNotFound, StreamNotRead
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import DEAD, RETRY
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dss_core.progress import Progress, Ranges, complement, normalised, without
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import StreamSurvey, selects_whole
@@ -107,8 +108,8 @@ class StreamSums:
 
     @property
     def appended(self) -> int:
-        """Offsets since the group began."""
-        return self.end - self.began
+        """Offsets since the group began, without the gaps that restores from backups left."""
+        return (self.end - self.began) % RESTORE_OFFSETS_RAISED
 
 
 class ScanProgress(NamedTuple):
@@ -188,9 +189,9 @@ class VerifyQuestions:
             name,
             began,
             bounds.end,
-            view.fate.counts,
+            view.fate.counts.without_restores(),
             out,
-            undone - gone - out,
+            (undone - gone - out) % RESTORE_OFFSETS_RAISED,
             gone,
             uncounted,
             problem,

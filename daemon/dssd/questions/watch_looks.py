@@ -20,11 +20,10 @@ from dssd.clock import Clock
 from dssd.jobs.held_job import JobView
 from dssd.leaders.declarations import EXCLUSIVE
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import stall_sentence
+from dssd.leaders.lag import hindrance_sentence
 from dssd.leaders.registry import Registry
 from dssd.loop_yield import LoopTurn
 from dssd.machines.leader.events import LeaderView, MemberView, StreamView
-from dssd.machines.messages import Stall
 from dssd.machines.watch_board import (
     Key,
     OnlyThese,
@@ -265,7 +264,9 @@ class Looks:
             name = self._name(stream.stream)
             if name:
                 key = _key(WatchTopic.GRANTS, group, name)
-                found[key] = _grant(key, stream, known.get(key), now_ms)
+                waits_for = list(filter(None, map(self._name, stream.waits_for)))
+                hindrance = hindrance_sentence(stream, waits_for)
+                found[key] = _grant(key, stream, known.get(key), now_ms, hindrance)
         return found
 
     def _name(self, stream: StreamId) -> str:
@@ -313,9 +314,10 @@ def _member(key: Key, member: MemberView, known: object, now_ms: int) -> Watched
     return WatchedMember(key.group, member.borrower_id, member.client_id, member.streams, at_ms)
 
 
-def _grant(key: Key, stream: StreamView, known: object, now_ms: int | None) -> WatchedGrant:
+def _grant(
+    key: Key, stream: StreamView, known: object, now_ms: int | None, hindrance: str
+) -> WatchedGrant:
     since_ms = None if now_ms is None else now_ms - stream.state_age_ms
-    stalled = stream.stall is not Stall.NONE
     grant = WatchedGrant(
         group=key.group,
         stream=key.name,
@@ -323,7 +325,7 @@ def _grant(key: Key, stream: StreamView, known: object, now_ms: int | None) -> W
         client_id=stream.client_id,
         grant_epoch=stream.grant_epoch,
         since_ms=since_ms,
-        stall=stall_sentence(stream.stall, stream.progress.floor) if stalled else "",
+        stall=hindrance,
         pinned_to=stream.pinned_to,
     )
     if isinstance(known, WatchedGrant) and known.since_ms is not None and since_ms is not None:

@@ -7,7 +7,7 @@ bounded, and the answer says where it ended.
 """
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dss_core.answers import Reason
@@ -143,9 +143,9 @@ class WhyQuestions:
         held = {name: _held(group, views[streams[name]], of) for name, of in look.of_key.items()}
         records = [
             self._answer_queued(
-                RecordAsked(group, str(name), each.entry.origin_offset),
-                name,
-                view,
+                RecordAsked(group, str(each.stream), each.entry.origin_offset),
+                each.stream,
+                views[streams[each.stream]] if each.stream in streams else view,
                 each,
                 held.get(name),
             )
@@ -191,18 +191,39 @@ class WhyQuestions:
         reason = self._reason(asked, view, kind, bounds.start)
         if view.progress.is_acked(offset) and kind != "filtered":
             budget = Budget()
-            found = await self._queues.in_lane(
-                view, name, budget, lambda each: each.is_of(name, offset)
-            )
-            if found:
-                held = held or await self._key_held(group, name, view, found[-1].key)
-                return self._answer_queued(asked, name, view, found[-1], held)
+            for lane, there in await self._lanes_of(group, name, view, record):
+                found = await self._queues.in_lane(
+                    there, lane, budget, lambda each: each.is_of(name, offset)
+                )
+                if found:
+                    held = held or await self._key_held(group, lane, there, found[-1].key)
+                    return self._answer_queued(asked, name, view, found[-1], held)
             reason = perhaps_queued(reason) if budget.spent else reason
         elif record is not None:
             if not is_of_key:
                 held = await self._key_held(group, name, view, record.key)
             reason = of_record(asked, reason, held, self._now())
         return self._answer_with(asked, name, view, reason, record)
+
+    async def _lanes_of(
+        self, group: GroupRow, name: StreamName, view: StreamView, record: FoundRecord | None
+    ) -> list[tuple[StreamName, StreamView]]:
+        """The lanes in whose queues a record may be: that of its stream, and in an ordered group
+        those of its key in later storage topics."""
+        lanes = [(name, view)]
+        if not group.ordered:
+            return lanes
+        topic = self._catalogue.get(name.topic)
+        hashed = None if record is None or record.key is None else key_hash(record.key)
+        for part in topic.storage_topics:
+            own: Sequence[int] = range(part.partitions)
+            if hashed is not None:
+                own = [partition_of(topic.router, hashed, part.partitions, part.factor)]
+            for partition in own if part.ordinal > name.ordinal else ():
+                stream = StreamId(part.storage_topic_id, partition)
+                later = StreamName(topic.name, part.ordinal, partition)
+                lanes.append((later, await self._registry.stream(group, stream)))
+        return lanes
 
     async def _key_held(
         self, group: GroupRow, name: StreamName, view: StreamView, key: bytes | None
@@ -273,7 +294,9 @@ class WhyQuestions:
             # The holder may have settled it since the leader heard of it last.
             ahead = self._ahead(view, kept_from, asked.offset)
             return reasons.held(asked, view.client_id, held, ahead, now)
-        not_lent = reasons.not_lent(asked, view, self._registry.snapshot(group_id), now)
+        waits_for = [str(self._catalogue.name_of(each)) for each in view.waits_for]
+        live = self._registry.snapshot(group_id)
+        not_lent = reasons.not_lent(asked, view, live, now, waits_for)
         return not_lent or reasons.holder_gone(asked, view)
 
     # A key
@@ -369,7 +392,7 @@ class _KeyLook:
 
     def take_queued(self, name: StreamName, view: StreamView, found: list[QueueEntry]) -> None:
         """Take what failed, and waits or is dead."""
-        found.sort(key=lambda each: each.entry.origin_offset)
+        found.sort(key=lambda each: each.origin)
         self.of_key[name] = found
         self.queued += [(name, view, each) for each in found[:KEY_RECORDS_MAX]]
 

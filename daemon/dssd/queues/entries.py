@@ -24,19 +24,25 @@ from dss_core.lane import (
     FOLLOWER,
     LANE_HEADER,
     MAIN,
+    RETRY,
     LaneEntry,
     cut_text,
 )
 from dss_core.producer_ids import NO_PRODUCER
+from dss_core.progress import Ranges, covers
 from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers
-from dssd.machines.delivery.causes import DIED, FOLLOWS, REDRIVEN
+from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, REDRIVEN
 from dssd.machines.delivery.events import Entry, MovePiece
 from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
 
 FRAME_ENTRIES_MAX = 512
 """Entries that are made one frame without giving way: a millisecond and a half."""
+
+
+OFFSETS_A_STORAGE_TOPIC = 1 << 63
+"""Above all offsets: each restore of a backup raises them by `RESTORE_OFFSETS_RAISED`."""
 
 
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
@@ -70,6 +76,10 @@ class Maker:
     lane: Lane
     now_ms: int
     """By the wall clock."""
+    rehomes: bool = False
+    """The entries go to other lanes."""
+    hurried: Ranges = ()
+    """Of the retry queue that they come from: an operator wants those at once."""
 
     def made(self, row: Row, append_time_us: int, piece: MovePiece) -> NewEntry:
         """The entry that a record of the piece becomes, whose texts were `cut`.
@@ -81,9 +91,16 @@ class Maker:
         is_record = piece.level == MAIN
         before = self._of_record(offset, append_time_us) if is_record else lane_of(headers)
         if piece.is_copied:
-            new = before._replace(source_level=piece.level, source_offset=offset)
+            new = before._replace(
+                source_level=piece.level,
+                source_offset=offset,
+                source_ordinal=None,
+                source_partition=0,
+            )
         else:
             new = self._failed(before, offset, piece)
+        if self.rehomes:
+            new = self._rehomed(new)
         says_why = piece.error or piece.error_type or is_record
         error = piece.error if says_why else error_of(headers)
         named = _with_lane(headers, new, error)
@@ -93,10 +110,21 @@ class Maker:
         partition = self.lane.levels[MAIN].partition
         return LaneEntry(MAIN, offset, self.lane.ordinal, partition, offset, append_time_us)
 
+    def _rehomed(self, entry: LaneEntry) -> LaneEntry:
+        due_ms = entry.due_ms
+        if entry.source_level == RETRY and covers(self.hurried, entry.source_offset):
+            due_ms = min(due_ms, self.now_ms)
+        return entry._replace(
+            due_ms=due_ms,
+            source_ordinal=self.lane.ordinal,
+            source_partition=self.lane.levels[MAIN].partition,
+            grant_epoch=self.lane.grant_epoch,
+        )
+
     def _failed(self, entry: LaneEntry, offset: int, piece: MovePiece) -> LaneEntry:
         """What the piece says anew of it."""
         # What its consumers died of is moved by a later holder, which never had it.
-        is_anothers = piece.cause in (DIED, REDRIVEN)
+        is_anothers = piece.cause in (DIED, REDRIVEN, GIVEN_UP)
         error_type, same = entry.error_type, entry.fingerprint
         follows = piece.cause == FOLLOWS
         if piece.error or piece.error_type:
@@ -187,7 +215,16 @@ def read_entry(headers: Headers, key: bytes | None, lane: Lane, offset: int, siz
     Raises:
         FrameCorrupt: they are not those of an entry.
     """
-    return stored(brief_from(_said(headers)), key, lane, offset, size)
+    return stored(brief_of(headers), key, lane, offset, size)
+
+
+def brief_of(headers: Headers) -> LaneEntry:
+    """Of an entry, what has to be known of thousands.
+
+    Raises:
+        FrameCorrupt: the headers are not those of an entry.
+    """
+    return brief_from(_said(headers))
 
 
 def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: int) -> Entry:
@@ -199,12 +236,15 @@ def stored(said: LaneEntry, key: bytes | None, lane: Lane, offset: int, size: in
         said.source_level,
         said.source_offset,
         size,
-        said.origin_offset if said.origin_ordinal == lane.ordinal else None,
+        # A key has one partition in each storage topic, so these two tell its records in order.
+        said.origin_offset + (said.origin_ordinal - lane.ordinal) * OFFSETS_A_STORAGE_TOPIC,
+        operation=said.operation,
     )
     if not lane.is_ordered:
         return entry
     hashed = 0 if key is None else key_hash(key) or 1
-    return entry._replace(key=hashed, is_suspect=said.cause == DIED)
+    is_suspect = said.cause == DIED
+    return entry._replace(key=hashed, is_suspect=is_suspect, is_rehomed=said.is_rehomed)
 
 
 def _with_lane(headers: Headers, lane: LaneEntry, error: str) -> Headers:

@@ -11,7 +11,7 @@ from dss_core.counted import counted
 from dss_core.lane import DEAD, RETRY
 from dssd.events.kinds import RECORD_DEAD, RECORD_FAILING
 from dssd.events.model import GROUP_FIELD, Event, EventKind
-from dssd.machines.delivery.causes import FOLLOWS
+from dssd.machines.delivery.causes import FOLLOWS, GIVEN_UP
 from dssd.queues.entries import NewEntry, error_of
 from dssd.queues.lane import Failed, Failure
 
@@ -39,9 +39,10 @@ class FailureCounts:
 
 
 def failed_in(run: Sequence[NewEntry]) -> Failed:
-    """What of the entries that are durable now stands for failures; followers do not."""
+    """What of the entries that are durable now stands for failures; followers do not, nor what an
+    operator gave up."""
     new = [each for each in run if not each.piece.is_copied and each.piece.level != DEAD]
-    new = [each for each in new if each.piece.cause != FOLLOWS]
+    new = [each for each in new if each.piece.cause not in (FOLLOWS, GIVEN_UP)]
     told = [each for each in new if _is_told(each)]
     return Failed(
         retried=sum([each.piece.to == RETRY for each in new]),

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from dss_core.decode import decode
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
-from dss_core.progress import Ranges, complement
+from dss_core.progress import Ranges, complement, covers
 from dss_core.rows_layout import Headers
 from dssd.log.port import Log
 from dssd.machines.queues import QueueState
@@ -77,6 +77,11 @@ class QueueEntry(NamedTuple):
         told = ": ".join(filter(None, (self.entry.error_type, self.error)))
         return told or self.entry.cause
 
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Storage topic and offset of the record: so those of a key follow each other."""
+        return self.entry.origin_ordinal, self.entry.origin_offset
+
     def is_of(self, stream: StreamName, offset: int) -> bool:
         """Whether it is of the record there."""
         return self.stream == stream and self.entry.origin_offset == offset
@@ -94,11 +99,39 @@ class ErrorCount:
     """Of the newest, as the type and the cause are."""
     count: int
     newest_us: int
+    oldest_us: int
+    stream: str
+    offset: int
+    """The record of the newest."""
 
     def with_more(self, other: "ErrorCount") -> "ErrorCount":
         """Together with others of the same."""
         newest = self if self.newest_us > other.newest_us else other
-        return replace(newest, count=self.count + other.count)
+        oldest_us = min(self.oldest_us, other.oldest_us)
+        return replace(newest, count=self.count + other.count, oldest_us=oldest_us)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCount:
+    """How many entries are of one key."""
+
+    key: bytes | None
+    count: int
+    newest_us: int
+    oldest_us: int
+    stream: str
+    offset: int
+    """The record of the oldest, and why that failed:"""
+    cause: str
+    error_type: str
+    error: str
+    fingerprint: str
+
+    def with_more(self, other: "KeyCount") -> "KeyCount":
+        """Together with others of the same."""
+        oldest = self if self.oldest_us <= other.oldest_us else other
+        newest_us = max(self.newest_us, other.newest_us)
+        return replace(oldest, count=self.count + other.count, newest_us=newest_us)
 
 
 ErrorCounts = Mapping[tuple[int, str], ErrorCount]
@@ -114,6 +147,21 @@ class Choice:
     key: bytes | None = None
     stream: StreamName | None = None
     offset: int | None = None
+    client_id: str = ""
+    """Of what this client had last."""
+    start_us: int | None = None
+    end_us: int | None = None
+    """Of what came to the queue then or later, and before then."""
+    attempt: int = 0
+    """Of what failed so often, or more."""
+
+    def may_be_in(self, lane: StreamName, *, ordered: bool) -> bool:
+        """Whether queues of that stream may hold some: where the order of keys is kept, what waits
+        of a key follows it to the streams of later storage topics."""
+        stream = self.stream
+        if stream is None or stream == lane:
+            return True
+        return ordered and stream.topic == lane.topic and stream.ordinal < lane.ordinal
 
     def takes(self, found: QueueEntry) -> bool:
         """Whether the entry is one of them."""
@@ -122,6 +170,10 @@ class Choice:
             and (self.key is None or found.key == self.key)
             and (self.stream is None or found.stream == self.stream)
             and (self.offset is None or found.entry.origin_offset == self.offset)
+            and (not self.client_id or found.entry.client_id == self.client_id)
+            and (self.start_us is None or self.start_us <= found.entered_at_us)
+            and (self.end_us is None or found.entered_at_us < self.end_us)
+            and self.attempt <= found.entry.attempt
         )
 
 
@@ -215,6 +267,7 @@ def errors_in(lane: Lane, frames: bytes, mask: Ranges) -> ErrorCounts:
     batch = decode(frames, mask, checksums=False)
     is_done = lane.queue.progress.is_acked
     counts: dict[tuple[int, str], int] = {}
+    oldest_us: dict[tuple[int, str], int] = {}
     newest: dict[tuple[int, str], tuple[LaneEntry, Headers, int]] = {}
     rows = zip(batch.offsets, batch.headers, batch.append_times_us, strict=True)
     for offset, headers, entered_at_us in rows:
@@ -222,19 +275,52 @@ def errors_in(lane: Lane, frames: bytes, mask: Ranges) -> ErrorCounts:
             entry = lane_of(headers)
             name = entry.fingerprint, "" if entry.fingerprint else entry.cause
             counts[name] = counts.get(name, 0) + 1
+            oldest_us.setdefault(name, entered_at_us)
             newest[name] = entry, headers, entered_at_us
-    return {name: _error_count(counts[name], *newest[name]) for name in counts}
+    topic = lane.topic
+    return {
+        name: _error_count(topic, counts[name], oldest_us[name], *newest[name]) for name in counts
+    }
 
 
-def _error_count(count: int, entry: LaneEntry, headers: Headers, entered_at_us: int) -> ErrorCount:
+def _error_count(
+    topic: str,
+    count: int,
+    oldest_us: int,
+    entry: LaneEntry,
+    headers: Headers,
+    newest_us: int,
+) -> ErrorCount:
     return ErrorCount(
         fingerprint_text(entry.fingerprint),
         entry.cause,
         entry.error_type,
         error_of(headers),
         count,
-        entered_at_us,
+        newest_us,
+        oldest_us,
+        str(StreamName(topic, entry.origin_ordinal, entry.origin_partition)),
+        entry.origin_offset,
     )
+
+
+def keys_in(error: str, lane: Lane, frames: bytes, mask: Ranges) -> Mapping[bytes | None, KeyCount]:
+    """How many of those entries, of an error, are of which key."""
+    counts: dict[bytes | None, KeyCount] = {}
+    for each in entries_in(lane, frames, mask):
+        if error and not _is_of_error(each, error):
+            continue
+        known = counts.get(each.key)
+        found = _key_count(each)
+        counts[each.key] = found if known is None else known.with_more(found)
+    return counts
+
+
+def _key_count(found: QueueEntry) -> KeyCount:
+    entry, at_us = found.entry, found.entered_at_us
+    place = str(found.stream), entry.origin_offset
+    error = entry.cause, entry.error_type, found.error, found.fingerprint
+    return KeyCount(found.key, 1, at_us, at_us, *place, *error)
 
 
 def _entry(
@@ -247,6 +333,8 @@ def _entry(
     entered_at_us: int,
 ) -> QueueEntry:
     entry = lane_of(headers)
+    if covers(lane.queue.hurried.ranges, offset):
+        entry = entry._replace(due_ms=entered_at_us // 1_000)
     return QueueEntry(
         StreamName(lane.topic, entry.origin_ordinal, entry.origin_partition),
         lane.level,

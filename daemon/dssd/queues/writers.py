@@ -22,6 +22,11 @@ QUEUE_JOBS_MAX = 16
 what it gathered. They wait for one group commit together."""
 
 
+REHOMINGS_MAX = 4
+"""Lanes of the daemon that are re-homed at a time, each with some megabytes gathered: a single one
+keeps the loop busy but for its syncs."""
+
+
 Results = list[Appended | BaseException]
 
 
@@ -58,6 +63,7 @@ class QueueWriters:
     def __init__(self, log: Log) -> None:
         self.room = asyncio.Semaphore(QUEUE_JOBS_MAX)
         """Whoever reads or gathers for a queue holds a place."""
+        self.rehoming = asyncio.Semaphore(REHOMINGS_MAX)
         self.failures = FailureCounts()
         self._log = log
         self._lanes: dict[StreamId, _Writer] = {}

@@ -8,7 +8,7 @@ import grpc.aio
 from dss_api.v1 import access_pb2, access_pb2_grpc
 from dss_core.errors import PrincipalNotFound
 from dssd.access.access import Access, NewPrincipal
-from dssd.access.permissions import permission_of, read_stored
+from dssd.access.permissions import is_suspended, permission_of, read_stored
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.principal import principal_of
 from dssd.store.access_rows import PrincipalRow
@@ -60,6 +60,15 @@ class AccessServicer(access_pb2_grpc.AccessServicer):
         rotated = self._access.rotate(request.name, request.token_sha256, request.both_for_ms)
         return principal_message(await rotated)
 
+    async def Confirm(
+        self, request: access_pb2.ConfirmPrincipalsRequest, context: Context
+    ) -> access_pb2.ConfirmPrincipalsReply:
+        """Let those in again whom a restore suspended."""
+        rows = await self._access.confirm(frozenset(request.names))
+        if not rows:
+            note_unchanged()
+        return access_pb2.ConfirmPrincipalsReply(principals=map(principal_message, rows))
+
     async def Remove(
         self, request: access_pb2.RemovePrincipalRequest, context: Context
     ) -> access_pb2.RemovePrincipalReply:
@@ -88,4 +97,5 @@ def principal_message(row: PrincipalRow) -> access_pb2.Principal:
         older_token_until_ms=row.older_until_ms or None,
         created_at_ms=row.created_at_ms,
         created_by=row.created_by,
+        suspended=is_suspended(row.permissions),
     )

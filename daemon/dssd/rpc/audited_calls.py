@@ -23,8 +23,10 @@ class CallAsked(NamedTuple):
 APPLY = "/dss_api.v1.Operations/Apply"
 PLAN = "/dss_api.v1.Operations/Plan"
 PRINCIPALS = "/dss_api.v1.Access/List"
-ONLY_REFUSALS = frozenset({APPLY, PLAN, PRINCIPALS})
-"""What is applied is told as `operation.applied`, with its plan; the others change nothing."""
+CONFIRM_BACKUP = "/dss_api.v1.Backups/Confirm"
+ONLY_REFUSALS = frozenset({APPLY, PLAN, PRINCIPALS, CONFIRM_BACKUP})
+"""What is applied is told as `operation.applied`, with its plan, and a backup as `backup.done`; the
+others change nothing."""
 
 DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     "/dss_api.v1.Topics/Create": lambda request: CallAsked("create the topic", request.name),
@@ -38,6 +40,11 @@ DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     "/dss_api.v1.Access/Put": lambda request: CallAsked(_put(request), request.name),
     "/dss_api.v1.Access/Rotate": lambda request: CallAsked("give another token to", request.name),
     "/dss_api.v1.Access/Remove": lambda request: CallAsked("let in no more", request.name),
+    "/dss_api.v1.Access/Confirm": lambda request: CallAsked(
+        "let in again", ", ".join(request.names) or "all that are suspended"
+    ),
+    "/dss_api.v1.Backups/Create": lambda _: CallAsked("copy", "all data"),
+    CONFIRM_BACKUP: lambda request: CallAsked("confirm the backup in", request.destination),
     APPLY: lambda request: _changing("apply", request.change),
     PLAN: lambda request: _changing("plan", request.change),
     "/dss_api.v1.Operations/Cancel": lambda request: CallAsked(

@@ -43,7 +43,7 @@ on a session that nothing comes over."""
 UNNAMED = "unix socket"
 """The peer of a call whose process nobody knows, or not yet."""
 
-_LOST = (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError)
+LOST = (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError)
 """What gRPC raises where the connection is lost."""
 
 
@@ -80,7 +80,7 @@ class OpenCall:
                 message = await self.context.read()
         except TimeoutError:
             raise self._why_ended() from None
-        except _LOST:
+        except LOST:
             raise StopAsyncIteration from None
         finally:
             self.quiet_since = None
@@ -103,6 +103,11 @@ class OpenCall:
     def is_ended(self) -> bool:
         """Whether it was told to wait no longer, and has not come to it yet."""
         return self._ended is not None
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether its first message came."""
+        return self._limit_s is None
 
     def _why_ended(self) -> DssError:
         # Not kept: an error that was raised holds this call by its traceback.

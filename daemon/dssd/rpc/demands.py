@@ -31,6 +31,13 @@ class Groups(Protocol):
         """The group that an operator names."""
 
 
+class Jobs(Protocol):
+    """The bulk jobs, as far as they are asked here."""
+
+    def topics_of(self, name: str) -> tuple[str, str] | None:
+        """Source and target of a job, each perhaps empty; None where there is no such job."""
+
+
 class Operations(Protocol):
     """The operations, as far as they are asked here."""
 
@@ -41,10 +48,11 @@ class Operations(Protocol):
 class Known:
     """What there is, for the demands of a call."""
 
-    def __init__(self, topics: Topics, groups: Groups, operations: Operations) -> None:
+    def __init__(self, topics: Topics, groups: Groups, operations: Operations, jobs: Jobs) -> None:
         self._topics = topics
         self._groups = groups
         self._operations = operations
+        self.topics_of_job = jobs.topics_of
 
     def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
         """The subjects of a topic; where it is not there, those that it would have.
@@ -87,10 +95,6 @@ FREE: frozenset[str] = frozenset(
 BESIDE: frozenset[str] = frozenset(
     {
         "/dss_api.v1.Log/Runs",
-        "/dss_api.v1.Jobs/Acquire",
-        "/dss_api.v1.Jobs/Renew",
-        "/dss_api.v1.Jobs/Commit",
-        "/dss_api.v1.Jobs/GiveUp",
     }
 )
 """For processes beside the daemon, which see the same files."""
@@ -107,14 +111,15 @@ ALL_OF_THEM: Mapping[str, Role] = {
     "/dss_api.v1.Schedules/Trigger": Role.OPERATE,
     "/dss_api.v1.Schedules/Tasks": Role.READ,
     "/dss_api.v1.Jobs/List": Role.READ,
-    "/dss_api.v1.Jobs/Get": Role.READ,
-    "/dss_api.v1.Jobs/ListChunks": Role.READ,
     "/dss_api.v1.Sessions/List": Role.READ,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": Role.READ,
     "/dss_api.v1.Access/List": Role.ADMIN,
     "/dss_api.v1.Access/Put": Role.ADMIN,
     "/dss_api.v1.Access/Rotate": Role.ADMIN,
     "/dss_api.v1.Access/Remove": Role.ADMIN,
+    "/dss_api.v1.Access/Confirm": Role.ADMIN,
+    "/dss_api.v1.Backups/Create": Role.ADMIN,
+    "/dss_api.v1.Backups/Confirm": Role.ADMIN,
 }
 """What concerns all topics and groups together."""
 
@@ -212,6 +217,10 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
     fields = {field.name for field in change.DESCRIPTOR.fields}
     if kind == "create_job":
         yield from _demands_of_job(change, known)
+    elif kind in ("create_schedule", "edit_schedule"):
+        yield everywhere(Role.OPERATE)
+        if topic := change.arguments.get("topic"):  # whose records its runs export
+            yield Demand(Role.CONSUME, known.patterns(topic))
     elif "group" in fields:
         yield Demand(Role.OPERATE, group=group_name(change.group))
     elif "topic" in fields:
@@ -229,7 +238,36 @@ def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Dem
         yield Demand(Role.PRODUCE, known.patterns(job.target))
 
 
+def _sees_job(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    topics = [each for each in known.topics_of_job(request.job) or () if each]
+    for topic in topics:
+        yield Demand(Role.READ, known.patterns(topic), in_part=True)
+    if not topics:
+        yield everywhere(Role.READ)
+
+
+def _drives(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """A driver reads the source of its job, and writes the target."""
+    if not request.job:  # a further item of a call
+        return
+    topics = known.topics_of_job(request.job)
+    source, target = topics or ("", "")
+    if source:
+        yield Demand(Role.CONSUME, known.patterns(source))
+    if target:
+        yield Demand(Role.PRODUCE, known.patterns(target))
+    if topics is None or not (source or target):
+        yield everywhere(Role.OPERATE)
+
+
 DEMANDS: Mapping[str, Asked] = {
+    "/dss_api.v1.Jobs/Get": _sees_job,
+    "/dss_api.v1.Jobs/ListChunks": _sees_job,
+    "/dss_api.v1.Jobs/Acquire": _drives,
+    "/dss_api.v1.Jobs/Renew": _drives,
+    "/dss_api.v1.Jobs/Stage": _drives,
+    "/dss_api.v1.Jobs/Commit": _drives,
+    "/dss_api.v1.Jobs/GiveUp": _drives,
     "/dss_api.v1.Topics/Create": _makes_topic,
     "/dss_api.v1.Topics/Describe": _sees_topic,
     "/dss_api.v1.Topics/Locate": _sees_topic,
@@ -240,9 +278,11 @@ DEMANDS: Mapping[str, Asked] = {
     "/dss_api.v1.Groups/Offsets": _in_group(Role.READ),
     "/dss_api.v1.Groups/Why": _in_group(Role.READ),
     "/dss_api.v1.Groups/Stuck": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Shards": _in_group(Role.READ),
     "/dss_api.v1.Groups/Verify": _in_group(Role.READ),
     "/dss_api.v1.Queues/List": _reads_queues,
     "/dss_api.v1.Queues/Errors": _reads_queues,
+    "/dss_api.v1.Queues/Keys": _reads_queues,
     "/dss_api.v1.Operations/Plan": _changes,
     "/dss_api.v1.Operations/Apply": _changes,
     "/dss_api.v1.Log/Produce": _produces,

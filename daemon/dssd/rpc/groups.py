@@ -15,16 +15,17 @@ from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries, policy_of
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, StreamSurvey, stall_sentence
+from dssd.leaders.lag import GroupSurvey, StreamSurvey, hindrance_sentence
 from dssd.leaders.registry import Registry
+from dssd.leaders.unused_groups import UnusedGroups
 from dssd.loop_yield import LoopTurn
-from dssd.machines.messages import Stall
 from dssd.machines.start_point import shown_start
 from dssd.questions.overviews import Overview
 from dssd.questions.questions import Questions
 from dssd.questions.rates import NO_RATES, Rates
 from dssd.questions.samples import Movement, Sampler
 from dssd.questions.selection import GroupSelection
+from dssd.questions.shards import Sharded, sharded
 from dssd.questions.verdicts import Verdict, verdict_of
 from dssd.rpc.audited_calls import note_unchanged
 from dssd.rpc.questions import QuestionCalls, stuck_message
@@ -43,8 +44,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     """Serves what operators ask of groups."""
 
     def __init__(
-        self, groups: Groups, registry: Registry, catalogue: Catalogue, questions: Questions
+        self,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        questions: Questions,
+        unused: UnusedGroups,
     ) -> None:
+        self._unused = unused
         self._questions = questions
         self._calls = QuestionCalls(questions)
         self._groups = groups
@@ -64,6 +71,8 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
             protocol=word_of(groups_pb2.GroupProtocol.DESCRIPTOR, "protocol", request.protocol),
             on_damage=word_of(groups_pb2.OnDamage.DESCRIPTOR, "on_damage", request.on_damage),
             retries=decoded(request, AskedRetries),
+            metadata=request.metadata,
+            unused_ms=request.unused_ms,
         )
         if known is not None and known.group_id == group.group_id:
             note_unchanged()
@@ -111,7 +120,10 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
                 note_unchanged()
                 return groups_pb2.RemoveGroupReply(removed=False)
             raise
-        await self._groups.remove(group.group_id)
+        if request.if_unused:
+            await self._unused.remove(group)
+        else:
+            await self._groups.remove(group.group_id)
         return groups_pb2.RemoveGroupReply(removed=True)
 
     async def Offsets(
@@ -144,6 +156,14 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     ) -> groups_pb2.StuckReply:
         """Which groups and streams do not move, and why."""
         return await self._calls.stuck(request)
+
+    async def Shards(
+        self, request: groups_pb2.ShardsRequest, context: Context
+    ) -> groups_pb2.ShardsReply:
+        """How a group that is shared out by shards stands, shard by shard."""
+        group = self._groups.find(request.group)
+        survey = await self._registry.survey(group, LoopTurn(), CountBudget())
+        return _shards(group, sharded(group, survey, self._catalogue))
 
     async def Verify(
         self, request: groups_pb2.VerifyRequest, context: Context
@@ -224,6 +244,20 @@ def group_message(overview: Overview, verdict: Verdict | None = None) -> groups_
     )
 
 
+def _shards(group: GroupRow, found: Sharded) -> groups_pb2.ShardsReply:
+    return message_of(
+        groups_pb2.ShardsReply,
+        found,
+        group=group.name,
+        filter=group.filter,
+        storage_topics=[
+            message_of(groups_pb2.ShardedStorage, part, name=f"{found.span.topic}/{part.ordinal}")
+            for part in found.span.parts
+        ],
+        each=[message_of(groups_pb2.Shard, shard, shard.queued) for shard in found.each],
+    )
+
+
 async def _grants(
     group: GroupRow, survey: GroupSurvey, sampler: Sampler, turn: LoopTurn
 ) -> list[groups_pb2.Grant]:
@@ -249,7 +283,7 @@ def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_
         group=group.name,
         filter=group.filter,
         stream=str(stream.name),
-        stall="" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor),
+        stall=hindrance_sentence(view, stream.waits_for),
         fates=encoded(view.fate.counts, groups_pb2.Fates),
         damaged=[types_pb2.Range(start=start, end=end) for start, end in view.fate.damaged],
     )

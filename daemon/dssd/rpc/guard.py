@@ -29,7 +29,7 @@ from dssd.events.kinds import LOGIN_REFUSED
 from dssd.events.model import Event, Note, unheard
 from dssd.exception_groups import condition_in
 from dssd.rpc.audit import Audit
-from dssd.rpc.calls import Calls
+from dssd.rpc.calls import LOST, Calls, OpenCall
 from dssd.rpc.entry import OPEN_TO_ALL, Entry
 from dssd.rpc.errors import abort
 from dssd.rpc.permits import Checked
@@ -42,6 +42,9 @@ if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
 Context = grpc.aio.ServicerContext[Any, Any]
 Handler = Callable[[Any, Any], Any]
 Crash = Callable[[BaseException], None]
+
+FIRST_SENT_S = 0.5
+"""How long a call that is denied waits for what its client sends first: that is on its way."""
 
 _BESIDE_THE_CORE = frozenset({Role.READ, Role.OPERATE, Role.ADMIN})
 """Methods of these roles ask and change; those of others move records."""
@@ -110,6 +113,7 @@ class Guard(grpc.aio.ServerInterceptor):
         watched = self._audit.watched(method, decode, allowed)
 
         async def guarded(_: object, context: Context) -> object:
+            call: OpenCall | None = None
             try:
                 login = self._login(context)
                 note_login(login)
@@ -125,6 +129,7 @@ class Guard(grpc.aio.ServerInterceptor):
                 if condition is None or isinstance(condition, DiskFailed):
                     self._crash(condition or error)
                     raise
+                await _first_sent(context, call)
                 await _abort(context, condition)
                 return None
 
@@ -151,6 +156,18 @@ class Guard(grpc.aio.ServerInterceptor):
             return None
         assert isinstance(error, Exception)
         return contain(f"call {method.rpartition('.')[2]}", error, self._note)
+
+
+async def _first_sent(context: Context, call: OpenCall | None) -> None:
+    """Wait for what a client sends first, unless it came.
+
+    Where it crosses with the end of the call, the gRPC of the client forgets why that ended.
+    """
+    if call is not None and call.has_heard:
+        return
+    with suppress(TimeoutError, *LOST):
+        async with asyncio.timeout(FIRST_SENT_S):
+            await context.read()
 
 
 async def _abort(context: Context, condition: DssError) -> None:

@@ -1,5 +1,6 @@
 """The servicer of `Jobs`: decodes, asks the jobs, encodes."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,12 @@ from dss_api.v1 import jobs_pb2, jobs_pb2_grpc
 from dss_api.values import message_of
 from dss_core.errors import IllegalArgument
 from dss_core.limits import CHUNK_FILES_MAX
-from dss_core.staged import StagedFile
+from dss_core.staged import STAGE_PIECE_BYTES, StagedFile
 from dssd.jobs.held_job import Granting, JobChunk, JobView
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
+from dssd.jobs.uploads import Uploads
+from dssd.rpc.origin import is_local
 from dssd.store.job_rows import ChunkRow
 from dssd.topics.model import StorageTopic, Topic
 
@@ -32,6 +35,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
+        self._uploads = Uploads(jobs)
 
     async def List(
         self, request: jobs_pb2.ListJobsRequest, context: Context
@@ -63,7 +67,32 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
     ) -> jobs_pb2.JobLease:
         """Give a job to a driver."""
         granted = await self._jobs.acquire(request.job, request.driver, request.token)
+        if not is_local(context):
+            granted = granted._replace(staging="")  # no path of this host is one of its own
         return _lease_message(granted, self._jobs.get(granted.row.name))
+
+    async def Stage(
+        self, request_iterator: AsyncIterator[jobs_pb2.StageUp], context: Context
+    ) -> AsyncIterator[jobs_pb2.StageDown]:
+        """Take a staged file in."""
+        first = await anext(request_iterator, None)
+        if first is None or first.WhichOneof("item") != "begin":
+            raise IllegalArgument(argument="the first item", rule="it says which file comes")
+        begin = first.begin
+        upload = await self._uploads.begin(first.job, begin.epoch, begin.name, begin.bytes)
+        try:
+            yield jobs_pb2.StageDown(bytes=upload.have)
+            while not upload.is_whole:
+                up = await anext(request_iterator, None)
+                if up is None:
+                    return
+                if len(up.piece.data) > STAGE_PIECE_BYTES:
+                    rule = f"at most {STAGE_PIECE_BYTES:,} bytes in a piece"
+                    raise IllegalArgument(argument="the piece", rule=rule)
+                await upload.take(up.piece.offset, up.piece.data, up.piece.checksum)
+            yield jobs_pb2.StageDown(bytes=upload.have)
+        finally:
+            self._uploads.end(upload)
 
     async def Renew(self, request: jobs_pb2.RenewJobRequest, context: Context) -> jobs_pb2.Job:
         """Keep a driver's lease."""

@@ -74,8 +74,11 @@ class LogServicer(log_pb2_grpc.LogServicer):
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:
+                incarnation = self._catalogue.incarnation
                 async with aclosing(call.replies()) as replies:
                     async for reply in replies:
+                        if incarnation:
+                            reply.incarnation, incarnation = incarnation, b""
                         yield reply
             finally:
                 reader.cancel()

@@ -64,6 +64,7 @@ class ByToken:
             raise LoginRefused(reason="no token was given; give a file with one: --token-file FILE")
         login = self._access.by_token(token.encode(errors="replace"))
         if login is None:
+            _refuse_suspended(self._access.suspended_by(token.encode(errors="replace")))
             raise LoginRefused(reason="its token is not known, or no longer")
         return login
 
@@ -92,6 +93,7 @@ class ByCertificate:
         login = self._access.by_certificate(name, not_after)
         if login is not None:
             return login
+        _refuse_suspended(self._access.suspended_at(name))
         if not_after <= time.time() * 1_000:
             raise LoginRefused(reason=f"the certificate of {name!r} has expired")
         add = f"dssctl principals add {name!r}"
@@ -109,6 +111,17 @@ class ByCertificate:
             del self._ends[next(iter(self._ends))]
         self._ends[pem] = end_ms
         return end_ms
+
+
+def _refuse_suspended(name: str) -> None:
+    """Refuse who was known when a backup was taken, until somebody says that they still are.
+
+    Raises:
+        LoginRefused: the name is not empty.
+    """
+    if name:
+        confirm = f"an administrator confirms with: dssctl principals confirm {name}"
+        raise LoginRefused(reason=f"{name} is suspended since a backup was restored; {confirm}")
 
 
 def logins_of(policy: Policy, access: Access) -> Logins:

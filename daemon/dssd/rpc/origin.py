@@ -44,15 +44,20 @@ async def origin_of(context: Context, peers: UnixPeers) -> Origin:
     """Where a call comes from, as far as the kernel says so."""
     transport = context.peer()
     pid = said_pid(context)
-    if pid is None or not transport.startswith("unix:"):
+    if pid is None or not is_local(context):
         return Origin(transport)
     return Origin(transport, await peers.find(pid))
+
+
+def is_local(context: Context) -> bool:
+    """Whether the kernel of this host says when the caller is gone, and not before."""
+    return context.peer().startswith("unix:")
 
 
 def peer_of(context: Context) -> str:
     """Where a call comes from, for people, at no cost: the process is what the caller says."""
     transport = context.peer()
-    pid = said_pid(context) if transport.startswith("unix:") else None
+    pid = said_pid(context) if is_local(context) else None
     return transport if pid is None else f"{transport} pid {pid}, as it says"
 
 

@@ -20,6 +20,8 @@ from dssd.topics.catalogue import Topic
 Check = Callable[[Any], None]
 """Of one message of a call. Raises PermissionDenied."""
 
+ATTACH = "/dss_api.v1.Sessions/Attach"
+
 _OF_THE_MACHINE = ("data_dir", "operators_socket", "peers", "quarantined", "before_reason")
 """Of a status: what is not for who sees a part of the daemon only."""
 
@@ -43,6 +45,9 @@ class Permits:
             return None
 
         def check(message: Any) -> None:  # noqa: ANN401 - the message of any method
+            nonlocal principal
+            if method == ATTACH and message.WhichOneof("item") == "open":
+                principal = login.principal.as_client(message.open.client_id)
             for demand in demands_of(method, message, principal.name, self._known):
                 principal.require(demand)
 

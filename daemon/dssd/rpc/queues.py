@@ -43,6 +43,18 @@ class QueuesServicer(queues_pb2_grpc.QueuesServicer):
             total=page.total,
         )
 
+    async def Keys(
+        self, request: queues_pb2.CountKeysRequest, context: Context
+    ) -> queues_pb2.CountKeysReply:
+        """How many entries there are of each key."""
+        level = _level(request.level)
+        page = await self._questions.keys(request.group, level, request.error, request.page_token)
+        return queues_pb2.CountKeysReply(
+            keys=[encoded(each, queues_pb2.KeyCount) for each in page.keys],
+            next_page_token=page.next_token,
+            total=page.total,
+        )
+
     async def Errors(
         self, request: queues_pb2.CountErrorsRequest, context: Context
     ) -> queues_pb2.CountErrorsReply:
@@ -63,11 +75,20 @@ def _asked(request: queues_pb2.ListEntriesRequest) -> EntriesAsked:
     offset = request.offset if request.HasField("offset") else None
     if offset is not None and not request.stream:
         raise IllegalArgument(argument="offset", rule="it needs a stream")
-    if request.newest and (request.error or key is not None or request.page_token):
+    stream = StreamName.parse(request.stream) if request.stream else None
+    choice = Choice(
+        request.error,
+        key,
+        stream,
+        offset,
+        request.client_id,
+        request.start_us if request.HasField("start_us") else None,
+        request.end_us if request.HasField("end_us") else None,
+        request.attempt,
+    )
+    if request.newest and (request.page_token or choice != Choice(stream=stream)):
         rule = "the newest of all, or entries that are chosen: ask page by page for those"
         raise IllegalArgument(argument="newest", rule=rule)
-    stream = StreamName.parse(request.stream) if request.stream else None
-    choice = Choice(request.error, key, stream, offset)
     return EntriesAsked(request.group, _level(request.level), choice)
 
 

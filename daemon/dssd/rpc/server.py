@@ -68,6 +68,7 @@ SERVICES = (
     "dss_api.v1.Jobs",
     "dss_api.v1.Queues",
     "dss_api.v1.Access",
+    "dss_api.v1.Backups",
 )
 """Those whose health is told, beside that of the whole, which has the empty name."""
 

@@ -160,6 +160,7 @@ def _subscribe_from(message: sessions_pb2.Subscribe) -> Subscribe:
         filter=message.filter,
         start=start_from(message.start) if message.HasField("start") else None,
         ack_wait_ms=message.ack_wait_ms if message.HasField("ack_wait_ms") else None,
+        by_shard=message.by_shard,
     )
 
 
@@ -268,6 +269,9 @@ def _about_grant(item: Granted | Revoke | Revoked | Gone | Settled) -> sessions_
                     storage_topic_id=storage_topic_id,
                     queues=item.queues,
                     ordered=item.ordered,
+                    shards=item.shard.of if item.shard else 0,
+                    shard=item.shard.number if item.shard else 0,
+                    shard_epoch=item.shard_epoch,
                 )
             )
         case Revoke(grant, deadline_ms):

@@ -19,7 +19,7 @@ from dss_api.values import message_of
 from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
-from dssd.rpc.origin import peer_of
+from dssd.rpc.origin import is_local, peer_of
 from dssd.rpc.principal import principal_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.client_items import Bundle
@@ -94,7 +94,8 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                 continue
             try:
                 opening = opening_from(message.open, str(principal_of(context)))
-                return await self._sessions.attach(replace(opening, peer=peer_of(context)))
+                whence = replace(opening, peer=peer_of(context), is_local=is_local(context))
+                return await self._sessions.attach(whence)
             except DssError as error:
                 await _write(context, refused(error, final=True))
                 return None
@@ -130,13 +131,13 @@ class _Line:
             return await _write(self._context, message)
 
 
-async def _has_left(reading: asyncio.Task[None], line: _Line) -> bool:
+async def _has_left(reading: asyncio.Task[bool], line: _Line) -> bool:
     """Whether the client has sent its last item and is there still, to hear that this is over.
 
     gRPC tells of a call that breaks, of a client that was killed, as of a last item. But such a
     call takes nothing more: either it is cancelled, or the item that says nothing is not sent.
     """
-    if not reading.done() or reading.cancelled() or reading.exception():
+    if not reading.done() or reading.cancelled() or reading.exception() or not reading.result():
         return False
     with suppress(TimeoutError):
         async with asyncio.timeout(SESSION_FAREWELL_S):
@@ -154,17 +155,28 @@ def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
     )
 
 
-async def _read_items(session: Session, requests: Requests) -> None:
-    async for message in requests:
-        try:
-            items = items_from(message)
-        except DssError as error:
-            session.refuse(error)
-            continue
-        turn = LoopTurn()
-        for item in items:
-            await session.take(item)
-            await turn.give_way()
+async def _read_items(session: Session, requests: Requests) -> bool:
+    """Take what the client says; whether it has said its last, and not what it may not."""
+    try:
+        async for message in requests:
+            await _take(session, message)
+    except DssError as denied:
+        # Told as an item: a call that is aborted amid the sending of another may end untold.
+        session.stop(denied)
+        return False
+    return True
+
+
+async def _take(session: Session, message: sessions_pb2.SessionUp) -> None:
+    try:
+        items = items_from(message)
+    except DssError as error:
+        session.refuse(error)
+        return
+    turn = LoopTurn()
+    for item in items:
+        await session.take(item)
+        await turn.give_way()
 
 
 async def _write_items(session: Session, line: _Line) -> None:

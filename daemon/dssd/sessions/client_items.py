@@ -7,12 +7,13 @@ untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 from dataclasses import dataclass, field
 
 from dss_core.errors import DssError
-from dss_core.lane import ORDERED, QUEUES
+from dss_core.lane import METADATA, ORDERED, QUEUES
 from dss_core.progress import Progress, Ranges
+from dss_core.shards import Shard
 from dssd.machines.delivery.events import AskBack, Deliver, Settles, TakeBack, TakenBack
 from dssd.machines.start_point import StartPoint
 
-FEATURES = frozenset({QUEUES, ORDERED})
+FEATURES = frozenset({QUEUES, ORDERED, METADATA})
 """What a client may know beyond the first version, and this daemon does."""
 
 
@@ -33,6 +34,8 @@ class Opening:
     principal: str = ""
     peer: str = ""
     """Where it is connected from."""
+    is_local: bool = True
+    """By a unix socket, whose kernel says when the client is gone, and not before."""
     features: frozenset[str] = frozenset()
     """What the client knows beyond the first version."""
 
@@ -45,6 +48,8 @@ class Subscribe:
     filter: str
     start: StartPoint | None = None
     ack_wait_ms: int | None = None
+    by_shard: bool = False
+    """Its program keeps state by shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,10 @@ class Granted:
     """Whether it is lent with a retry queue and dead letters."""
     ordered: bool = False
     """Whether records of a key are handed out one at a time, in order."""
+    shard: Shard | None = None
+    """Of which it is a part, in a group that is shared out by shards."""
+    shard_epoch: int = 0
+    """As in `GrantedStream`."""
 
 
 @dataclass(frozen=True, slots=True)

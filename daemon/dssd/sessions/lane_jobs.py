@@ -15,12 +15,12 @@ from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.lane import MAIN
 from dss_core.progress import Ranges
 from dssd.leaders.declarations import STALL
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import EntriesRead, LaneOpened, Move, Moved, OpenLane
 from dssd.queues.lane import Failed, Lane
 from dssd.queues.moving import Parts, move
 from dssd.queues.opening import open_lane
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.log_reads import SessionGrant
 
 LaneAnswer = EntriesRead | LaneOpened | Moved

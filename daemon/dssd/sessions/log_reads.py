@@ -19,11 +19,11 @@ from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
 from dss_core.lane import MAIN, grant_and_level
 from dss_core.progress import Ranges
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.log.port import Chunk, Log
 from dssd.machines.delivery.events import ChunkRead, Read, ReadFailed
 from dssd.queues.lane import Lane
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent
 

@@ -14,7 +14,6 @@ hands items to the outgoing queue.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from typing import assert_never
@@ -27,6 +26,7 @@ from dss_core.lane import LEVELS_MAX, MAIN, grant_and_level
 from dss_core.limits import LEASE_MS
 from dss_core.progress import Progress
 from dssd.leaders.declarations import STALL, policy_of
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.leaders.lag import stall_sentence
 from dssd.machines.borrower.events import Ended
 from dssd.machines.delivery.credit import Credit
@@ -80,10 +80,11 @@ from dssd.sessions.client_items import (
     Status,
 )
 from dssd.sessions.delivery_budget import DeliveryAccount
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.lane_jobs import LaneJobs
 from dssd.sessions.listing import HeldRecord
 from dssd.sessions.log_reads import LogReads, SessionGrant
+from dssd.sessions.pause_asked import PauseAsked
+from dssd.sessions.sealed_ends import SealedEnds
 from dssd.sessions.session_parts import Services
 from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
@@ -96,17 +97,6 @@ SESSION_STEP_INPUTS_MAX = 64
 BORROWER_ID_BYTES = 16
 GRANT_BITS = 32
 """Above these bits a grant's number has the session's epoch: unique across its connections."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PauseAsked:
-    """What a client was asked last: to stop handing out, or to go on."""
-
-    item: PauseSet
-    agent: Agent
-    borrower_id: bytes
-    turn: int
-    """Of the borrower, which wants to know when it is done."""
 
 
 class Scheduler:
@@ -142,10 +132,11 @@ class Scheduler:
         )
         self._grants: dict[int, SessionGrant] = {}
         self._grants_from = self._last_grant = opened.session_epoch << GRANT_BITS
-        self._pauses: dict[int, _PauseAsked] = {}
+        self._pauses: dict[int, PauseAsked] = {}
         """By subscription."""
         self._pause_turns = count(1)
         self._closed = False
+        self._stopped = False
         self._draining = False
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
         self._grown: dict[int, None] = {}
@@ -155,6 +146,7 @@ class Scheduler:
         )
         parts = Parts(services.log, services.writers, services.clock)
         self._jobs = LaneJobs(parts, self._trouble, self._grants, self.feed)
+        self._ends = SealedEnds(self._catalogue, self.feed)
         self._client_id = opened.client_id
         self._stepping = False
         self._wake = asyncio.Event()
@@ -172,7 +164,7 @@ class Scheduler:
 
     def feed(self, given: DeliveryInput) -> None:
         """Give the window an input and carry out what it asks."""
-        if self._closed:
+        if self._closed or self._stopped:
             return
         now_ms = self._clock.now_ms()
         self._step(given, now_ms)
@@ -194,10 +186,10 @@ class Scheduler:
         self._stepping = within
         self._account.window(self._window.held_bytes)
 
-    def begin(self, subscription: int, group: GroupRow) -> None:
+    def begin(self, subscription: int, group: GroupRow, *, by_shard: bool) -> None:
         """Start borrowing for a subscription."""
         now_ms = self._clock.now_ms()
-        self.handler.begin(subscription, group, now_ms)
+        self.handler.begin(subscription, group, now_ms, by_shard=by_shard)
         self._arm(now_ms)
 
     def edit(self, group: GroupRow) -> None:
@@ -271,6 +263,10 @@ class Scheduler:
         self._reads.end_turn()
         return bool(self._grown)
 
+    def stop(self) -> None:
+        """Read, send and take in nothing more; grants stay as they are until `close`."""
+        self._stopped = True
+
     def close(self, silent_ms: int | None) -> None:
         """Report the last state of every grant and end every borrower.
 
@@ -278,6 +274,7 @@ class Scheduler:
         """
         if self._closed:
             return
+        self._stopped = False
         self.feed(Closing())
         self._closed = True
         self._account.close()
@@ -399,8 +396,7 @@ class Scheduler:
 
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
-        self._last_grant += LEVELS_MAX
-        number = self._last_grant
+        number = self._last_grant = self._last_grant + LEVELS_MAX
         queues = [each.stream for each in granted.queues]
         policy = policy_of(agent.group) if queues else None
         is_ordered = policy is not None and policy.ordered
@@ -410,6 +406,8 @@ class Scheduler:
             # Its topic was removed; the leader takes the stream back.
             return number
         unwatch = self._log.watch(granted.stream, partial(self._note_grown, number))
+        if is_ordered:
+            unwatch = self._ends.watch(number, granted.stream, unwatch)
         matching = self._matching(agent.filter, granted.stream)
         self._grants[number] = SessionGrant(
             agent,
@@ -430,6 +428,8 @@ class Scheduler:
                 granted.stream.storage_topic_id,
                 bool(queues),
                 is_ordered,
+                granted.shard,
+                granted.shard_epoch,
             )
         )
         self.feed(
@@ -443,6 +443,8 @@ class Scheduler:
                 policy,
             )
         )
+        if is_ordered:
+            self._ends.tell(number, granted.stream)
         if self._draining:
             self.feed(RevokeBegun(number, 0))
         return number
@@ -490,7 +492,7 @@ class Scheduler:
         """Have the client hand out nothing new, or go on; it confirms by `pause_taken`."""
         number = agent.subscription
         item = PauseSet(number, paused, next(self._pause_turns))
-        self._pauses[number] = _PauseAsked(item, agent, borrower_id, turn)
+        self._pauses[number] = PauseAsked(item, agent, borrower_id, turn)
         self.feed(Paused(number) if paused else Unpaused(number))
         self._send(item)
 

@@ -55,6 +55,7 @@ from dssd.sessions.client_items import (
     Down,
     FinishRevoke,
     Opened,
+    Opening,
     PauseTaken,
     PingSent,
     PongSent,
@@ -87,16 +88,20 @@ class Session:
     """One connection. `run` runs its tasks; `take` takes an item of the client."""
 
     def __init__(
-        self, opened: Opened, services: Services, fence: VersionIs, *, takes_bundles: bool = False
+        self, opened: Opened, opening: Opening, services: Services, fence: VersionIs
     ) -> None:
         self.client_id = opened.client_id
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
         self.account = services.budget.account()
-        self.outgoing = Outgoing(self.account, takes_bundles=takes_bundles)
+        self.outgoing = Outgoing(self.account, takes_bundles=opening.takes_bundles)
         self.ended = asyncio.Event()
+        self.released = asyncio.Event()
+        """What it borrowed is given back."""
         self.left = False
         """The client has sent its last item: it goes of its own will."""
+        self._is_local = opening.is_local
+        """The kernel ends its connection with the client, and not before."""
         self._services = services
         self._said_ms = services.clock.now_ms()
         """When the client said something last."""
@@ -109,8 +114,9 @@ class Session:
         self._forgotten: set[int] = set()
         """Those of them whose rows are gone, durably."""
         """Numbers that the client left."""
-        self._wanted_again: set[int] = set()
-        """Numbers that it subscribed to again while their borrowers were still ending."""
+        self._wanted_again: dict[int, bool] = {}
+        """Numbers that it subscribed to again while their borrowers were still ending, and whether
+        its program keeps state by shard."""
         self._features = opened.features
         self._scheduler = Scheduler(
             opened,
@@ -247,24 +253,48 @@ class Session:
                 for task in first:
                     task.cancel()
 
+    @property
+    def dies_with_connection(self) -> bool:
+        """Whether a client whose connection is over hands out nothing any more."""
+        return self.left or self._is_local
+
+    def silent_ms(self) -> int:
+        """For how long the client said nothing."""
+        return self._services.clock.now_ms() - self._said_ms
+
     def end(self, error: DssError | None = None, *, is_silent: bool = False) -> None:
-        """End the connection; the client is told why. Does nothing the second time.
+        """End the connection; the client is told why.
 
         Whether the client hands out nothing more, also where it does not hear of this.
+        """
+        self.stop(error)
+        self.release(is_silent=is_silent)
+
+    def stop(self, error: DssError | None = None) -> None:
+        """Nothing goes to the client any more but why, and nothing comes of it.
+
+        What it borrowed stays its own until `release`. Does nothing the second time.
         """
         if self.ended.is_set():
             return
         self.ended.set()
-        groups = self._scheduler.handler.group_ids()
-        if error is None and not self.left:
-            self._services.registry.session_missed(self.session_id, groups)
-        known = is_silent or self.left
-        silent_ms = None if known else self._services.clock.now_ms() - self._said_ms
-        self._scheduler.close(silent_ms)
-        self._services.registry.session_closed(self.session_id, groups, silent_ms)
         if error is not None:
             self.outgoing.put(Refused(error, final=True))
+        elif not self.left:
+            groups = self._scheduler.handler.group_ids()
+            self._services.registry.session_missed(self.session_id, groups)
+        self._scheduler.stop()
         self.outgoing.close()
+
+    def release(self, *, is_silent: bool = False) -> None:
+        """Give back what it borrowed, as far as the client said that it came."""
+        if self.released.is_set():
+            return
+        self.released.set()
+        groups = self._scheduler.handler.group_ids()
+        silent_ms = None if is_silent or self.left else self.silent_ms()
+        self._scheduler.close(silent_ms)
+        self._services.registry.session_closed(self.session_id, groups, silent_ms)
 
     async def _settle(self, settles: Sequence[Settle]) -> None:
         """Take settles in steps of so many ranges; between them other tasks get their turn."""
@@ -301,8 +331,12 @@ class Session:
     # Subscriptions
 
     async def _subscribe(self, item: Subscribe) -> None:
-        number = item.subscription
         parsed = SubscriptionFilter.parse(item.filter)
+        with self._services.groups.gate.joining(parsed):
+            await self._subscribe_to(parsed, item)
+
+    async def _subscribe_to(self, parsed: SubscriptionFilter, item: Subscribe) -> None:
+        number = item.subscription
         known = self._rows.get(number)
         _check_subscribe(item, parsed, known[0].filter if known else None, len(self._rows))
         if number in self._leaving:
@@ -339,9 +373,9 @@ class Session:
         self._send(Subscribed(number, group.name, joined.declared))
         agent = self._scheduler.handler.agent(number)
         if agent is None:
-            self._scheduler.begin(number, group)
+            self._scheduler.begin(number, group, by_shard=item.by_shard)
         elif agent.leaving:
-            self._wanted_again.add(number)
+            self._wanted_again[number] = item.by_shard
         else:
             # The client may have forgotten the subscription, and what it was told of it.
             self._scheduler.tell_pause(number)
@@ -358,7 +392,7 @@ class Session:
         if known is None or subscription in self._leaving:
             raise NotSubscribed(subscription=subscription)
         self._leaving.add(subscription)
-        self._wanted_again.discard(subscription)
+        self._wanted_again.pop(subscription, None)
         try:
             # Durable first: if the connection is lost now, a resumed session must not have it.
             await finished(self._forget(*known), name=f"forget subscription {subscription}")
@@ -407,10 +441,11 @@ class Session:
                     again(FULL_DISK_RETRY_S, self._ended_agents.put_nowait, (agent, error_code))
                     continue
                 self._rows.pop(subscription, None)
-                self._wanted_again.discard(subscription)
+                self._wanted_again.pop(subscription, None)
             elif subscription in self._wanted_again:
-                self._wanted_again.discard(subscription)
-                self._scheduler.begin(subscription, self._rows[subscription][1])
+                by_shard = self._wanted_again.pop(subscription)
+                group = self._rows[subscription][1]
+                self._scheduler.begin(subscription, group, by_shard=by_shard)
 
     async def _forget(self, row: SubscriptionRow, group: GroupRow) -> None:
         """Remove the row of a subscription; one commit removes a private one and its group."""
@@ -434,7 +469,7 @@ class Session:
 
     def _send(self, item: Down) -> None:
         if not self.outgoing.put(item):
-            self.end(Overloaded(what="The queue of unread items", limit=OUTGOING_ITEMS_MAX))
+            self.stop(Overloaded(what="The queue of unread items", limit=OUTGOING_ITEMS_MAX))
 
 
 def _check_subscribe(

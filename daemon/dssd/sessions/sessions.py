@@ -27,7 +27,6 @@ from dss_core.errors import (
     DssError,
     SessionClosed,
     SessionNotFound,
-    SessionTakenOver,
     Stopping,
 )
 from dss_core.filters import check_name
@@ -42,10 +41,9 @@ from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
-from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S, TAKEOVER_DRAIN_S
+from dssd.limits import CLOSE_DRAIN_S, FULL_DISK_RETRY_S
 from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
-from dssd.queues.writers import QueueWriters
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
 from dssd.sessions.client_items import FEATURES, Opened, Opening
@@ -58,6 +56,7 @@ from dssd.sessions.limits import (
     SESSIONS_GIVE_WAY_AT_ONCE,
 )
 from dssd.sessions.listing import Connected, HeldRecord, SessionCounts, SessionView, views_of
+from dssd.sessions.lost_clients import LostClients
 from dssd.sessions.owned_rows import discard, discard_orphans, taken_up
 from dssd.sessions.room import SessionRoom
 from dssd.sessions.session import Session
@@ -102,6 +101,7 @@ class Sessions:
         """Ids of removed sessions that still own rows."""
         self._expiries: Deadlines[str] = Deadlines()
         """When to look at which session; `_Known.expires_at_ms` says whether it is over."""
+        self._lost = LostClients()
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
 
@@ -119,8 +119,7 @@ class Sessions:
         events: Teller | None = None,
     ) -> "Sessions":
         """Load the sessions that the store has."""
-        catalogue.watch((writers := QueueWriters(log)).topic_changed, internal=True)
-        parts = store, catalogue, log, groups, registry, clock, writers
+        parts = store, catalogue, log, groups, registry, clock, registry.writers
         sessions = cls(Services(*parts, random_bytes, events or Unheard()))
         await sessions._load()
         return sessions
@@ -275,7 +274,7 @@ class Sessions:
 
     def detach(self, session: Session) -> None:
         """The client is gone: end the connection; the session waits for its expiry."""
-        session.end()
+        self._lost.lose(session)
         known = self._known.get(session.client_id)
         if known is None or known.connection is not session:
             return
@@ -342,12 +341,12 @@ class Sessions:
         )
         stored = None if known is None else known.version
         version = await session_rows.put(self._services.store, row, stored)
-        if known is not None:
-            # Not before the commit: if the disk is full, the new connection fails and this stays.
-            await _end_older(known.connection, opening)
+        # Not before the commit: if the disk is full, the new connection fails and this stays.
+        older = None if known is None else known.connection
+        await self._lost.make_way(older, client_id, opening)
         opened = self._opened(row, opening, present=resume)
         fence = VersionIs(SessionRow, (client_id,), version)
-        session = Session(opened, self._services, fence, takes_bundles=opening.takes_bundles)
+        session = Session(opened, opening, self._services, fence)
         self._room.stays(client_id, row.principal)
         connected = Connected(self._services.clock.wall_ms(), opening.peer)
         self._known[client_id] = _Known(row, version, session, None, connected)
@@ -395,6 +394,7 @@ class Sessions:
         for session in self._connections():
             session.end(Stopping())
             self.detach(session)
+        self._lost.end_all()
 
     async def _keep(self) -> None:
         """Write the rows of disconnected sessions, and discard expired ones.
@@ -521,15 +521,6 @@ class Sessions:
         self._room.add(row.principal)
         # Its client may be coming back: as after a disconnection now, it has the grace.
         self._may_give_way(known, now_ms)
-
-
-async def _end_older(older: Session | None, opening: Opening) -> None:
-    """End the connection of before, once its client hands out no more."""
-    if older is not None:
-        if not opening.session_id:
-            await older.drain(TAKEOVER_DRAIN_S, charges=True)
-        # Else the same client is back, and has dropped what came on that connection.
-        older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)
 
 
 def _stay_ms(row: SessionRow) -> int:

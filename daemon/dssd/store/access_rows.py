@@ -14,7 +14,7 @@ class PrincipalRow(Row):
     name: str
     """With its kind: ``token:billing``, ``cert:worker``."""
     permissions: str
-    """A JSON list."""
+    """A JSON list; in an object, as ``suspended``, from a restore until it is confirmed."""
     secret: bytes
     """SHA-256 of the token; empty where a certificate says who it is."""
     older_secret: bytes

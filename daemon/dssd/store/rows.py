@@ -168,6 +168,10 @@ class GroupRow(Row):
     """skip or block: what becomes of a key whose record is dead."""
     keyless: str = "deliver"
     """deliver or dead: what becomes of records without a key in an ordered group."""
+    metadata: str = ""
+    """What whoever made it keeps with it; the daemon does not read it."""
+    unused_ms: int = 0
+    """It is removed once no session has subscribed to it for so long; 0: it stays."""
 
     @property
     def full_name(self) -> str:
@@ -285,6 +289,18 @@ class ProgressRow(Row):
     """Of dead letters: which of them that operation redrives: pairs as in ``ranges``."""
     redrive_ms: int = 0
     """Of dead letters: over how long they come back; 0: nothing says so."""
+    redrive_whole_keys: bool = False
+    """Of dead letters: those are all that was dead of their keys."""
+    errand: int = 0
+    """Of a retry queue: the operation that has its holder deal with entries; 0: none does."""
+    errand_kind: str = ""
+    """What it does with them: ``skip`` or ``dead``."""
+    errand_ranges: bytes = b""
+    """Which they are, until they are dealt with: pairs as in ``ranges``."""
+    hurried: int = 0
+    """Of a retry queue: the operation that last said which entries are due whatever they say."""
+    hurried_ranges: bytes = b""
+    """Which they are: pairs as in ``ranges``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +325,12 @@ class PendingMoveRow(Row):
     """Of the stream's dead letters: those that are done, pairs as in ``dropped``."""
     redrive_ms: int = 0
     """Over how long those of ``redriven`` come back."""
+    redrive_whole_keys: bool = False
+    """Those of ``redriven`` are all that is dead of their keys."""
+    errand_kind: str = ""
+    """What becomes of entries of the retry queue: ``now``, ``later``, ``skip`` or ``dead``."""
+    errand_ranges: bytes = b""
+    """Which they are: pairs as in ``dropped``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from dssd.limits import BLOCK_ROWS
 from dssd.store.access_tables import add_principals
+from dssd.store.added_columns import (
+    ERRAND_COLUMNS,
+    OPERATED_COLUMNS,
+    QUEUE_COLUMNS,
+    AddedColumns,
+)
 from dssd.store.checksums import (
     CHECKSUM,
     UNFIT,
@@ -116,10 +122,7 @@ def add_events(db: "sqlite_utils.Database") -> None:
 
 def add_operations(db: "sqlite_utils.Database") -> None:
     """Add the tables of operations, and what operations change in the rows that are there."""
-    for table, columns in _OPERATED_COLUMNS.items():
-        for column in columns:
-            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
-        fill(db.conn, table)
+    _add_columns(db, OPERATED_COLUMNS)
     _add_tables(db, _OPERATION_TABLES)
 
 
@@ -138,16 +141,12 @@ def add_asked_delays(db: "sqlite_utils.Database") -> None:
 
 def add_queues(db: "sqlite_utils.Database") -> None:
     """Add retry queues and dead letters: whose topics they are, and how far each has come."""
-    for table, columns in _QUEUE_COLUMNS.items():
-        for column in columns:
-            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
-        fill(db.conn, table)
+    _add_columns(db, QUEUE_COLUMNS)
 
 
 def add_growth(db: "sqlite_utils.Database") -> None:
     """Add when a storage topic took over from the one before it."""
-    db.execute("ALTER TABLE storage_topics ADD COLUMN begins_us INTEGER NOT NULL DEFAULT 0")
-    fill(db.conn, "storage_topics")
+    _add_columns(db, {"storage_topics": ("begins_us INTEGER NOT NULL DEFAULT 0",)})
 
 
 def add_incarnations(db: "sqlite_utils.Database") -> None:
@@ -157,8 +156,25 @@ def add_incarnations(db: "sqlite_utils.Database") -> None:
 
 def add_redrive_rates(db: "sqlite_utils.Database") -> None:
     """Add over how long dead letters come back."""
-    for table in ("progress", "pending_moves"):
-        db.execute(f'ALTER TABLE "{table}" ADD COLUMN redrive_ms INTEGER NOT NULL DEFAULT 0')
+    columns = ("redrive_ms INTEGER NOT NULL DEFAULT 0",)
+    _add_columns(db, {"progress": columns, "pending_moves": columns})
+
+
+def add_group_metadata(db: "sqlite_utils.Database") -> None:
+    """Add what whoever made a group keeps with it, and when an unused one goes."""
+    columns = ("metadata TEXT NOT NULL DEFAULT ''", "unused_ms INTEGER NOT NULL DEFAULT 0")
+    _add_columns(db, {"groups": columns})
+
+
+def add_errands(db: "sqlite_utils.Database") -> None:
+    """Add what operations ask of entries of retry queues."""
+    _add_columns(db, ERRAND_COLUMNS)
+
+
+def _add_columns(db: "sqlite_utils.Database", tables: AddedColumns) -> None:
+    for table, columns in tables.items():
+        for column in columns:
+            db.execute(f'ALTER TABLE "{table}" ADD COLUMN {column}')
         fill(db.conn, table)
 
 
@@ -168,49 +184,6 @@ def _add_tables(db: "sqlite_utils.Database", tables: Mapping[str, Sequence[str]]
         listed += ["version INTEGER NOT NULL", "checksum INTEGER NOT NULL", key]
         db.execute(f'CREATE TABLE "{table}" ({", ".join(listed)}) STRICT, WITHOUT ROWID')
 
-
-_OPERATED_COLUMNS = {
-    "topics": ("revision INTEGER NOT NULL DEFAULT 0",),
-    "groups": (
-        "revision INTEGER NOT NULL DEFAULT 0",
-        "paused INTEGER NOT NULL DEFAULT 0",
-        "paused_until_ms INTEGER",
-    ),
-    "grants": ("pinned_session_id BLOB",),
-    "progress": (
-        "moved_count INTEGER NOT NULL DEFAULT 0",
-        "marked_below INTEGER NOT NULL DEFAULT 0",
-    ),
-}
-
-_QUEUE_COLUMNS = {
-    "topics": (
-        "level INTEGER NOT NULL DEFAULT 0",
-        "group_id INTEGER NOT NULL DEFAULT 0",
-        "main_topic_id INTEGER NOT NULL DEFAULT 0",
-    ),
-    "groups": (
-        "max_deliver INTEGER NOT NULL DEFAULT 0",
-        "backoff_ms TEXT NOT NULL DEFAULT ''",
-        "queue_records INTEGER NOT NULL DEFAULT 0",
-        "queue_bytes INTEGER NOT NULL DEFAULT 0",
-        "ordered INTEGER NOT NULL DEFAULT 0",
-        "shards INTEGER NOT NULL DEFAULT 0",
-        "allocation TEXT NOT NULL DEFAULT 'sticky'",
-        "on_dead_letter TEXT NOT NULL DEFAULT 'skip'",
-        "keyless TEXT NOT NULL DEFAULT 'deliver'",
-    ),
-    "pending_moves": (
-        "redriven BLOB NOT NULL DEFAULT x''",
-        "discarded BLOB NOT NULL DEFAULT x''",
-    ),
-    "progress": (
-        "retried_count INTEGER NOT NULL DEFAULT 0",
-        "applied_end INTEGER NOT NULL DEFAULT 0",
-        "redrive INTEGER NOT NULL DEFAULT 0",
-        "redriving BLOB NOT NULL DEFAULT x''",
-    ),
-}
 
 _INCARNATION_TABLES = {
     "incarnations": (
@@ -339,6 +312,8 @@ MIGRATIONS: Sequence[Migration] = (
     add_incarnations,
     add_redrive_rates,
     add_principals,
+    add_group_metadata,
+    add_errands,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

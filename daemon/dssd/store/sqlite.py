@@ -18,7 +18,17 @@ from dssd.store.keys import check_commit, check_key, check_scan, key_of
 from dssd.store.port import Change, Key, Precondition, Put, Versioned, Write
 from dssd.store.rows import Row
 from dssd.store.transactions import Applied, CommitRequest, IdRequest
-from dssd.store.writer import Answers, Close, Job, Open, Question, StoreWriter, WriteBack
+from dssd.store.writer import (
+    Answers,
+    Close,
+    Copy,
+    Job,
+    Open,
+    Question,
+    StoreWriter,
+    Task,
+    WriteBack,
+)
 
 STORE_COMMITS_WAITING_MAX = 4_096
 """Commits and reads handed over and not answered. Later callers wait for room."""
@@ -30,7 +40,7 @@ R = TypeVar("R", bound=Row)
 class SqliteStore:
     """Implements `dssd.store.port.Store`. Built by `open`; belongs to one event loop."""
 
-    def __init__(self, on_failure: Callable[[BaseException], None] | None) -> None:
+    def __init__(self, path: Path, on_failure: Callable[[BaseException], None] | None) -> None:
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._writer = StoreWriter(self._answered_in_thread, self._failed_in_thread)
@@ -40,6 +50,7 @@ class SqliteStore:
         self._this_turn: list[Job] = []
         self._failure: BaseException | None = None
         self._closed = False
+        self.path = path
 
     @classmethod
     async def open(
@@ -58,7 +69,7 @@ class SqliteStore:
             StoreDamaged: it is not a database, not ours, or not as it was written.
             DiskFull, DiskFailed: the disk did not allow it.
         """
-        store = cls(on_failure)
+        store = cls(path, on_failure)
         store._writer.start()
         await store._ask(Open(path))
         return store
@@ -139,6 +150,17 @@ class SqliteStore:
         """
         return cast("int", await self._ask(WriteBack()))
 
+    async def copy_to(self, path: Path) -> None:
+        """Copy the database to a new file, as it is at a moment shortly before this returns.
+
+        Commits go on meanwhile. One copy is made at a time.
+
+        Raises:
+            BackupFailed: it could not be made; what is there is of no use.
+            DiskFailed, Stopping: as for a read.
+        """
+        await self._ask(Copy(path))
+
     async def close(self) -> None:
         """Commit the queued writes, write the write-ahead log back, close.
 
@@ -153,7 +175,7 @@ class SqliteStore:
         self._writer.join()
         self._watchers.close()
 
-    async def _ask(self, task: CommitRequest | IdRequest | Question | Open | WriteBack) -> object:
+    async def _ask(self, task: Task) -> object:
         self._check_usable()
         await self._room.acquire()
         try:
@@ -164,9 +186,7 @@ class SqliteStore:
             raise
         return await answer
 
-    def _submit(
-        self, task: CommitRequest | IdRequest | Question | Open | WriteBack | Close
-    ) -> "asyncio.Future[object]":
+    def _submit(self, task: Task) -> "asyncio.Future[object]":
         answer: asyncio.Future[object] = self._loop.create_future()
         self._waiting[answer] = None
         if not self._this_turn:

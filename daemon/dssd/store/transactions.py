@@ -15,7 +15,7 @@ returned. Everything here runs in the thread that owns the connection; it must n
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -35,6 +35,9 @@ STORE_CHECKPOINT_PAGES = 1_000
 """Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
 
 
+STORE_COPY_PAGES = 256
+"""Of the database, copied at once for a backup, 1 MiB: commits wait for some milliseconds."""
+
 SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ?, "{CHECKSUM}" = ? WHERE name = ?'
 WAL_FRAME_HEAD_BYTES = 24
 
@@ -50,6 +53,9 @@ class CommitRequest:
 @dataclass(frozen=True, slots=True)
 class IdRequest:
     """A request for a number that was never returned before."""
+
+    count: int = 1
+    """How many of them are given at once; the last one is returned."""
 
 
 Request = CommitRequest | IdRequest
@@ -181,6 +187,24 @@ class Transactions:
         self._reserve.keep_pages(self._connection)
         return self._log.bytes_of(pages)
 
+    def copy_to(self, path: Path, between: Callable[[], None]) -> None:
+        """Copy the database as it is at the end, with all that was committed meanwhile.
+
+        ``between`` is called between two pieces, and may commit; what it raises ends the copy.
+
+        Raises:
+            sqlite3.Error: the copy cannot be read or written; it is of no use then.
+        """
+        target = sqlite3.connect(path, isolation_level=None)
+        try:
+            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+                target.execute(f"PRAGMA {pragma}").fetchall()
+            self._connection.backup(
+                target, pages=STORE_COPY_PAGES, progress=lambda *_: between(), sleep=0
+            )
+        finally:
+            target.close()
+
     def close(self) -> None:
         """Seal the database, write the log back, and close the connection; on a full disk the log
         stays as it is.
@@ -208,7 +232,7 @@ class Transactions:
 
     def _in_savepoint(self, request: Request) -> Outcome:
         if isinstance(request, IdRequest):
-            self._id += 1
+            self._id += request.count
             return self._id
         self._connection.execute("SAVEPOINT one")
         try:

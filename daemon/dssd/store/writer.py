@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any, TypeVar
 
-from dss_core.errors import DiskFailed, DiskFull, DssError
+from dss_core.errors import BackupFailed, DiskFailed, DiskFull, DssError, Stopping
 from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import LATENCY_BOUNDS_S
 from dssd.store.database import concerns_database, described, is_full, opened
@@ -51,15 +51,29 @@ class WriteBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the database to a new file. Other jobs are done between its pieces."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Write the log back and close the database. The last job."""
+
+
+Task = CommitRequest | IdRequest | Question | Open | WriteBack | Copy | Close
+
+
+class _Ended(Exception):
+    """The store is to be closed, and nobody waits for a copy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """A task, and who gets its answer."""
 
-    task: CommitRequest | IdRequest | Question | Open | WriteBack | Close
+    task: Task
     caller: Any
     """Given back with the answer; the writer does not look at it."""
 
@@ -110,18 +124,52 @@ class StoreWriter:
 
     def _serve(self) -> None:
         transactions = self._opened()
+        closing: list[Job] = []
         while transactions is not None:
             jobs = self._gathered()
-            closing = [job for job in jobs if isinstance(job.task, Close)]
-            self._answered(_questions(transactions, jobs) + self._committed(transactions, jobs))
-            self._answered(_written_back(transactions, jobs))
+            closing += self._done(transactions, jobs)
+            for job in jobs:
+                if isinstance(job.task, Copy):
+                    self._copy(transactions, job, job.task, closing)
             if closing:
                 transactions.close()
                 self._answered([(job, None) for job in closing])
                 return
-            # On a full disk what was committed stays in the log, and the next transaction tries
-            # again.
-            _unless_full(transactions.write_back_if_due)
+
+    def _done(self, transactions: Transactions, jobs: Sequence[Job]) -> list[Job]:
+        """Do all that is asked for, but for copies; returns those that ask for the end."""
+        self._answered(_questions(transactions, jobs) + self._committed(transactions, jobs))
+        self._answered(_written_back(transactions, jobs))
+        # On a full disk what was committed stays in the log, and the next transaction tries again.
+        _unless_full(transactions.write_back_if_due)
+        return [job for job in jobs if isinstance(job.task, Close)]
+
+    def _copy(self, transactions: Transactions, job: Job, copy: Copy, closing: list[Job]) -> None:
+        """Copy the database; what comes meanwhile is done between the pieces."""
+        failed: list[BaseException] = []
+
+        def between() -> None:
+            try:
+                waiting = self._waiting()
+                assert not any(isinstance(each.task, Copy) for each in waiting), "one at a time"
+                closing.extend(self._done(transactions, waiting) if waiting else ())
+            except BaseException as error:
+                failed.append(error)
+                raise
+            if closing:
+                raise _Ended
+
+        outcome: object = None
+        try:
+            between()
+            transactions.copy_to(copy.path, between)
+        except _Ended:
+            outcome = Stopping()
+        except (sqlite3.Error, OSError) as error:
+            if failed:
+                raise
+            outcome = BackupFailed(reason=f"the store was not copied: {error}")
+        self._answered([(job, outcome)])
 
     def _committed(self, transactions: Transactions, jobs: Sequence[Job]) -> Answers:
         began_s = perf_counter()
@@ -146,7 +194,12 @@ class StoreWriter:
     def _gathered(self) -> list[Job]:
         """The waiting jobs, at least one: those that came during the last sync share the next."""
         jobs = list(self._jobs.get())
-        while len(jobs) < STORE_COMMITS_PER_SYNC_MAX:
+        return [*jobs, *self._waiting(STORE_COMMITS_PER_SYNC_MAX - len(jobs))]
+
+    def _waiting(self, most: int = STORE_COMMITS_PER_SYNC_MAX) -> list[Job]:
+        """The jobs that wait now, about so many."""
+        jobs: list[Job] = []
+        while len(jobs) < most:
             try:
                 jobs += self._jobs.get_nowait()
             except Empty:

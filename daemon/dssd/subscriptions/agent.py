@@ -126,6 +126,8 @@ class Agent:
         """As it is now: an operator may edit it."""
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
+        self.by_shard = False
+        """Its program keeps state by shard."""
         self._subscriber = subscriber
         self._mailboxes = mailboxes
         self._delivery = delivery
@@ -143,6 +145,7 @@ class Agent:
             self._subscriber.lease_ms,
             self.subscription,
         )
+        machine.by_shard = self.by_shard
 
         def receive(message: ToBorrower) -> None:
             self._delivery.mailed(self, borrower_id, message)

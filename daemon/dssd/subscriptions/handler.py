@@ -39,10 +39,13 @@ class Handler:
         held = self._holders.get(grant)
         return held[0] if held is not None else None
 
-    def begin(self, subscription: int, group: GroupRow, now_ms: int) -> None:
-        """Start borrowing for a subscription."""
+    def begin(
+        self, subscription: int, group: GroupRow, now_ms: int, *, by_shard: bool = False
+    ) -> None:
+        """Start borrowing for a subscription, whose program may keep state by shard."""
         assert subscription not in self._agents, subscription
         agent = Agent(subscription, group, self._subscriber, self._mailboxes, self._delivery)
+        agent.by_shard = by_shard
         self._agents[subscription] = agent
         agent.start(now_ms)
 

@@ -95,7 +95,7 @@ class Catalogue:
         self._store = store
         self._log = log
         self._wall_ms = wall_ms
-        self.incarnation = b""
+        self.incarnation, self.restores = b"", 0
         """Of the data that its topics and offsets are of."""
         self._by_name: dict[str, Topic] = {}
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
@@ -112,7 +112,8 @@ class Catalogue:
     ) -> "Catalogue":
         """Read the topics from the store. The log has opened their storage topics already."""
         catalogue = cls(store, log, wall_ms or _wall_ms)
-        catalogue.incarnation = await incarnation_of(store)
+        data = await incarnation_of(store)
+        catalogue.incarnation, catalogue.restores = data.incarnation, data.number - 1
         rows = {found.row.topic_id: found.row for found in await scan_all(store, TopicRow)}
         parts = [found.row for found in await scan_all(store, StorageTopicRow)]
         for topic_id, own in groupby(parts, key=lambda part: part.topic_id):
@@ -354,7 +355,6 @@ class Catalogue:
     async def _switch(self, topic_id: int, ordinal: int) -> None:
         async with self._changing:
             while (topic := self._by_id(topic_id)).produce_ordinal < ordinal:
-                self._guard.check_switch(topic)
                 old, new = topic.producing.storage_topic_id, taking_over(topic).storage_topic_id
                 async with self._log.sealing(old, new) as ends:
                     await commit_switch(self._store, topic, switched(topic, *ends))

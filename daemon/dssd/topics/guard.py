@@ -1,4 +1,4 @@
-"""Who is asked before a topic is made, or switched to other streams.
+"""Who is asked before a topic is made.
 
 Invariant: it is asked while nothing else changes topics, so what it lets through is still right
 when that is committed. It must not wait.
@@ -19,19 +19,9 @@ class TopicGuard(Protocol):
             DssError: it cannot be there beside what is read.
         """
 
-    def check_switch(self, topic: Topic) -> None:
-        """Refuse a switch of a topic.
-
-        Raises:
-            DssError: who reads it cannot follow.
-        """
-
 
 class Unguarded:
     """Lets everything through."""
 
     def check_new(self, topic: Topic) -> None:
         """It may be made."""
-
-    def check_switch(self, topic: Topic) -> None:
-        """It may be switched."""

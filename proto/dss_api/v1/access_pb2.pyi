@@ -60,6 +60,7 @@ class Principal(_message.Message):
     OLDER_TOKEN_UNTIL_MS_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
     CREATED_BY_FIELD_NUMBER: _builtins.int
+    SUSPENDED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """token:NAME or cert:NAME"""
     expires_at_ms: _builtins.int
@@ -67,6 +68,8 @@ class Principal(_message.Message):
     """the token before this one is taken until then"""
     created_at_ms: _builtins.int
     created_by: _builtins.str
+    suspended: _builtins.bool
+    """by a restore: not let in until confirmed"""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Permission]: ...
     def __init__(
@@ -78,10 +81,11 @@ class Principal(_message.Message):
         older_token_until_ms: _builtins.int | None = ...,
         created_at_ms: _builtins.int = ...,
         created_by: _builtins.str = ...,
+        suspended: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_older_token_until_ms", b"_older_token_until_ms", "expires_at_ms", b"expires_at_ms", "older_token_until_ms", b"older_token_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_older_token_until_ms", b"_older_token_until_ms", "created_at_ms", b"created_at_ms", "created_by", b"created_by", "expires_at_ms", b"expires_at_ms", "name", b"name", "older_token_until_ms", b"older_token_until_ms", "permissions", b"permissions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_older_token_until_ms", b"_older_token_until_ms", "created_at_ms", b"created_at_ms", "created_by", b"created_by", "expires_at_ms", b"expires_at_ms", "name", b"name", "older_token_until_ms", b"older_token_until_ms", "permissions", b"permissions", "suspended", b"suspended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expires_at_ms: _TypeAlias = _typing.Literal["expires_at_ms"]  # noqa: Y015
     _WhichOneofArgType__expires_at_ms: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms"]  # noqa: Y015
@@ -199,6 +203,50 @@ class RotateTokenRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RotateTokenRequest: _TypeAlias = RotateTokenRequest  # noqa: Y015
+
+@_typing.final
+class ConfirmPrincipalsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """all that are suspended where none is named"""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfirmPrincipalsRequest: _TypeAlias = ConfirmPrincipalsRequest  # noqa: Y015
+
+@_typing.final
+class ConfirmPrincipalsReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRINCIPALS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def principals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Principal]:
+        """those that were confirmed"""
+
+    def __init__(
+        self,
+        *,
+        principals: _abc.Iterable[Global___Principal] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["principals", b"principals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfirmPrincipalsReply: _TypeAlias = ConfirmPrincipalsReply  # noqa: Y015
 
 @_typing.final
 class RemovePrincipalRequest(_message.Message):

@@ -51,6 +51,11 @@ class AccessStub:
                 request_serializer=dss__api_dot_v1_dot_access__pb2.RotateTokenRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_access__pb2.Principal.FromString,
                 _registered_method=True)
+        self.Confirm = channel.unary_unary(
+                '/dss_api.v1.Access/Confirm',
+                request_serializer=dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsReply.FromString,
+                _registered_method=True)
         self.Remove = channel.unary_unary(
                 '/dss_api.v1.Access/Remove',
                 request_serializer=dss__api_dot_v1_dot_access__pb2.RemovePrincipalRequest.SerializeToString,
@@ -84,6 +89,13 @@ class AccessServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Confirm(self, request, context):
+        """Lets those in again whom a restore suspended.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Remove(self, request, context):
         """Lets nobody in as this one any more, and ends its calls.
         """
@@ -108,6 +120,11 @@ def add_AccessServicer_to_server(servicer, server):
                     servicer.Rotate,
                     request_deserializer=dss__api_dot_v1_dot_access__pb2.RotateTokenRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_access__pb2.Principal.SerializeToString,
+            ),
+            'Confirm': grpc.unary_unary_rpc_method_handler(
+                    servicer.Confirm,
+                    request_deserializer=dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsReply.SerializeToString,
             ),
             'Remove': grpc.unary_unary_rpc_method_handler(
                     servicer.Remove,
@@ -198,6 +215,33 @@ class Access:
             '/dss_api.v1.Access/Rotate',
             dss__api_dot_v1_dot_access__pb2.RotateTokenRequest.SerializeToString,
             dss__api_dot_v1_dot_access__pb2.Principal.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Confirm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Access/Confirm',
+            dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsRequest.SerializeToString,
+            dss__api_dot_v1_dot_access__pb2.ConfirmPrincipalsReply.FromString,
             options,
             channel_credentials,
             insecure,

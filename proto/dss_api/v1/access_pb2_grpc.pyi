@@ -24,6 +24,8 @@ class AccessStub:
     """Adds one, or gives one other permissions. Its calls are ended, and may come back as it is now."""
     Rotate: _aio.UnaryUnaryMultiCallable[_access_pb2.RotateTokenRequest, _access_pb2.Principal]
     """Gives one another token. Calls with the one before go on until that ends."""
+    Confirm: _aio.UnaryUnaryMultiCallable[_access_pb2.ConfirmPrincipalsRequest, _access_pb2.ConfirmPrincipalsReply]
+    """Lets those in again whom a restore suspended."""
     Remove: _aio.UnaryUnaryMultiCallable[_access_pb2.RemovePrincipalRequest, _access_pb2.RemovePrincipalReply]
     """Lets nobody in as this one any more, and ends its calls."""
 
@@ -55,6 +57,14 @@ class AccessServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_access_pb2.RotateTokenRequest, _abc.Awaitable[_access_pb2.Principal]],
     ) -> _abc.Awaitable[_access_pb2.Principal]:
         """Gives one another token. Calls with the one before go on until that ends."""
+
+    @_abc_1.abstractmethod
+    def Confirm(
+        self,
+        request: _access_pb2.ConfirmPrincipalsRequest,
+        context: _aio.ServicerContext[_access_pb2.ConfirmPrincipalsRequest, _abc.Awaitable[_access_pb2.ConfirmPrincipalsReply]],
+    ) -> _abc.Awaitable[_access_pb2.ConfirmPrincipalsReply]:
+        """Lets those in again whom a restore suspended."""
 
     @_abc_1.abstractmethod
     def Remove(

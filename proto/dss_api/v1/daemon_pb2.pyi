@@ -121,6 +121,9 @@ class DaemonStatus(_message.Message):
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     CERTIFICATE_ENDS_MS_FIELD_NUMBER: _builtins.int
     CERTIFICATE_PROBLEM_FIELD_NUMBER: _builtins.int
+    BACKUP_AT_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPALS_SUSPENDED_FIELD_NUMBER: _builtins.int
+    RESTORES_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     pid: _builtins.int
@@ -172,6 +175,12 @@ class DaemonStatus(_message.Message):
     """of what is served; 0: it has no TLS"""
     certificate_problem: _builtins.str
     """why what lies in the file now is not served; empty: it is"""
+    backup_at_ms: _builtins.int
+    """when the last backup that was confirmed was taken; 0: not known"""
+    principals_suspended: _builtins.int
+    """by a restore, until they are confirmed"""
+    restores: _builtins.int
+    """how often its data was restored from a backup"""
     incarnation: _builtins.str
     """of its data; a restart keeps it, a restore from a backup does not"""
     @_builtins.property
@@ -234,11 +243,14 @@ class DaemonStatus(_message.Message):
         certificate: _builtins.str = ...,
         certificate_ends_ms: _builtins.int = ...,
         certificate_problem: _builtins.str = ...,
+        backup_at_ms: _builtins.int = ...,
+        principals_suspended: _builtins.int = ...,
+        restores: _builtins.int = ...,
         incarnation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "before_ended_at_ms", b"before_ended_at_ms", "before_reason", b"before_reason", "boot_id", b"boot_id", "certificate", b"certificate", "certificate_ends_ms", b"certificate_ends_ms", "certificate_problem", b"certificate_problem", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "features", b"features", "groups", b"groups", "held", b"held", "incarnation", b"incarnation", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup_at_ms", b"backup_at_ms", "before", b"before", "before_ended_at_ms", b"before_ended_at_ms", "before_reason", b"before_reason", "boot_id", b"boot_id", "certificate", b"certificate", "certificate_ends_ms", b"certificate_ends_ms", "certificate_problem", b"certificate_problem", "data_dir", b"data_dir", "disk_free_bytes", b"disk_free_bytes", "disk_size_bytes", b"disk_size_bytes", "errors_in_a_day", b"errors_in_a_day", "features", b"features", "groups", b"groups", "held", b"held", "incarnation", b"incarnation", "listening", b"listening", "log_bytes", b"log_bytes", "now_us", b"now_us", "open_files", b"open_files", "open_files_max", b"open_files_max", "operators_socket", b"operators_socket", "peers", b"peers", "pid", b"pid", "principals_suspended", b"principals_suspended", "producers", b"producers", "producers_max", b"producers_max", "quarantined", b"quarantined", "restores", b"restores", "sessions", b"sessions", "sessions_max", b"sessions_max", "sessions_waiting", b"sessions_waiting", "sqlite_version", b"sqlite_version", "started_at_ms", b"started_at_ms", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "topics", b"topics", "unread_losses", b"unread_losses", "unread_records_gone", b"unread_records_gone", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

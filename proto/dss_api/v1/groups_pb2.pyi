@@ -127,6 +127,28 @@ KEYLESS_DEAD: Keyless.ValueType  # 2
 """they are dead letters at once"""
 Global___Keyless: _TypeAlias = Keyless  # noqa: Y015
 
+class _Allocation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AllocationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Allocation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ALLOCATION_UNSPECIFIED: _Allocation.ValueType  # 0
+    ALLOCATION_STICKY: _Allocation.ValueType  # 1
+    """each by itself"""
+    ALLOCATION_SHARD: _Allocation.ValueType  # 2
+    """all of a shard to one member"""
+
+class Allocation(_Allocation, metaclass=_AllocationEnumTypeWrapper):
+    """How the streams of a group are shared out to its members."""
+
+ALLOCATION_UNSPECIFIED: Allocation.ValueType  # 0
+ALLOCATION_STICKY: Allocation.ValueType  # 1
+"""each by itself"""
+ALLOCATION_SHARD: Allocation.ValueType  # 2
+"""all of a shard to one member"""
+Global___Allocation: _TypeAlias = Allocation  # noqa: Y015
+
 @_typing.final
 class Group(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -167,6 +189,10 @@ class Group(_message.Message):
     ORDERED_FIELD_NUMBER: _builtins.int
     ON_DEAD_LETTER_FIELD_NUMBER: _builtins.int
     KEYLESS_FIELD_NUMBER: _builtins.int
+    ALLOCATION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    UNUSED_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.int
     name: _builtins.str
     filter: _builtins.str
@@ -216,6 +242,13 @@ class Group(_message.Message):
     on_dead_letter: Global___OnDeadLetter.ValueType
     """this and what follows: of an ordered group"""
     keyless: Global___Keyless.ValueType
+    allocation: Global___Allocation.ValueType
+    shards: _builtins.int
+    """as declared; 0: as many as the topic has for a base"""
+    metadata: _builtins.str
+    """what whoever made it keeps with it; the daemon does not read it"""
+    unused_ms: _builtins.int
+    """it goes once no session has subscribed to it for so long; 0: it stays"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
@@ -271,10 +304,14 @@ class Group(_message.Message):
         ordered: _builtins.bool = ...,
         on_dead_letter: Global___OnDeadLetter.ValueType = ...,
         keyless: Global___Keyless.ValueType = ...,
+        allocation: Global___Allocation.ValueType = ...,
+        shards: _builtins.int = ...,
+        metadata: _builtins.str = ...,
+        unused_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "acks", b"acks", "arrivals", b"arrivals", "drain_ms", b"drain_ms", "fates", b"fates", "leader_since_ms", b"leader_since_ms", "oldest_unacked_us", b"oldest_unacked_us", "paused_until_ms", b"paused_until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "keyless", b"keyless", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms", "_leader_since_ms", b"_leader_since_ms", "_oldest_unacked_us", b"_oldest_unacked_us", "_paused_until_ms", b"_paused_until_ms", "ack_wait_ms", b"ack_wait_ms", "acks", b"acks", "allocation", b"allocation", "arrivals", b"arrivals", "backoff_ms", b"backoff_ms", "borrowers", b"borrowers", "created_at_ms", b"created_at_ms", "dead", b"dead", "drain_ms", b"drain_ms", "fates", b"fates", "filter", b"filter", "group_id", b"group_id", "health", b"health", "keyless", b"keyless", "kind", b"kind", "lag", b"lag", "lag_exact", b"lag_exact", "leader_epoch", b"leader_epoch", "leader_since_ms", b"leader_since_ms", "max_deliver", b"max_deliver", "metadata", b"metadata", "name", b"name", "oldest_unacked_us", b"oldest_unacked_us", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "paused", b"paused", "paused_until_ms", b"paused_until_ms", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "retrying", b"retrying", "revision", b"revision", "shards", b"shards", "standby", b"standby", "start", b"start", "state", b"state", "state_reason", b"state_reason", "streams", b"streams", "unused_ms", b"unused_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__drain_ms: _TypeAlias = _typing.Literal["drain_ms"]  # noqa: Y015
     _WhichOneofArgType__drain_ms: _TypeAlias = _typing.Literal["_drain_ms", b"_drain_ms"]  # noqa: Y015
@@ -378,6 +415,10 @@ class CreateGroupRequest(_message.Message):
     ORDERED_FIELD_NUMBER: _builtins.int
     ON_DEAD_LETTER_FIELD_NUMBER: _builtins.int
     KEYLESS_FIELD_NUMBER: _builtins.int
+    ALLOCATION_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    UNUSED_MS_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """$share/G/F or $queue/G/F"""
     if_not_exists: _builtins.bool
@@ -396,6 +437,14 @@ class CreateGroupRequest(_message.Message):
     """block where unspecified; this and keyless: of an ordered group"""
     keyless: Global___Keyless.ValueType
     """deliver where unspecified"""
+    allocation: Global___Allocation.ValueType
+    """shard where unspecified; this and shards: of an ordered group"""
+    shards: _builtins.int
+    """as many as the topic has for a base where absent"""
+    metadata: _builtins.str
+    """kept with the group, at most 4 KiB"""
+    unused_ms: _builtins.int
+    """remove it once no session has subscribed to it for so long; 0: never"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -420,10 +469,14 @@ class CreateGroupRequest(_message.Message):
         ordered: _builtins.bool | None = ...,
         on_dead_letter: Global___OnDeadLetter.ValueType = ...,
         keyless: Global___Keyless.ValueType = ...,
+        allocation: Global___Allocation.ValueType = ...,
+        shards: _builtins.int | None = ...,
+        metadata: _builtins.str = ...,
+        unused_ms: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "_shards", b"_shards", "ack_wait_ms", b"ack_wait_ms", "max_deliver", b"max_deliver", "ordered", b"ordered", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "shards", b"shards", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "ack_wait_ms", b"ack_wait_ms", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "keyless", b"keyless", "max_deliver", b"max_deliver", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "_max_deliver", b"_max_deliver", "_ordered", b"_ordered", "_queue_bytes", b"_queue_bytes", "_queue_records", b"_queue_records", "_shards", b"_shards", "ack_wait_ms", b"ack_wait_ms", "allocation", b"allocation", "backoff_ms", b"backoff_ms", "filter", b"filter", "if_not_exists", b"if_not_exists", "keyless", b"keyless", "max_deliver", b"max_deliver", "metadata", b"metadata", "on_damage", b"on_damage", "on_dead_letter", b"on_dead_letter", "ordered", b"ordered", "protocol", b"protocol", "queue_bytes", b"queue_bytes", "queue_records", b"queue_records", "shards", b"shards", "start", b"start", "unused_ms", b"unused_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
@@ -435,6 +488,8 @@ class CreateGroupRequest(_message.Message):
     _WhichOneofArgType__queue_bytes: _TypeAlias = _typing.Literal["_queue_bytes", b"_queue_bytes"]  # noqa: Y015
     _WhichOneofReturnType__queue_records: _TypeAlias = _typing.Literal["queue_records"]  # noqa: Y015
     _WhichOneofArgType__queue_records: _TypeAlias = _typing.Literal["_queue_records", b"_queue_records"]  # noqa: Y015
+    _WhichOneofReturnType__shards: _TypeAlias = _typing.Literal["shards"]  # noqa: Y015
+    _WhichOneofArgType__shards: _TypeAlias = _typing.Literal["_shards", b"_shards"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ack_wait_ms) -> _WhichOneofReturnType__ack_wait_ms | None: ...
     @_typing.overload
@@ -445,8 +500,162 @@ class CreateGroupRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_bytes) -> _WhichOneofReturnType__queue_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shards) -> _WhichOneofReturnType__shards | None: ...
 
 Global___CreateGroupRequest: _TypeAlias = CreateGroupRequest  # noqa: Y015
+
+@_typing.final
+class ShardsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    """NAME, NAME@FILTER or $share/NAME/FILTER"""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardsRequest: _TypeAlias = ShardsRequest  # noqa: Y015
+
+@_typing.final
+class ShardsReply(_message.Message):
+    """How a group that is shared out by shards stands, shard by shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    EVEN_FIELD_NUMBER: _builtins.int
+    ALIGNED_FIELD_NUMBER: _builtins.int
+    BETTER_FIELD_NUMBER: _builtins.int
+    STORAGE_TOPICS_FIELD_NUMBER: _builtins.int
+    EACH_FIELD_NUMBER: _builtins.int
+    WITHOUT_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    filter: _builtins.str
+    shards: _builtins.int
+    """how many there are"""
+    even: _builtins.bool
+    """each has as many streams as any other, of each storage topic"""
+    aligned: _builtins.bool
+    """all records of a key are in one shard"""
+    @_builtins.property
+    def better(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """the nearest counts that are both; empty: this one is"""
+
+    @_builtins.property
+    def storage_topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardedStorage]:
+        """those that it still reads, the oldest first"""
+
+    @_builtins.property
+    def each(self) -> _containers.RepeatedCompositeFieldContainer[Global___Shard]: ...
+    @_builtins.property
+    def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """client ids of members that have none"""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        filter: _builtins.str = ...,
+        shards: _builtins.int = ...,
+        even: _builtins.bool = ...,
+        aligned: _builtins.bool = ...,
+        better: _abc.Iterable[_builtins.int] | None = ...,
+        storage_topics: _abc.Iterable[Global___ShardedStorage] | None = ...,
+        each: _abc.Iterable[Global___Shard] | None = ...,
+        without: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aligned", b"aligned", "better", b"better", "each", b"each", "even", b"even", "filter", b"filter", "group", b"group", "shards", b"shards", "storage_topics", b"storage_topics", "without", b"without"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardsReply: _TypeAlias = ShardsReply  # noqa: Y015
+
+@_typing.final
+class ShardedStorage(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    FACTOR_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """TOPIC/ORDINAL"""
+    partitions: _builtins.int
+    factor: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        partitions: _builtins.int = ...,
+        factor: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["factor", b"factor", "name", b"name", "partitions", b"partitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShardedStorage: _TypeAlias = ShardedStorage  # noqa: Y015
+
+@_typing.final
+class Shard(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    HOLDERS_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    LAG_EXACT_FIELD_NUMBER: _builtins.int
+    RETRYING_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
+    OLDEST_UNACKED_US_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    lag: _builtins.int
+    lag_exact: _builtins.bool
+    retrying: _builtins.int
+    dead: _builtins.int
+    oldest_unacked_us: _builtins.int
+    @_builtins.property
+    def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """TOPIC/ORDINAL/PARTITION, of the storage topics that it still reads"""
+
+    @_builtins.property
+    def holders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """client ids; more than one only while it changes hands"""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        streams: _abc.Iterable[_builtins.str] | None = ...,
+        holders: _abc.Iterable[_builtins.str] | None = ...,
+        lag: _builtins.int = ...,
+        lag_exact: _builtins.bool = ...,
+        retrying: _builtins.int = ...,
+        dead: _builtins.int = ...,
+        oldest_unacked_us: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "oldest_unacked_us", b"oldest_unacked_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us", "dead", b"dead", "holders", b"holders", "lag", b"lag", "lag_exact", b"lag_exact", "number", b"number", "oldest_unacked_us", b"oldest_unacked_us", "retrying", b"retrying", "streams", b"streams"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__oldest_unacked_us: _TypeAlias = _typing.Literal["oldest_unacked_us"]  # noqa: Y015
+    _WhichOneofArgType__oldest_unacked_us: _TypeAlias = _typing.Literal["_oldest_unacked_us", b"_oldest_unacked_us"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__oldest_unacked_us) -> _WhichOneofReturnType__oldest_unacked_us | None: ...
+
+Global___Shard: _TypeAlias = Shard  # noqa: Y015
 
 @_typing.final
 class ListGroupsRequest(_message.Message):
@@ -670,9 +879,11 @@ class Grant(_message.Message):
     filter: _builtins.str
     stream: _builtins.str
     state: _builtins.str
-    """free, granting, granted, revoking, revoked, finished"""
+    """free, granting, granted, revoking, revoked, closed,"""
     client_id: _builtins.str
-    """empty where free"""
+    """rehoming, finished
+    empty where free
+    """
     grant_epoch: _builtins.int
     end: _builtins.int
     """the stream's next offset"""
@@ -738,17 +949,21 @@ class RemoveGroupRequest(_message.Message):
 
     GROUP_FIELD_NUMBER: _builtins.int
     IF_EXISTS_FIELD_NUMBER: _builtins.int
+    IF_UNUSED_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     if_exists: _builtins.bool
+    if_unused: _builtins.bool
+    """refused where a session has subscribed to it, or is just doing so"""
     def __init__(
         self,
         *,
         group: _builtins.str = ...,
         if_exists: _builtins.bool = ...,
+        if_unused: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "if_exists", b"if_exists"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "if_exists", b"if_exists", "if_unused", b"if_unused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

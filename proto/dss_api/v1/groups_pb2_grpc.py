@@ -69,6 +69,11 @@ class GroupsStub:
                 request_serializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
                 _registered_method=True)
+        self.Shards = channel.unary_unary(
+                '/dss_api.v1.Groups/Shards',
+                request_serializer=dss__api_dot_v1_dot_groups__pb2.ShardsRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_groups__pb2.ShardsReply.FromString,
+                _registered_method=True)
         self.Verify = channel.unary_stream(
                 '/dss_api.v1.Groups/Verify',
                 request_serializer=dss__api_dot_v1_dot_groups__pb2.VerifyRequest.SerializeToString,
@@ -121,6 +126,12 @@ class GroupsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Shards(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Verify(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -164,6 +175,11 @@ def add_GroupsServicer_to_server(servicer, server):
                     servicer.Stuck,
                     request_deserializer=dss__api_dot_v1_dot_groups__pb2.StuckRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_groups__pb2.StuckReply.SerializeToString,
+            ),
+            'Shards': grpc.unary_unary_rpc_method_handler(
+                    servicer.Shards,
+                    request_deserializer=dss__api_dot_v1_dot_groups__pb2.ShardsRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_groups__pb2.ShardsReply.SerializeToString,
             ),
             'Verify': grpc.unary_stream_rpc_method_handler(
                     servicer.Verify,
@@ -360,6 +376,33 @@ class Groups:
             '/dss_api.v1.Groups/Stuck',
             dss__api_dot_v1_dot_groups__pb2.StuckRequest.SerializeToString,
             dss__api_dot_v1_dot_groups__pb2.StuckReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Shards(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Groups/Shards',
+            dss__api_dot_v1_dot_groups__pb2.ShardsRequest.SerializeToString,
+            dss__api_dot_v1_dot_groups__pb2.ShardsReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -21,6 +21,7 @@ class GroupsStub:
     Offsets: _aio.UnaryUnaryMultiCallable[_groups_pb2.GroupOffsetsRequest, _groups_pb2.GroupOffsetsReply]
     Why: _aio.UnaryUnaryMultiCallable[_groups_pb2.WhyRequest, _groups_pb2.WhyReply]
     Stuck: _aio.UnaryUnaryMultiCallable[_groups_pb2.StuckRequest, _groups_pb2.StuckReply]
+    Shards: _aio.UnaryUnaryMultiCallable[_groups_pb2.ShardsRequest, _groups_pb2.ShardsReply]
     Verify: _aio.UnaryStreamMultiCallable[_groups_pb2.VerifyRequest, _groups_pb2.VerifyReply]
 
 class GroupsServicer(metaclass=_abc_1.ABCMeta):
@@ -72,6 +73,13 @@ class GroupsServicer(metaclass=_abc_1.ABCMeta):
         request: _groups_pb2.StuckRequest,
         context: _aio.ServicerContext[_groups_pb2.StuckRequest, _abc.Awaitable[_groups_pb2.StuckReply]],
     ) -> _abc.Awaitable[_groups_pb2.StuckReply]: ...
+
+    @_abc_1.abstractmethod
+    def Shards(
+        self,
+        request: _groups_pb2.ShardsRequest,
+        context: _aio.ServicerContext[_groups_pb2.ShardsRequest, _abc.Awaitable[_groups_pb2.ShardsReply]],
+    ) -> _abc.Awaitable[_groups_pb2.ShardsReply]: ...
 
     @_abc_1.abstractmethod
     def Verify(

@@ -424,12 +424,14 @@ class JobLease(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     lease_ms: _builtins.int
     staging: _builtins.str
-    """the directory for staged files of this epoch"""
+    """the directory for staged files of this epoch; empty for who is"""
     @_builtins.property
     def job(self) -> Global___Job: ...
     @_builtins.property
     def target(self) -> Global___JobTarget:
-        """absent where it writes to no topic"""
+        """not on a unix socket: it brings them by Stage
+        absent where it writes to no topic
+        """
 
     def __init__(
         self,
@@ -598,3 +600,111 @@ class GiveUpJobRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GiveUpJobRequest: _TypeAlias = GiveUpJobRequest  # noqa: Y015
+
+@_typing.final
+class StageUp(_message.Message):
+    """A staged file comes over the wire: first what it is, then its bytes, from where the answer says
+    on. What came in a call that was lost is kept.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    PIECE_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    """with the first item"""
+    @_builtins.property
+    def begin(self) -> Global___StageBegin: ...
+    @_builtins.property
+    def piece(self) -> Global___StagePiece: ...
+    def __init__(
+        self,
+        *,
+        begin: Global___StageBegin | None = ...,
+        piece: Global___StagePiece | None = ...,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "item", b"item", "piece", b"piece"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "item", b"item", "job", b"job", "piece", b"piece"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_item: _TypeAlias = _typing.Literal["begin", "piece"]  # noqa: Y015
+    _WhichOneofArgType_item: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
+
+Global___StageUp: _TypeAlias = StageUp  # noqa: Y015
+
+@_typing.final
+class StageBegin(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPOCH_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    epoch: _builtins.int
+    name: _builtins.str
+    bytes: _builtins.int
+    """in all"""
+    def __init__(
+        self,
+        *,
+        epoch: _builtins.int = ...,
+        name: _builtins.str = ...,
+        bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "epoch", b"epoch", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StageBegin: _TypeAlias = StageBegin  # noqa: Y015
+
+@_typing.final
+class StagePiece(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OFFSET_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    CHECKSUM_FIELD_NUMBER: _builtins.int
+    offset: _builtins.int
+    """where the one before ended"""
+    data: _builtins.bytes
+    checksum: _builtins.int
+    """of the data: xxh3-64"""
+    def __init__(
+        self,
+        *,
+        offset: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+        checksum: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checksum", b"checksum", "data", b"data", "offset", b"offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StagePiece: _TypeAlias = StagePiece  # noqa: Y015
+
+@_typing.final
+class StageDown(_message.Message):
+    """The first answer says how many bytes are there, the second one that all are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BYTES_FIELD_NUMBER: _builtins.int
+    bytes: _builtins.int
+    def __init__(
+        self,
+        *,
+        bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StageDown: _TypeAlias = StageDown  # noqa: Y015

@@ -71,6 +71,11 @@ class JobsStub:
                 request_serializer=dss__api_dot_v1_dot_jobs__pb2.GiveUpJobRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_jobs__pb2.Job.FromString,
                 _registered_method=True)
+        self.Stage = channel.stream_stream(
+                '/dss_api.v1.Jobs/Stage',
+                request_serializer=dss__api_dot_v1_dot_jobs__pb2.StageUp.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_jobs__pb2.StageDown.FromString,
+                _registered_method=True)
 
 
 class JobsServicer:
@@ -124,6 +129,13 @@ class JobsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Stage(self, request_iterator, context):
+        """for who has no staging directory
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobsServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -161,6 +173,11 @@ def add_JobsServicer_to_server(servicer, server):
                     servicer.GiveUp,
                     request_deserializer=dss__api_dot_v1_dot_jobs__pb2.GiveUpJobRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_jobs__pb2.Job.SerializeToString,
+            ),
+            'Stage': grpc.stream_stream_rpc_method_handler(
+                    servicer.Stage,
+                    request_deserializer=dss__api_dot_v1_dot_jobs__pb2.StageUp.FromString,
+                    response_serializer=dss__api_dot_v1_dot_jobs__pb2.StageDown.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -354,6 +371,33 @@ class Jobs:
             '/dss_api.v1.Jobs/GiveUp',
             dss__api_dot_v1_dot_jobs__pb2.GiveUpJobRequest.SerializeToString,
             dss__api_dot_v1_dot_jobs__pb2.Job.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Stage(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/dss_api.v1.Jobs/Stage',
+            dss__api_dot_v1_dot_jobs__pb2.StageUp.SerializeToString,
+            dss__api_dot_v1_dot_jobs__pb2.StageDown.FromString,
             options,
             channel_credentials,
             insecure,

@@ -29,6 +29,8 @@ class JobsStub:
     """again: the first answer"""
     GiveUp: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GiveUpJobRequest, _jobs_pb2.Job]
     """ends the job as failed"""
+    Stage: _aio.StreamStreamMultiCallable[_jobs_pb2.StageUp, _jobs_pb2.StageDown]
+    """for who has no staging directory"""
 
 class JobsServicer(metaclass=_abc_1.ABCMeta):
     """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
@@ -87,5 +89,13 @@ class JobsServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_jobs_pb2.GiveUpJobRequest, _abc.Awaitable[_jobs_pb2.Job]],
     ) -> _abc.Awaitable[_jobs_pb2.Job]:
         """ends the job as failed"""
+
+    @_abc_1.abstractmethod
+    def Stage(
+        self,
+        request_iterator: _abc.AsyncIterator[_jobs_pb2.StageUp],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_jobs_pb2.StageUp], _abc.AsyncIterator[_jobs_pb2.StageDown]],
+    ) -> _abc.AsyncIterator[_jobs_pb2.StageDown]:
+        """for who has no staging directory"""
 
 def add_JobsServicer_to_server(servicer: JobsServicer, server: _aio.Server) -> None: ...

@@ -10,10 +10,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 11):
-    from typing import TypeAlias as _TypeAlias, Never as _Never
+if sys.version_info >= (3, 10):
+    from typing import TypeAlias as _TypeAlias
 else:
-    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+    from typing_extensions import TypeAlias as _TypeAlias
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -63,6 +63,8 @@ class LaneEntry(_message.Message):
     CLIENT_ID_FIELD_NUMBER: _builtins.int
     GRANT_EPOCH_FIELD_NUMBER: _builtins.int
     CURSOR_GENERATION_FIELD_NUMBER: _builtins.int
+    SOURCE_ORDINAL_FIELD_NUMBER: _builtins.int
+    SOURCE_PARTITION_FIELD_NUMBER: _builtins.int
     kind: Global___EntryKind.ValueType
     source_level: _builtins.int
     """where it was moved from: 0 the stream, 1 the retry queue,"""
@@ -93,6 +95,10 @@ class LaneEntry(_message.Message):
     """of the lane, under which it was moved"""
     cursor_generation: _builtins.int
     """of the lane then: a rewind raises it"""
+    source_ordinal: _builtins.int
+    """storage topic and partition of the lane where the source is,"""
+    source_partition: _builtins.int
+    """where that is another one: the entry was moved on as the"""
     def __init__(
         self,
         *,
@@ -114,11 +120,15 @@ class LaneEntry(_message.Message):
         client_id: _builtins.str = ...,
         grant_epoch: _builtins.int = ...,
         cursor_generation: _builtins.int = ...,
+        source_ordinal: _builtins.int | None = ...,
+        source_partition: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_ordinal", b"_source_ordinal", "source_ordinal", b"source_ordinal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cause", b"cause", "client_id", b"client_id", "cursor_generation", b"cursor_generation", "due_ms", b"due_ms", "error_type", b"error_type", "fingerprint", b"fingerprint", "first_failure_ms", b"first_failure_ms", "grant_epoch", b"grant_epoch", "kind", b"kind", "operation", b"operation", "origin_offset", b"origin_offset", "origin_ordinal", b"origin_ordinal", "origin_partition", b"origin_partition", "origin_time_us", b"origin_time_us", "redrives", b"redrives", "source_level", b"source_level", "source_offset", b"source_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_ordinal", b"_source_ordinal", "attempt", b"attempt", "cause", b"cause", "client_id", b"client_id", "cursor_generation", b"cursor_generation", "due_ms", b"due_ms", "error_type", b"error_type", "fingerprint", b"fingerprint", "first_failure_ms", b"first_failure_ms", "grant_epoch", b"grant_epoch", "kind", b"kind", "operation", b"operation", "origin_offset", b"origin_offset", "origin_ordinal", b"origin_ordinal", "origin_partition", b"origin_partition", "origin_time_us", b"origin_time_us", "redrives", b"redrives", "source_level", b"source_level", "source_offset", b"source_offset", "source_ordinal", b"source_ordinal", "source_partition", b"source_partition"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__source_ordinal: _TypeAlias = _typing.Literal["source_ordinal"]  # noqa: Y015
+    _WhichOneofArgType__source_ordinal: _TypeAlias = _typing.Literal["_source_ordinal", b"_source_ordinal"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_ordinal) -> _WhichOneofReturnType__source_ordinal | None: ...
 
 Global___LaneEntry: _TypeAlias = LaneEntry  # noqa: Y015

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from dss_api.v1 import types_pb2 as dss__api_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x64ss_api/v1/log.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"V\n\x0eProduceRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x13\n\x0btopic_epoch\x18\x02 \x01(\r\x12\x0e\n\x06\x66rames\x18\x03 \x03(\x0c\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x03(\t\"b\n\x0cProduceReply\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.dss_api.v1.ProduceAck\x12,\n\x08refusals\x18\x02 \x03(\x0b\x32\x1a.dss_api.v1.ProduceRefusal\"\xa6\x01\n\nProduceAck\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x01(\r\x12\x16\n\x0e\x61ppend_time_us\x18\x06 \x01(\x03\x12\x10\n\x08repeated\x18\x07 \x01(\x08\x12\x12\n\ndurability\x18\x08 \x01(\t\"W\n\x0eProduceRefusal\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12 \n\x05\x65rror\x18\x03 \x01(\x0b\x32\x11.dss_api.v1.Error\"D\n\x0ePublishRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12#\n\x07records\x18\x02 \x03(\x0b\x32\x12.dss_api.v1.Record\"8\n\x0cPublishReply\x12(\n\tpublished\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Published\"W\n\tPublished\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x16\n\x0e\x61ppend_time_us\x18\x03 \x01(\x03\x12\x12\n\ndurability\x18\x04 \x01(\t\"\xeb\x01\n\x0bReadRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12 \n\x05start\x18\x02 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x18\n\x0b\x65nd_time_us\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\x12\x13\n\x06stream\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0brecords_max\x18\x06 \x01(\x04H\x02\x88\x01\x01\x12\x17\n\nend_offset\x18\x07 \x01(\x04H\x03\x88\x01\x01\x42\x0e\n\x0c_end_time_usB\t\n\x07_streamB\x0e\n\x0c_records_maxB\r\n\x0b_end_offset\"\xc7\x01\n\tReadReply\x12\x0f\n\x07streams\x18\x01 \x03(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\x0e\n\x06\x66rames\x18\x03 \x01(\x0c\x12\x1f\n\x04mask\x18\x04 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\"\n\x07\x64\x61maged\x18\x05 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x1f\n\x04lost\x18\x06 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x13\n\x0bincarnation\x18\x07 \x01(\x0c\x12\x0e\n\x06starts\x18\x08 \x03(\x04\"S\n\x0bRunsRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x18\n\x10storage_topic_id\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\"0\n\tRunsReply\x12#\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x14.dss_api.v1.FileRuns\"k\n\x08\x46ileRuns\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04\x62\x61se\x18\x02 \x01(\x04\x12\x0c\n\x04\x65nds\x18\x03 \x03(\x04\x12\x11\n\tpositions\x18\x04 \x03(\x04\x12\x0f\n\x07lengths\x18\x05 \x03(\x04\x12\x11\n\tchecksums\x18\x06 \x03(\x06\x32\xfd\x01\n\x03Log\x12\x43\n\x07Produce\x12\x1a.dss_api.v1.ProduceRequest\x1a\x18.dss_api.v1.ProduceReply(\x01\x30\x01\x12?\n\x07Publish\x12\x1a.dss_api.v1.PublishRequest\x1a\x18.dss_api.v1.PublishReply\x12\x38\n\x04Read\x12\x17.dss_api.v1.ReadRequest\x1a\x15.dss_api.v1.ReadReply0\x01\x12\x36\n\x04Runs\x12\x17.dss_api.v1.RunsRequest\x1a\x15.dss_api.v1.RunsReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14\x64ss_api/v1/log.proto\x12\ndss_api.v1\x1a\x16\x64ss_api/v1/types.proto\"V\n\x0eProduceRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x13\n\x0btopic_epoch\x18\x02 \x01(\r\x12\x0e\n\x06\x66rames\x18\x03 \x03(\x0c\x12\x10\n\x08\x66\x65\x61tures\x18\x04 \x03(\t\"w\n\x0cProduceReply\x12$\n\x04\x61\x63ks\x18\x01 \x03(\x0b\x32\x16.dss_api.v1.ProduceAck\x12,\n\x08refusals\x18\x02 \x03(\x0b\x32\x1a.dss_api.v1.ProduceRefusal\x12\x13\n\x0bincarnation\x18\x03 \x01(\x0c\"\xa6\x01\n\nProduceAck\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07ordinal\x18\x03 \x01(\r\x12\x13\n\x0b\x62\x61se_offset\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x01(\r\x12\x16\n\x0e\x61ppend_time_us\x18\x06 \x01(\x03\x12\x10\n\x08repeated\x18\x07 \x01(\x08\x12\x12\n\ndurability\x18\x08 \x01(\t\"W\n\x0eProduceRefusal\x12\x11\n\tpartition\x18\x01 \x01(\r\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12 \n\x05\x65rror\x18\x03 \x01(\x0b\x32\x11.dss_api.v1.Error\"D\n\x0ePublishRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12#\n\x07records\x18\x02 \x03(\x0b\x32\x12.dss_api.v1.Record\"8\n\x0cPublishReply\x12(\n\tpublished\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Published\"W\n\tPublished\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x16\n\x0e\x61ppend_time_us\x18\x03 \x01(\x03\x12\x12\n\ndurability\x18\x04 \x01(\t\"\xeb\x01\n\x0bReadRequest\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12 \n\x05start\x18\x02 \x01(\x0b\x32\x11.dss_api.v1.Start\x12\x18\n\x0b\x65nd_time_us\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x0e\n\x06\x66ollow\x18\x04 \x01(\x08\x12\x13\n\x06stream\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x18\n\x0brecords_max\x18\x06 \x01(\x04H\x02\x88\x01\x01\x12\x17\n\nend_offset\x18\x07 \x01(\x04H\x03\x88\x01\x01\x42\x0e\n\x0c_end_time_usB\t\n\x07_streamB\x0e\n\x0c_records_maxB\r\n\x0b_end_offset\"\xc7\x01\n\tReadReply\x12\x0f\n\x07streams\x18\x01 \x03(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\x0e\n\x06\x66rames\x18\x03 \x01(\x0c\x12\x1f\n\x04mask\x18\x04 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\"\n\x07\x64\x61maged\x18\x05 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x1f\n\x04lost\x18\x06 \x03(\x0b\x32\x11.dss_api.v1.Range\x12\x13\n\x0bincarnation\x18\x07 \x01(\x0c\x12\x0e\n\x06starts\x18\x08 \x03(\x04\"S\n\x0bRunsRequest\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x18\n\x10storage_topic_id\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\x04\x12\x0b\n\x03\x65nd\x18\x04 \x01(\x04\"0\n\tRunsReply\x12#\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x14.dss_api.v1.FileRuns\"k\n\x08\x46ileRuns\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04\x62\x61se\x18\x02 \x01(\x04\x12\x0c\n\x04\x65nds\x18\x03 \x03(\x04\x12\x11\n\tpositions\x18\x04 \x03(\x04\x12\x0f\n\x07lengths\x18\x05 \x03(\x04\x12\x11\n\tchecksums\x18\x06 \x03(\x06\x32\xfd\x01\n\x03Log\x12\x43\n\x07Produce\x12\x1a.dss_api.v1.ProduceRequest\x1a\x18.dss_api.v1.ProduceReply(\x01\x30\x01\x12?\n\x07Publish\x12\x1a.dss_api.v1.PublishRequest\x1a\x18.dss_api.v1.PublishReply\x12\x38\n\x04Read\x12\x17.dss_api.v1.ReadRequest\x1a\x15.dss_api.v1.ReadReply0\x01\x12\x36\n\x04Runs\x12\x17.dss_api.v1.RunsRequest\x1a\x15.dss_api.v1.RunsReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,27 +35,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PRODUCEREQUEST']._serialized_start=60
   _globals['_PRODUCEREQUEST']._serialized_end=146
   _globals['_PRODUCEREPLY']._serialized_start=148
-  _globals['_PRODUCEREPLY']._serialized_end=246
-  _globals['_PRODUCEACK']._serialized_start=249
-  _globals['_PRODUCEACK']._serialized_end=415
-  _globals['_PRODUCEREFUSAL']._serialized_start=417
-  _globals['_PRODUCEREFUSAL']._serialized_end=504
-  _globals['_PUBLISHREQUEST']._serialized_start=506
-  _globals['_PUBLISHREQUEST']._serialized_end=574
-  _globals['_PUBLISHREPLY']._serialized_start=576
-  _globals['_PUBLISHREPLY']._serialized_end=632
-  _globals['_PUBLISHED']._serialized_start=634
-  _globals['_PUBLISHED']._serialized_end=721
-  _globals['_READREQUEST']._serialized_start=724
-  _globals['_READREQUEST']._serialized_end=959
-  _globals['_READREPLY']._serialized_start=962
-  _globals['_READREPLY']._serialized_end=1161
-  _globals['_RUNSREQUEST']._serialized_start=1163
-  _globals['_RUNSREQUEST']._serialized_end=1246
-  _globals['_RUNSREPLY']._serialized_start=1248
-  _globals['_RUNSREPLY']._serialized_end=1296
-  _globals['_FILERUNS']._serialized_start=1298
-  _globals['_FILERUNS']._serialized_end=1405
-  _globals['_LOG']._serialized_start=1408
-  _globals['_LOG']._serialized_end=1661
+  _globals['_PRODUCEREPLY']._serialized_end=267
+  _globals['_PRODUCEACK']._serialized_start=270
+  _globals['_PRODUCEACK']._serialized_end=436
+  _globals['_PRODUCEREFUSAL']._serialized_start=438
+  _globals['_PRODUCEREFUSAL']._serialized_end=525
+  _globals['_PUBLISHREQUEST']._serialized_start=527
+  _globals['_PUBLISHREQUEST']._serialized_end=595
+  _globals['_PUBLISHREPLY']._serialized_start=597
+  _globals['_PUBLISHREPLY']._serialized_end=653
+  _globals['_PUBLISHED']._serialized_start=655
+  _globals['_PUBLISHED']._serialized_end=742
+  _globals['_READREQUEST']._serialized_start=745
+  _globals['_READREQUEST']._serialized_end=980
+  _globals['_READREPLY']._serialized_start=983
+  _globals['_READREPLY']._serialized_end=1182
+  _globals['_RUNSREQUEST']._serialized_start=1184
+  _globals['_RUNSREQUEST']._serialized_end=1267
+  _globals['_RUNSREPLY']._serialized_start=1269
+  _globals['_RUNSREPLY']._serialized_end=1317
+  _globals['_FILERUNS']._serialized_start=1319
+  _globals['_FILERUNS']._serialized_end=1426
+  _globals['_LOG']._serialized_start=1429
+  _globals['_LOG']._serialized_end=1682
 # @@protoc_insertion_point(module_scope)

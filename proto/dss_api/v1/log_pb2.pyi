@@ -61,6 +61,9 @@ class ProduceReply(_message.Message):
 
     ACKS_FIELD_NUMBER: _builtins.int
     REFUSALS_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    incarnation: _builtins.bytes
+    """of the daemon's data; on the first item of a call"""
     @_builtins.property
     def acks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProduceAck]: ...
     @_builtins.property
@@ -70,10 +73,11 @@ class ProduceReply(_message.Message):
         *,
         acks: _abc.Iterable[Global___ProduceAck] | None = ...,
         refusals: _abc.Iterable[Global___ProduceRefusal] | None = ...,
+        incarnation: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "refusals", b"refusals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acks", b"acks", "incarnation", b"incarnation", "refusals", b"refusals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

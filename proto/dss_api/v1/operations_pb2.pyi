@@ -77,6 +77,11 @@ class Change(_message.Message):
     ADD_STORAGE_TOPIC_FIELD_NUMBER: _builtins.int
     SWITCH_TOPIC_FIELD_NUMBER: _builtins.int
     GROW_TOPIC_FIELD_NUMBER: _builtins.int
+    SET_SHARD_COUNT_FIELD_NUMBER: _builtins.int
+    RETRY_NOW_FIELD_NUMBER: _builtins.int
+    SKIP_RETRIES_FIELD_NUMBER: _builtins.int
+    BURY_RETRIES_FIELD_NUMBER: _builtins.int
+    REDELIVER_RECORDS_FIELD_NUMBER: _builtins.int
     CREATE_JOB_FIELD_NUMBER: _builtins.int
     PAUSE_JOB_FIELD_NUMBER: _builtins.int
     RESUME_JOB_FIELD_NUMBER: _builtins.int
@@ -135,6 +140,16 @@ class Change(_message.Message):
     @_builtins.property
     def grow_topic(self) -> Global___GrowTopic: ...
     @_builtins.property
+    def set_shard_count(self) -> Global___SetShardCount: ...
+    @_builtins.property
+    def retry_now(self) -> Global___RetryNow: ...
+    @_builtins.property
+    def skip_retries(self) -> Global___SkipRetries: ...
+    @_builtins.property
+    def bury_retries(self) -> Global___BuryRetries: ...
+    @_builtins.property
+    def redeliver_records(self) -> Global___RedeliverRecords: ...
+    @_builtins.property
     def create_job(self) -> Global___CreateJob: ...
     @_builtins.property
     def pause_job(self) -> Global___PauseJob: ...
@@ -173,17 +188,22 @@ class Change(_message.Message):
         add_storage_topic: Global___AddStorageTopic | None = ...,
         switch_topic: Global___SwitchTopic | None = ...,
         grow_topic: Global___GrowTopic | None = ...,
+        set_shard_count: Global___SetShardCount | None = ...,
+        retry_now: Global___RetryNow | None = ...,
+        skip_retries: Global___SkipRetries | None = ...,
+        bury_retries: Global___BuryRetries | None = ...,
+        redeliver_records: Global___RedeliverRecords | None = ...,
         create_job: Global___CreateJob | None = ...,
         pause_job: Global___PauseJob | None = ...,
         resume_job: Global___ResumeJob | None = ...,
         cancel_job: Global___CancelJob | None = ...,
         remove_job: Global___RemoveJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "skip_records", b"skip_records", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "set_shard_count", "retry_now", "skip_retries", "bury_retries", "redeliver_records", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -333,6 +353,43 @@ class SkipRecords(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SkipRecords: _TypeAlias = SkipRecords  # noqa: Y015
+
+@_typing.final
+class RedeliverRecords(_message.Message):
+    """Single records come once more, though they are acknowledged; no cursor moves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    stream: _builtins.str
+    offset: _builtins.int
+    count: _builtins.int
+    """one where 0"""
+    @_builtins.property
+    def more(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordSpan]:
+        """in the same operation"""
+
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        count: _builtins.int = ...,
+        more: _abc.Iterable[Global___RecordSpan] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "group", b"group", "more", b"more", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RedeliverRecords: _TypeAlias = RedeliverRecords  # noqa: Y015
 
 @_typing.final
 class RecordSpan(_message.Message):
@@ -587,6 +644,11 @@ class RedriveDeadLetters(_message.Message):
     LANES_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
     UNORDERED_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    CANARY_FIELD_NUMBER: _builtins.int
+    CANARY_PERCENT_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     error: _builtins.str
     """only of this fingerprint, or of one that begins so, or of this"""
@@ -604,6 +666,16 @@ class RedriveDeadLetters(_message.Message):
     """the daemon's usual rate where absent
     only these, also where they are a part of a key that waits
     """
+    client_id: _builtins.str
+    """only of this member: it had them last"""
+    start_us: _builtins.int
+    """only what died then or later"""
+    end_us: _builtins.int
+    """only what died before then"""
+    canary: _builtins.int
+    """so many go first, and the others once these are done with"""
+    canary_percent: _builtins.int
+    """where more than this share of those fails, the others stay"""
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]:
         """which they are, where that is resolved"""
@@ -619,23 +691,40 @@ class RedriveDeadLetters(_message.Message):
         lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
         rate: _builtins.int | None = ...,
         unordered: _builtins.bool = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        canary: _builtins.int | None = ...,
+        canary_percent: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "key", b"key", "offset", b"offset", "rate", b"rate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_canary", b"_canary", "_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "_start_us", b"_start_us", "canary", b"canary", "end_us", b"end_us", "key", b"key", "offset", b"offset", "rate", b"rate", "start_us", b"start_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "rate", b"rate", "stream", b"stream", "unordered", b"unordered"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_canary", b"_canary", "_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_rate", b"_rate", "_start_us", b"_start_us", "canary", b"canary", "canary_percent", b"canary_percent", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "rate", b"rate", "start_us", b"start_us", "stream", b"stream", "unordered", b"unordered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__canary: _TypeAlias = _typing.Literal["canary"]  # noqa: Y015
+    _WhichOneofArgType__canary: _TypeAlias = _typing.Literal["_canary", b"_canary"]  # noqa: Y015
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
     _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
     _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
     _WhichOneofReturnType__rate: _TypeAlias = _typing.Literal["rate"]  # noqa: Y015
     _WhichOneofArgType__rate: _TypeAlias = _typing.Literal["_rate", b"_rate"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__canary) -> _WhichOneofReturnType__canary | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rate) -> _WhichOneofReturnType__rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
 
 Global___RedriveDeadLetters: _TypeAlias = RedriveDeadLetters  # noqa: Y015
 
@@ -651,11 +740,20 @@ class DiscardDeadLetters(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     LANES_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    EVERYTHING_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     error: _builtins.str
     key: _builtins.bytes
     stream: _builtins.str
     offset: _builtins.int
+    client_id: _builtins.str
+    start_us: _builtins.int
+    end_us: _builtins.int
+    everything: _builtins.bool
+    """all of them: nothing else is said"""
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
     def __init__(
@@ -667,21 +765,224 @@ class DiscardDeadLetters(_message.Message):
         stream: _builtins.str = ...,
         offset: _builtins.int | None = ...,
         lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        everything: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "end_us", b"end_us", "key", b"key", "offset", b"offset", "start_us", b"start_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "everything", b"everything", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "start_us", b"start_us", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
     _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
     _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
 
 Global___DiscardDeadLetters: _TypeAlias = DiscardDeadLetters  # noqa: Y015
+
+@_typing.final
+class RetryNow(_message.Message):
+    """Records that failed and wait for their next attempt are due at once. Which, as in
+    RedriveDeadLetters; times are those at which they failed last.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    error: _builtins.str
+    key: _builtins.bytes
+    stream: _builtins.str
+    offset: _builtins.int
+    client_id: _builtins.str
+    start_us: _builtins.int
+    end_us: _builtins.int
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        error: _builtins.str = ...,
+        key: _builtins.bytes | None = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "end_us", b"end_us", "key", b"key", "offset", b"offset", "start_us", b"start_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "start_us", b"start_us", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
+
+Global___RetryNow: _TypeAlias = RetryNow  # noqa: Y015
+
+@_typing.final
+class SkipRetries(_message.Message):
+    """Such records are passed over, and handed to nobody."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    EVERYTHING_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    error: _builtins.str
+    key: _builtins.bytes
+    stream: _builtins.str
+    offset: _builtins.int
+    client_id: _builtins.str
+    start_us: _builtins.int
+    end_us: _builtins.int
+    everything: _builtins.bool
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        error: _builtins.str = ...,
+        key: _builtins.bytes | None = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        everything: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "end_us", b"end_us", "key", b"key", "offset", b"offset", "start_us", b"start_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "everything", b"everything", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "start_us", b"start_us", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
+
+Global___SkipRetries: _TypeAlias = SkipRetries  # noqa: Y015
+
+@_typing.final
+class BuryRetries(_message.Message):
+    """Such records are dead letters, without the attempts that they had left."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LANES_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    EVERYTHING_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    error: _builtins.str
+    key: _builtins.bytes
+    stream: _builtins.str
+    offset: _builtins.int
+    client_id: _builtins.str
+    start_us: _builtins.int
+    end_us: _builtins.int
+    everything: _builtins.bool
+    @_builtins.property
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        error: _builtins.str = ...,
+        key: _builtins.bytes | None = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int | None = ...,
+        lanes: _abc.Iterable[Global___LaneRanges] | None = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        everything: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "end_us", b"end_us", "key", b"key", "offset", b"offset", "start_us", b"start_us"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "everything", b"everything", "group", b"group", "key", b"key", "lanes", b"lanes", "offset", b"offset", "start_us", b"start_us", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
+    _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
+
+Global___BuryRetries: _TypeAlias = BuryRetries  # noqa: Y015
 
 @_typing.final
 class LaneRanges(_message.Message):
@@ -694,7 +995,7 @@ class LaneRanges(_message.Message):
     storage_topic_id: _builtins.int
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """of offsets among its dead letters"""
+        """of offsets in its queue"""
 
     def __init__(
         self,
@@ -783,6 +1084,30 @@ class EditGroup(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queue_records) -> _WhichOneofReturnType__queue_records | None: ...
 
 Global___EditGroup: _TypeAlias = EditGroup  # noqa: Y015
+
+@_typing.final
+class SetShardCount(_message.Message):
+    """The streams of a group are cut into so many shards."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    shards: _builtins.int
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        shards: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetShardCount: _TypeAlias = SetShardCount  # noqa: Y015
 
 @_typing.final
 class RemoveGroup(_message.Message):

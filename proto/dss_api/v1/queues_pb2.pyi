@@ -50,6 +50,10 @@ class ListEntriesRequest(_message.Message):
     NEWEST_FIELD_NUMBER: _builtins.int
     WHOLE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    START_US_FIELD_NUMBER: _builtins.int
+    END_US_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     level: Global___QueueLevel.ValueType
     error: _builtins.str
@@ -67,6 +71,14 @@ class ListEntriesRequest(_message.Message):
     whole: _builtins.bool
     """payloads and headers too"""
     page_token: _builtins.str
+    client_id: _builtins.str
+    """only of this member: it had them last"""
+    start_us: _builtins.int
+    """only what came to the queue then or later"""
+    end_us: _builtins.int
+    """only what came before then"""
+    attempt: _builtins.int
+    """only what failed so often, or more"""
     def __init__(
         self,
         *,
@@ -79,19 +91,31 @@ class ListEntriesRequest(_message.Message):
         newest: _builtins.int = ...,
         whole: _builtins.bool = ...,
         page_token: _builtins.str = ...,
+        client_id: _builtins.str = ...,
+        start_us: _builtins.int | None = ...,
+        end_us: _builtins.int | None = ...,
+        attempt: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "key", b"key", "offset", b"offset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "end_us", b"end_us", "key", b"key", "offset", b"offset", "start_us", b"start_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "_offset", b"_offset", "error", b"error", "group", b"group", "key", b"key", "level", b"level", "newest", b"newest", "offset", b"offset", "page_token", b"page_token", "stream", b"stream", "whole", b"whole"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_key", b"_key", "_offset", b"_offset", "_start_us", b"_start_us", "attempt", b"attempt", "client_id", b"client_id", "end_us", b"end_us", "error", b"error", "group", b"group", "key", b"key", "level", b"level", "newest", b"newest", "offset", b"offset", "page_token", b"page_token", "start_us", b"start_us", "stream", b"stream", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
+    _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
     _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
     _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
     _WhichOneofReturnType__offset: _TypeAlias = _typing.Literal["offset"]  # noqa: Y015
     _WhichOneofArgType__offset: _TypeAlias = _typing.Literal["_offset", b"_offset"]  # noqa: Y015
+    _WhichOneofReturnType__start_us: _TypeAlias = _typing.Literal["start_us"]  # noqa: Y015
+    _WhichOneofArgType__start_us: _TypeAlias = _typing.Literal["_start_us", b"_start_us"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_us) -> _WhichOneofReturnType__end_us | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__offset) -> _WhichOneofReturnType__offset | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_us) -> _WhichOneofReturnType__start_us | None: ...
 
 Global___ListEntriesRequest: _TypeAlias = ListEntriesRequest  # noqa: Y015
 
@@ -283,6 +307,9 @@ class ErrorCount(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     NEWEST_US_FIELD_NUMBER: _builtins.int
+    OLDEST_US_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
     """empty: there was no error, only a cause"""
     cause: _builtins.str
@@ -292,6 +319,11 @@ class ErrorCount(_message.Message):
     count: _builtins.int
     newest_us: _builtins.int
     """when the newest came"""
+    oldest_us: _builtins.int
+    """when the oldest did"""
+    stream: _builtins.str
+    """the record of the newest: an example"""
+    offset: _builtins.int
     def __init__(
         self,
         *,
@@ -301,11 +333,124 @@ class ErrorCount(_message.Message):
         error: _builtins.str = ...,
         count: _builtins.int = ...,
         newest_us: _builtins.int = ...,
+        oldest_us: _builtins.int = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "count", b"count", "error", b"error", "error_type", b"error_type", "fingerprint", b"fingerprint", "newest_us", b"newest_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "count", b"count", "error", b"error", "error_type", b"error_type", "fingerprint", b"fingerprint", "newest_us", b"newest_us", "offset", b"offset", "oldest_us", b"oldest_us", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ErrorCount: _TypeAlias = ErrorCount  # noqa: Y015
+
+@_typing.final
+class CountKeysRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    level: Global___QueueLevel.ValueType
+    error: _builtins.str
+    """only of this error, as in ListEntriesRequest"""
+    page_token: _builtins.str
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        level: Global___QueueLevel.ValueType = ...,
+        error: _builtins.str = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "group", b"group", "level", b"level", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountKeysRequest: _TypeAlias = CountKeysRequest  # noqa: Y015
+
+@_typing.final
+class CountKeysReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """empty: all was looked at"""
+    total: _builtins.int
+    """so many entries are there"""
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
+        """of what was looked at in this call"""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[Global___KeyCount] | None = ...,
+        next_page_token: _builtins.str = ...,
+        total: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "next_page_token", b"next_page_token", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountKeysReply: _TypeAlias = CountKeysReply  # noqa: Y015
+
+@_typing.final
+class KeyCount(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    NEWEST_US_FIELD_NUMBER: _builtins.int
+    OLDEST_US_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    ERROR_TYPE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    key: _builtins.bytes
+    """absent: those without one"""
+    count: _builtins.int
+    newest_us: _builtins.int
+    oldest_us: _builtins.int
+    stream: _builtins.str
+    """the record of the oldest: the first that failed"""
+    offset: _builtins.int
+    cause: _builtins.str
+    """these of the oldest"""
+    error_type: _builtins.str
+    error: _builtins.str
+    fingerprint: _builtins.str
+    def __init__(
+        self,
+        *,
+        key: _builtins.bytes | None = ...,
+        count: _builtins.int = ...,
+        newest_us: _builtins.int = ...,
+        oldest_us: _builtins.int = ...,
+        stream: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        cause: _builtins.str = ...,
+        error_type: _builtins.str = ...,
+        error: _builtins.str = ...,
+        fingerprint: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "key", b"key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "cause", b"cause", "count", b"count", "error", b"error", "error_type", b"error_type", "fingerprint", b"fingerprint", "key", b"key", "newest_us", b"newest_us", "offset", b"offset", "oldest_us", b"oldest_us", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+
+Global___KeyCount: _TypeAlias = KeyCount  # noqa: Y015

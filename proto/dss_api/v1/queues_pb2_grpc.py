@@ -46,6 +46,11 @@ class QueuesStub:
                 request_serializer=dss__api_dot_v1_dot_queues__pb2.CountErrorsRequest.SerializeToString,
                 response_deserializer=dss__api_dot_v1_dot_queues__pb2.CountErrorsReply.FromString,
                 _registered_method=True)
+        self.Keys = channel.unary_unary(
+                '/dss_api.v1.Queues/Keys',
+                request_serializer=dss__api_dot_v1_dot_queues__pb2.CountKeysRequest.SerializeToString,
+                response_deserializer=dss__api_dot_v1_dot_queues__pb2.CountKeysReply.FromString,
+                _registered_method=True)
 
 
 class QueuesServicer:
@@ -67,6 +72,13 @@ class QueuesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Keys(self, request, context):
+        """How many there are of each key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QueuesServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -79,6 +91,11 @@ def add_QueuesServicer_to_server(servicer, server):
                     servicer.Errors,
                     request_deserializer=dss__api_dot_v1_dot_queues__pb2.CountErrorsRequest.FromString,
                     response_serializer=dss__api_dot_v1_dot_queues__pb2.CountErrorsReply.SerializeToString,
+            ),
+            'Keys': grpc.unary_unary_rpc_method_handler(
+                    servicer.Keys,
+                    request_deserializer=dss__api_dot_v1_dot_queues__pb2.CountKeysRequest.FromString,
+                    response_serializer=dss__api_dot_v1_dot_queues__pb2.CountKeysReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -137,6 +154,33 @@ class Queues:
             '/dss_api.v1.Queues/Errors',
             dss__api_dot_v1_dot_queues__pb2.CountErrorsRequest.SerializeToString,
             dss__api_dot_v1_dot_queues__pb2.CountErrorsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Keys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dss_api.v1.Queues/Keys',
+            dss__api_dot_v1_dot_queues__pb2.CountKeysRequest.SerializeToString,
+            dss__api_dot_v1_dot_queues__pb2.CountKeysReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,6 +22,8 @@ class QueuesStub:
     """Entries, stream by stream, the oldest of each first; or the newest of all."""
     Errors: _aio.UnaryUnaryMultiCallable[_queues_pb2.CountErrorsRequest, _queues_pb2.CountErrorsReply]
     """How many entries there are of each error."""
+    Keys: _aio.UnaryUnaryMultiCallable[_queues_pb2.CountKeysRequest, _queues_pb2.CountKeysReply]
+    """How many there are of each key."""
 
 class QueuesServicer(metaclass=_abc_1.ABCMeta):
     """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
@@ -43,5 +45,13 @@ class QueuesServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_queues_pb2.CountErrorsRequest, _abc.Awaitable[_queues_pb2.CountErrorsReply]],
     ) -> _abc.Awaitable[_queues_pb2.CountErrorsReply]:
         """How many entries there are of each error."""
+
+    @_abc_1.abstractmethod
+    def Keys(
+        self,
+        request: _queues_pb2.CountKeysRequest,
+        context: _aio.ServicerContext[_queues_pb2.CountKeysRequest, _abc.Awaitable[_queues_pb2.CountKeysReply]],
+    ) -> _abc.Awaitable[_queues_pb2.CountKeysReply]:
+        """How many there are of each key."""
 
 def add_QueuesServicer_to_server(servicer: QueuesServicer, server: _aio.Server) -> None: ...

@@ -359,6 +359,7 @@ class Subscribe(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     ACK_WAIT_MS_FIELD_NUMBER: _builtins.int
+    BY_SHARD_FIELD_NUMBER: _builtins.int
     subscription: _builtins.int
     """number chosen by the client; on each connection, records come"""
     filter: _builtins.str
@@ -367,6 +368,8 @@ class Subscribe(_message.Message):
     """
     ack_wait_ms: _builtins.int
     """for a group that this use declares"""
+    by_shard: _builtins.bool
+    """the program keeps state by shard: no stream of a shard is lent to"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """for a group that this use declares"""
@@ -378,10 +381,11 @@ class Subscribe(_message.Message):
         filter: _builtins.str = ...,
         start: _types_pb2.Start | None = ...,
         ack_wait_ms: _builtins.int | None = ...,
+        by_shard: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "filter", b"filter", "start", b"start", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms", "ack_wait_ms", b"ack_wait_ms", "by_shard", b"by_shard", "filter", b"filter", "start", b"start", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ack_wait_ms: _TypeAlias = _typing.Literal["ack_wait_ms"]  # noqa: Y015
     _WhichOneofArgType__ack_wait_ms: _TypeAlias = _typing.Literal["_ack_wait_ms", b"_ack_wait_ms"]  # noqa: Y015
@@ -467,6 +471,9 @@ class Granted(_message.Message):
     STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
     ORDERED_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    SHARD_EPOCH_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     subscription: _builtins.int
     stream: _builtins.str
@@ -480,6 +487,12 @@ class Granted(_message.Message):
     """
     ordered: _builtins.bool
     """records of a key are handed out one at a time, in order"""
+    shards: _builtins.int
+    """how many the group has; 0: it is not shared out by shards"""
+    shard: _builtins.int
+    """of which this stream is a part"""
+    shard_epoch: _builtins.int
+    """of the shard at this session, where the program keeps state by"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     def __init__(
@@ -493,10 +506,13 @@ class Granted(_message.Message):
         storage_topic_id: _builtins.int = ...,
         queues: _builtins.bool = ...,
         ordered: _builtins.bool = ...,
+        shards: _builtins.int = ...,
+        shard: _builtins.int = ...,
+        shard_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "ordered", b"ordered", "progress", b"progress", "queues", b"queues", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "grant_epoch", b"grant_epoch", "ordered", b"ordered", "progress", b"progress", "queues", b"queues", "shard", b"shard", "shard_epoch", b"shard_epoch", "shards", b"shards", "storage_topic_id", b"storage_topic_id", "stream", b"stream", "subscription", b"subscription"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

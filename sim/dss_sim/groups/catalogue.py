@@ -1,10 +1,11 @@
 """The topics of a run, as a leader's claim asks for them, and the rows of its groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from dss_core.errors import StreamNotFound
 from dss_core.filters import TopicFilter
-from dss_core.ids import StreamId
+from dss_core.ids import StreamId, StreamName
 from dss_core.routing import Router
 from dss_sim.groups.plan import GroupPlan
 from dssd.machines.queues import backoff_text
@@ -12,6 +13,8 @@ from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, ProgressRow
 from dssd.topics.model import StorageTopic, Topic
 
+PARTS_FROM = 100
+"""Storage topics that topics grow by have larger ids than the first ones."""
 QUEUES_FROM = 100_000
 """Their storage topics have larger ids than all others."""
 
@@ -23,7 +26,16 @@ class SimulatedCatalogue:
         self.topics: dict[str, Topic] = {}
         self.queues: dict[tuple[int, StreamId], tuple[StreamId, StreamId]] = {}
         """By group and stream."""
+        self.to_seal: dict[int, Callable[[], None]] = {}
+        """Storage topics that a switch is to seal, and what is told once they are."""
+        self._parts = PARTS_FROM
         self._queues = 0
+
+    def next_part(self) -> int:
+        """The id of a storage topic that a topic grows by. No id is given twice: a producer may
+        still hold what it had for one that is gone."""
+        self._parts += 1
+        return self._parts
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics whose patterns meet the filter."""
@@ -39,6 +51,21 @@ class SimulatedCatalogue:
             if any(part.storage_topic_id == storage_topic_id for part in topic.storage_topics):
                 return topic.storage_topics[-1]
         return None
+
+    def topic_of(self, stream: StreamId) -> Topic:
+        """As the catalogue says.
+
+        Raises:
+            StreamNotFound: there is none.
+        """
+        for topic in self.topics.values():
+            if stream in topic.streams():
+                return topic
+        raise StreamNotFound(stream=stream)
+
+    def name_of(self, stream: StreamId) -> StreamName:
+        """A name for what is told of trouble, which nobody judges."""
+        return StreamName("t", stream.storage_topic_id, stream.partition)
 
     def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
         """As the catalogue says."""
@@ -81,6 +108,8 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
         ordered=policy.ordered,
         on_dead_letter="block" if policy.blocks else "skip",
         keyless="dead" if policy.keyless_dead else "deliver",
+        shards=planned.shards,
+        allocation="shard" if planned.shards else "sticky",
     )
 
 

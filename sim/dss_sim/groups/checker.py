@@ -55,6 +55,7 @@ from dss_sim.groups.history import (
     Destroyed,
     Disturbed,
     Ended,
+    Errand,
     Event,
     Gone,
     HandedOut,
@@ -64,6 +65,7 @@ from dss_sim.groups.history import (
     Lost,
     Moved,
     Nakked,
+    OutOfTime,
     Passed,
     Published,
     Queued,
@@ -151,6 +153,7 @@ class Checker:
             if stream not in self._gone
             and self._queues.level(name, stream) != DEAD
             and not self._waits_for_its_stream(name, stream, group)
+            and not self._waits_for_another(name, stream, group)
             and lent.stored.floor < (end := self._reachable(stream, group, lent))
         ] + self._queues.owed()
 
@@ -161,6 +164,20 @@ class Checker:
             return False
         main = self._queues.main_of(name, stream)
         return self._reachable(main, group, group.streams[main]) < self._ends.get(main, 0)
+
+    def _waits_for_another(self, name: str, stream: str, group: _Group) -> bool:
+        """Whether it is a level of an ordered lane behind a storage topic of which a stream stays
+        before what is damaged: it may be closed for ever."""
+        if not self._queues.is_ordered(name, stream):
+            return False
+        topic, ordinal, _ = self._queues.main_of(name, stream).rsplit("/", 2)
+        return any(
+            self._reachable(other, group, lent) < self._ends.get(other, 0)
+            for other, lent in group.streams.items()
+            if not self._queues.level(name, other)
+            and other.rsplit("/", 2)[0] == topic
+            and int(other.rsplit("/", 2)[1]) < int(ordinal)
+        )
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
         """Where all is consumed that can be read."""
@@ -205,6 +222,9 @@ class Checker:
 
     def _redriven(self, event: Redriven) -> None:
         self._queues.redriven(event)
+
+    def _errand(self, event: Errand) -> None:
+        self._queues.errand(event)
 
     def _appended(self, event: Appended) -> None:
         self._log.appended(event)
@@ -281,8 +301,7 @@ class Checker:
 
     def _check_key_order(self, event: HandedOut, group: _Group) -> None:
         if not group.destroyed:
-            main, origin = self._queues.origin_of(event.group, event.stream, event.offset)
-            self._keys.handed_out(event, main, origin, group.streams[main], group.every)
+            self._keys.handed_out(event, group.streams, group.every)
 
     def _check_rested(self, event: HandedOut, lent: CheckedStream) -> None:
         unsure_us = EARLY_US_MAX + self._unsure_us(event)
@@ -409,6 +428,9 @@ class Checker:
         self._disturbed = True
         self._charges_nobody = self._charges_nobody or event.what not in MEMBER_FAULTS
 
+    def _out_of_time(self, event: OutOfTime) -> None:
+        self._keys.let_go(event)
+
     def _nakked(self, event: Nakked) -> None:
         self._queues.nakked(event)
         self._keys.let_go(event)
@@ -429,6 +451,8 @@ class Checker:
 
     def _check_delivered(self, name: str, stream: str, group: _Group, lent: CheckedStream) -> None:
         reachable = self._reachable(stream, group, lent)
+        if self._waits_for_another(name, stream, group):
+            reachable = 0
         for offset in [*lent.owed, *range(lent.start, self._ends.get(stream, 0))]:
             times = lent.counted.get(offset, 0)
             if self._is_rejected(name, stream, offset) or self._queues.has_left(
@@ -462,6 +486,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     HandedOut: Checker._handed_out,
     Acked: Checker._acked,
     Nakked: Checker._nakked,
+    OutOfTime: Checker._out_of_time,
     AckDurable: Checker._ack_durable,
     Moved: Checker._moved,
     Committed: Checker._committed,
@@ -469,6 +494,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     Queued: Checker._queued,
     LaneTaken: Checker._lane_taken,
     Redriven: Checker._redriven,
+    Errand: Checker._errand,
     Led: Checker._led,
     Disturbed: Checker._disturb,
     Ended: Checker._ended,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dss_core.errors import BorrowerEvicted, ClientBanned, DssError
 from dss_core.lane import RETRY, grant_and_level
 from dss_core.progress import Ranges, complement, normalised
-from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked
+from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked, OutOfTime
 from dss_sim.groups.inbox import Arrived, Held, Inbox
 from dss_sim.groups.key_turns import KeyTurns
 from dss_sim.groups.log import cut_frames, keys_in
@@ -268,6 +268,8 @@ class Client:
                 self._turn_soon()
             case AskBack(number, _, question):
                 is_out = self._keys.asked_back(item)
+                if is_out:
+                    self._tell_out_of_time(self._grants[number], item.ranges[0][0])
                 # What was settled before is said before.
                 self._say(list(self._grants.values()))
                 self._up(TakenBack(grant_and_level(number)[0], question, is_out))
@@ -276,6 +278,10 @@ class Client:
                 pass
             case _:
                 self._world.noticed(item)
+
+    def _tell_out_of_time(self, held: Held, offset: int) -> None:
+        now_us = self._world.schedule.now_us
+        self._world.tell(OutOfTime(now_us, held.group, held.stream, offset, self.name))
 
     def _refused(self, error: DssError, subscription: int, number: int) -> None:
         self._drop(number)

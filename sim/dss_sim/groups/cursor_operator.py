@@ -12,14 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
-from dss_core.lane import DEAD
+from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised
 from dss_sim.groups.store import at_once
 from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
-from dssd.machines.queues import QueueState
+from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.queues import BLOCK, BURY, RETRY_NOW, SKIP, Queues, QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = ("rewind", "skip", "seek", "skip records", "import")
 RECORDS_SKIPPED = (1, 3)
+ERRANDS = (RETRY_NOW, SKIP, BURY)
 
 
 @dataclass(slots=True)
@@ -79,26 +81,50 @@ class CursorOperator:
             moves.append(_move_of(drawn, stream, number, end, to, chance))
         self._apply(group, number, moves)
 
-    def redrive(self, group: GroupRow) -> None:
-        """Bring back some of the group's dead letters, and give up some others.
+    def redrive(self, group: GroupRow, *, whole: bool = False) -> None:
+        """Bring back all of the group's dead letters, or some, and give up some others.
 
         It is refused while others of these lanes come back, as those of a cancelled redrive do.
+        What lies in a closed lane is left out.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
+        is_whole = group.ordered and self._world.chance.of(f"whole {number}").random() < 0.5
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
-            if dead is None:
+            if dead is None or self._is_closed(group, stream):
                 continue
             left = dead.progress.unacked(self._world.log.bounds(dead.stream).end)
             if left and dead.redriving:
                 return
             letters = [(at, at + 1) for part in left for at in range(*part)]
-            drawn = [chance.random() for _ in letters]
+            drawn = [0.0 if whole else chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
             given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
-            moves.append(CursorMove(stream, number, (), (), redriven=back, discarded=given_up))
+            if is_whole and group.on_dead_letter == BLOCK:
+                move = CursorMove(stream, number, (), (), redriven=left, whole_keys=True)
+            else:
+                move = CursorMove(stream, number, (), (), redriven=back, discarded=given_up)
+            moves.append(move)
+        self._apply(group, number, moves)
+
+    def errand(self, group: GroupRow) -> None:
+        """Bring forward, pass over, or give up some of what waits in the group's retry queues."""
+        number = len(self._asked) + 1
+        chance = self._world.chance.of(f"errand {number}")
+        what = chance.choice(ERRANDS)
+        moves: list[CursorMove] = []
+        for stream in sorted(self._streams(group)):
+            queues = self._queues(group, stream)
+            if not queues:
+                continue
+            retry = queues[RETRY - 1]
+            left = retry.progress.unacked(self._world.log.bounds(retry.stream).end)
+            entries = [(at, at + 1) for part in left for at in range(*part)]
+            chosen = normalised(each for each in entries if chance.random() < 0.5)
+            if chosen:
+                moves.append(CursorMove(stream, number, (), (), errand=what, entries=chosen))
         self._apply(group, number, moves)
 
     def undo(self, group: GroupRow) -> None:
@@ -185,7 +211,12 @@ class CursorOperator:
         if operation is None:
             return
         world = self._world
-        there = {move.stream for move in operation.moves if move.stream in world.log}
+        # It may have been read to the end since the operation was planned.
+        there = {
+            move.stream
+            for move in operation.moves
+            if move.stream in world.log and not self._opens_again(operation.group, move)
+        }
         done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
         world.ledger.check_concluded(group_id, number, there - done, cancelled=operation.cancelled)
         if self._running.get(group_id) is operation:
@@ -224,11 +255,14 @@ class CursorOperator:
             for move in moves
             if move.redriven
             or move.discarded
+            or move.errand
             or moved(known := self._progress(group, move.stream), move) != known
         )
         leaders = self._world.leaders
         busy = self.is_running(group.group_id) or self._world.hold_operator.holds(group.group_id)
         if not changing or busy or not leaders.takes_sessions:
+            return
+        if any(self._opens_again(group, move) for move in changing):
             return
         found = at_once(self._world.store.rows.read(GroupRow, (group.group_id,)))
         if found is None:
@@ -267,6 +301,11 @@ class CursorOperator:
             if group in self._world.selecting(topic):
                 yield from topic.streams()
 
+    def _is_closed(self, group: GroupRow, stream: StreamId) -> bool:
+        acting = self._world.leaders.leading.get(group.group_id)
+        lent = acting.leader.streams.get(stream) if acting and acting.leader else None
+        return lent is not None and lent.state is StreamState.CLOSED
+
     def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
         """As its leader has it, where there is one."""
         acting = self._world.leaders.leading.get(group.group_id)
@@ -276,6 +315,11 @@ class CursorOperator:
                 return lent.progress
         return progress_of(self._row(group, stream))
 
+    def _opens_again(self, group: GroupRow, move: CursorMove) -> bool:
+        """Whether an ordered group would read a stream again that it has read to the end."""
+        before, end = self._progress(group, move.stream), self._world.sealed_end(move.stream)
+        return group.ordered and before.floor >= end > moved(before, move).floor
+
     def _row(self, group: GroupRow, stream: StreamId) -> ProgressRow | None:
         rows = self._world.store.rows
         found = at_once(rows.read(ProgressRow, (group.group_id, *stream)))
@@ -283,12 +327,15 @@ class CursorOperator:
 
     def _dead_letters(self, group: GroupRow, stream: StreamId) -> QueueState | None:
         """As they are stored."""
+        queues = self._queues(group, stream)
+        return queues[DEAD - 1] if queues else None
+
+    def _queues(self, group: GroupRow, stream: StreamId) -> Queues | None:
         named = self._world.catalogue.queues_of(group.group_id, stream)
         if named is None:
             return None
         rows = {each: row for each in named if (row := self._row(group, each)) is not None}
-        queues = queues_of(self._world.catalogue, group, stream, rows)
-        return queues[DEAD - 1] if queues else None
+        return queues_of(self._world.catalogue, group, stream, rows)
 
     def _made(self, operation: Operation) -> list[MadeMoveRow]:
         rows = self._world.store.rows
@@ -306,6 +353,9 @@ def _pending(group: GroupRow, move: CursorMove) -> Write:
             packed_ranges(move.redriven),
             packed_ranges(move.discarded),
             move.redrive_ms,
+            move.whole_keys,
+            move.errand,
+            packed_ranges(move.entries),
         )
     )
 

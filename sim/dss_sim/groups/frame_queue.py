@@ -2,9 +2,10 @@
 
 Sequences are given when a frame is sent for the first time, and kept until it is settled, so that
 sending it again is harmless. After a refusal nothing new is sent until everything in flight has
-come back; what was behind the refused frame left a gap, and is numbered anew. Once the topic has
-moved the queue is held: nothing new is sent, and what is certainly not stored is kept to be routed
-anew.
+come back; what was behind the refused frame left a gap, and is numbered anew. Where the connection
+is lost before that, all of it is sent again: a daemon that died takes the next frame, whatever its
+sequence. Once the topic has moved the queue is held: nothing new is sent, and what is certainly not
+stored is kept to be routed anew.
 
 Invariant: at most `PRODUCER_WINDOW_SEQUENCES` are in flight, so the log still knows the answer of
 each. The client's own queue keeps the same rules and may stand in for this one: the tests let it.
@@ -74,6 +75,8 @@ class FrameQueue:
         self._again: deque[PendingFrame] = deque()
         self._behind: list[PendingFrame] = []
         """Came back by a gap that a refusal left."""
+        self._unstored: list[PendingFrame] = []
+        """Came back since the topic has moved."""
         self._refused_at: int | None = None
         self._is_held = False
         self._acked_to = 0
@@ -106,9 +109,12 @@ class FrameQueue:
         if frame is None:
             return None
         if self._is_held:
-            if not isinstance(error, (SequenceGap, StorageTopicSealed)):
+            if isinstance(error, SequenceGap):
+                self._behind.append(frame)
+            elif isinstance(error, StorageTopicSealed):
+                self._unstored.append(frame)
+            else:
                 return frame
-            self._behind.append(frame)
             return None
         if self._refused_at is not None and isinstance(error, SequenceGap):
             self._behind.append(frame)
@@ -120,6 +126,10 @@ class FrameQueue:
 
     def lost(self) -> None:
         """As `AnyFrameQueue` says."""
+        if self.in_flight:
+            again = sorted([*self._behind, *self.in_flight.values()], key=_sequence)
+            self.in_flight = {frame.sequence: frame for frame in again}
+            self._behind.clear()
         self._again = deque(self.in_flight.values())
 
     def unsettled(self) -> list[PendingFrame]:
@@ -127,8 +137,8 @@ class FrameQueue:
         return [*self._sent(), *self.waiting]
 
     def _sent(self) -> list[PendingFrame]:
-        sent = (*self._behind, *self.in_flight.values())
-        return sorted(sent, key=lambda frame: frame.sequence)
+        sent = (*self._unstored, *self._behind, *self.in_flight.values())
+        return sorted(sent, key=_sequence)
 
     def hold(self) -> None:
         """As `AnyFrameQueue` says."""
@@ -138,12 +148,12 @@ class FrameQueue:
     def come_back(self) -> None:
         """As `AnyFrameQueue` says."""
         self.waiting.extendleft(reversed(self._sent()))
-        for frames in (self.in_flight, self._again, self._behind):
+        for frames in (self.in_flight, self._again, self._behind, self._unstored):
             frames.clear()
 
     def clear(self) -> None:
         """As `AnyFrameQueue` says."""
-        for frames in (self.waiting, self.in_flight, self._again, self._behind):
+        for frames in (self.waiting, self.in_flight, self._again, self._behind, self._unstored):
             frames.clear()
         self._refused_at = None
 
@@ -155,3 +165,7 @@ class FrameQueue:
         self._behind.clear()
         self._next = max(self._refused_at, self._acked_to)
         self._refused_at = None
+
+
+def _sequence(frame: PendingFrame) -> int:
+    return frame.sequence

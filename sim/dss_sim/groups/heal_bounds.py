@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import GRACE_MS_MAX, MEMBER_OPERATIONS
 from dss_sim.groups.network import LATE_US
-from dss_sim.groups.queue_plans import BACKOFF_MS_MAX, HELD_BACK_US, SLOW_READ_US, has_queues
+from dss_sim.groups.queue_plans import (
+    BACKOFF_MS_MAX,
+    HELD_BACK_US,
+    ROOM_MS,
+    SLOW_READ_US,
+    has_queues,
+    waits_for_room,
+)
 from dss_sim.groups.schedule import PARTS
 from dssd.limits import READ_AGAIN_MS_MAX, REDELIVERY_MS, REFUSED_MOVE_MS, UNSUBSCRIBE_MS
 from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX
@@ -97,6 +104,8 @@ def _come_again_ms(plan: "Plan") -> int:
             + BACKOFF_MS_MAX
             + REDRIVE_MS_MAX
         )
+    if waits_for_room(plan):
+        queued_ms += ROOM_MS
     return queued_ms + _rests_ms(plan, sits=sits)
 
 

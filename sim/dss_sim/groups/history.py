@@ -186,6 +186,17 @@ class Nakked(NamedTuple):
     """It shall not come again."""
 
 
+class OutOfTime(NamedTuple):
+    """The ack wait of a record ran out, and user code has it still: in its own eyes only, as it has
+    what it was handed of the key behind that."""
+
+    at_us: int
+    group: str
+    stream: str
+    offset: int
+    member: str
+
+
 class AckDurable(NamedTuple):
     """User code was told that these acks of its own survive anything."""
 
@@ -286,6 +297,18 @@ class Redriven(NamedTuple):
     stream: str
     ranges: Ranges
     discarded: Ranges
+    whole_keys: bool = False
+    """What follows them of their keys may come too."""
+
+
+class Errand(NamedTuple):
+    """It is durable that an operator asks for something with entries of a retry queue."""
+
+    at_us: int
+    group: str
+    stream: str
+    what: str
+    ranges: Ranges
 
 
 class Led(NamedTuple):
@@ -325,6 +348,7 @@ Event = (
     | HandedOut
     | Acked
     | Nakked
+    | OutOfTime
     | AckDurable
     | Moved
     | Committed
@@ -332,6 +356,7 @@ Event = (
     | Queued
     | LaneTaken
     | Redriven
+    | Errand
     | Led
     | Disturbed
     | Ended
@@ -341,8 +366,8 @@ _KINDS: Mapping[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         Declared, Born, Destroyed, Gone, Appended, Stored, Published, Unpublished, Damaged, Lost,
-        Unreadable, Passed, HandedOut, Acked, Nakked, AckDurable, Moved, Committed,
-        QueuesBorn, Queued, LaneTaken, Redriven, Led, Disturbed, Ended,
+        Unreadable, Passed, HandedOut, Acked, Nakked, OutOfTime, AckDurable, Moved, Committed,
+        QueuesBorn, Queued, LaneTaken, Redriven, Errand, Led, Disturbed, Ended,
     )
 }  # fmt: skip
 

@@ -65,8 +65,8 @@ class HoldOperator:
 
     def holds(self, group_id: int) -> bool:
         """Whether a leader of the group was asked, and not to lend them again."""
-        asked = (acting for acting in self._asked if not acting.over)
-        return any(acting.group.group_id == group_id for acting in asked)
+        acting = self._world.leaders.leading.get(group_id)
+        return acting is not None and not acting.over and acting in self._asked
 
     def held(self, acting: "Leading") -> None:
         """A leader says that nobody holds a stream."""

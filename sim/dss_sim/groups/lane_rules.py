@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dss_core.lane import MAIN, RETRY, grant_and_level
-from dss_core.progress import clipped, complement, normalised
+from dss_core.progress import Ranges, clipped, complement, covers, normalised
 from dss_sim.groups.queue_work import LaneAnswer
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.events import Deliver, EntriesRead, Entry, Moved, Settle
@@ -37,6 +37,8 @@ class _Notes:
     refused: set[int] = field(default_factory=set)
     """Of the stream, by this client."""
     may_be_full: bool = False
+    hurried: Ranges = ()
+    """Entries that an operator brought forward."""
 
 
 class LaneRules:
@@ -45,9 +47,17 @@ class LaneRules:
     def __init__(self) -> None:
         self._lanes: dict[int, _Notes] = {}
 
-    def installed(self, grant: int, lane: Lane, wall_ahead_ms: int, *, may_be_full: bool) -> None:
+    def installed(
+        self,
+        grant: int,
+        lane: Lane,
+        wall_ahead_ms: int,
+        *,
+        may_be_full: bool,
+        hurried: Ranges = (),
+    ) -> None:
         """The window gets a lane, whose queues are full soon or never."""
-        self._lanes[grant] = _Notes(lane, wall_ahead_ms, may_be_full=may_be_full)
+        self._lanes[grant] = _Notes(lane, wall_ahead_ms, may_be_full=may_be_full, hurried=hurried)
 
     def dropped(self, grant: int) -> None:
         """A grant is over."""
@@ -113,7 +123,8 @@ class LaneRules:
         for span in complement(masked, delivery.base, delivery.end):
             for offset in range(*span):
                 due_ms = notes.entries[offset].due_ms
-                if now_ms + notes.wall_ahead_ms < due_ms:
+                is_early = now_ms + notes.wall_ahead_ms < due_ms
+                if is_early and not covers(notes.hurried, offset):
                     raise Violation("Q4", f"{offset} is due at {due_ms} ms: {delivery}")
                 if offset in notes.done:
                     raise Violation("Q3", f"the client had acknowledged {offset}: {delivery}")

@@ -17,7 +17,10 @@ from dss_sim.groups.leader_steps import check_staying, check_step, epochs_of
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.machine_rules import check_moved, check_written
 from dss_sim.groups.store import AtOnce, at_once
+from dssd.events.teller import Unheard
 from dssd.leaders.registry import BOOT_ID_BYTES
+from dssd.leaders.rehoming import Rehomings
+from dssd.leaders.slices import slicing_of
 from dssd.leaders.takeover import (
     Takeover,
     TakeoverCommit,
@@ -44,6 +47,8 @@ from dssd.machines.leader.events import (
     PauseGroup,
     Persist,
     Received,
+    Rehome,
+    Rehomed,
     Send,
     SessionClosed,
     SessionsEnding,
@@ -55,6 +60,7 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.machine import step
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import (
     BorrowerId,
@@ -69,6 +75,7 @@ from dssd.machines.messages import (
     ToLeader,
     UpdateStreams,
 )
+from dssd.machines.queues import Queues
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
 from dssd.topics.model import Topic
@@ -87,7 +94,7 @@ class Leading:
 
     __slots__ = (
         "claim", "commit_took_ms", "group", "kept_until_ms", "leader", "left", "mailbox", "over",
-        "said_ms", "wake_ms",
+        "rehomings", "said_ms", "wake_ms",
     )  # fmt: skip
 
     def __init__(self, group: GroupRow) -> None:
@@ -107,6 +114,7 @@ class Leading:
         self.said_ms: dict[StreamId, int] = {}
         """When a stream's grant, revoke or end was last sent."""
         self.wake_ms: int | None = None
+        self.rehomings: Rehomings | None = None
 
 
 class LeaderHost:
@@ -152,7 +160,9 @@ class LeaderHost:
                 if acting.group.filter in {pattern.text for pattern in topic.patterns}:
                     catalogue = self._world.catalogue
                     present = () if gone else present_streams(topic, catalogue, acting.group)
-                    self._feed(acting, StreamsChanged(self.host.now_ms(), present, gone))
+                    slicing = None if gone else self._slicing(acting)
+                    given = StreamsChanged(self.host.now_ms(), present, gone, slicing)
+                    self._feed(acting, given)
 
     def destroy(self, group_id: int) -> None:
         """The group was removed from the store."""
@@ -178,6 +188,8 @@ class LeaderHost:
         self.up = False
         self._stopping = False
         self.host.crash()
+        for acting in self.leading.values():
+            self._end_jobs(acting)
         self.leading.clear()
 
     def restart(self) -> None:
@@ -198,7 +210,16 @@ class LeaderHost:
         self, acting: Leading, kind: type[SessionsEnding | StopAsked | Hold | LendAgain]
     ) -> None:
         """Something that says no more than that it is asked for."""
-        self._feed(acting, kind(self.host.now_ms()))
+        now_ms = self.host.now_ms()
+        if kind is LendAgain:
+            self._feed(acting, LendAgain(now_ms, slicing=self._slicing(acting)))
+        else:
+            self._feed(acting, kind(now_ms))
+
+    def _slicing(self, acting: Leading) -> Slicing | None:
+        """As the group's row has it now."""
+        group = self._world.groups.get(acting.group.name, acting.group)
+        return slicing_of(group, self._world.catalogue)
 
     @property
     def takes_sessions(self) -> bool:
@@ -210,8 +231,10 @@ class LeaderHost:
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
+            self._end_jobs(acting)
             self._world.cursor_operator.resume_on(group_id)
             self._world.member_operator.repeat_on(group_id)
+            self._world.shard_operator.repeat_on(group_id)
             self._world.pause_operator.repeat_on(group_id)
 
     # Taking over
@@ -257,8 +280,12 @@ class LeaderHost:
         group_id, paused = acting.group.group_id, acting.group.paused
         bans = world.member_operator.bans(group_id)
         taken = (stored, attempt.restarted, versions, moves)
-        self._feed(acting, TookOver(self.host.now_ms(), *taken, bans=bans, paused=paused))
-        asked = (world.pause_operator, world.cursor_operator, world.member_operator)
+        now_ms, slicing = self.host.now_ms(), self._slicing(acting)
+        self._feed(acting, TookOver(now_ms, *taken, bans=bans, paused=paused, slicing=slicing))
+        asked = (
+            world.pause_operator, world.cursor_operator, world.member_operator,
+            world.shard_operator,
+        )  # fmt: skip
         for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
@@ -286,6 +313,7 @@ class LeaderHost:
             acting.left.setdefault(given.message.borrower_id, epochs_of(acting.leader))
         self._world.touch_leader(acting)
         self._world.member_operator.check(acting.group.group_id, acting.leader, given)
+        self._world.shard_operator.check(acting.group.group_id, acting.leader, given)
         for effect in effects:
             if acting.over:
                 return
@@ -305,10 +333,13 @@ class LeaderHost:
                 assert acting.leader is not None
                 group_id = acting.group.group_id
                 self._world.member_operator.concluded(group_id, number, acting.leader)
+                self._world.shard_operator.concluded(group_id, number, acting.leader)
                 self._world.cursor_operator.concluded(group_id, number)
                 self._world.pause_operator.concluded(acting.group, number)
             case Held():
                 self._world.hold_operator.held(acting)
+            case Rehome():
+                self._rehome(acting, effect)
             case Stop():
                 self._end(acting)
             case _:
@@ -391,8 +422,36 @@ class LeaderHost:
             acting.wake_ms = None
             self._feed(acting, Ticked(self.host.now_ms()))
 
+    def _rehome(self, acting: Leading, asked: Rehome) -> None:
+        world = self._world
+        if acting.rehomings is None:
+
+            def tell(stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+                told = partial(self._rehomed, acting, stream, grant_epoch, queues)
+                world.schedule.after(0, told, self.host)
+
+            acting.rehomings = Rehomings(
+                lambda: acting.group,
+                world.store.rows,
+                world.catalogue,  # type: ignore[arg-type]  # as much of it as is asked for
+                world.queue_work.parts,
+                Unheard(),
+                tell,
+            )
+        acting.rehomings.begin(asked, world.queue_work.start)
+
+    def _rehomed(self, acting: Leading, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
+        self._feed(acting, Rehomed(stream, grant_epoch, queues, self.host.now_ms()))
+
+    def _end_jobs(self, acting: Leading) -> None:
+        """They are of the leader's process, as it ends."""
+        if acting.rehomings is not None:
+            acting.rehomings.end()
+            self._world.queue_work.run()
+
     def _end(self, acting: Leading) -> None:
         acting.over = True
+        self._end_jobs(acting)
         if self.leading.get(acting.group.group_id) is acting:
             del self.leading[acting.group.group_id]
         for given in acting.mailbox:

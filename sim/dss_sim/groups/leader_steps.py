@@ -275,7 +275,7 @@ def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
         Violation: it would come again unmarked.
     """
     lent = under_way.lent
-    if lent.unmeasured or lent.is_at_end():
+    if lent.unmeasured or lent.is_at_end() or (lent.keeps_order and lent.is_read()):
         return
     if lent.sealed_end is not None and lent.suspect_end >= lent.sealed_end:
         # All that there is of it is in doubt.

@@ -111,12 +111,13 @@ def check_given_up(times: Times, leader: Leader) -> None:
 def check_shared_soon(times: Times, leader: Leader) -> None:
     """L1: a free stream waits for a rebalance as long as joins gather; after a death, not at all.
 
-    Where the daemon ends its sessions, nothing is lent any more: the next one lends it.
+    Where the daemon ends its sessions, nothing is lent any more: the next one lends it. A stream of
+    a shard waits for the others of it.
 
     Raises:
         Violation: it waits longer.
     """
-    if leader.moves or is_holding(leader):
+    if leader.moves or is_holding(leader) or leader.shards.apart:
         return
     if all(member.leaving for member in leader.members.values()):
         return

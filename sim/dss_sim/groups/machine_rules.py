@@ -18,6 +18,7 @@ from dssd.machines.leader.holding_back import is_holding
 from dssd.machines.leader.lent_stream import (
     ENDED_BY_DEADLINE,
     HELD,
+    NOT_LENT,
     TRANSIENT,
     LentStream,
     StreamState,
@@ -73,7 +74,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.heir == lent.holder and lent.cancelled_moves:
         # So it does where the operation was cancelled since, before its holder was asked.
         return
-    if _is_operated(leader, stream):
+    if _is_operated(leader, stream) or (lent.keeps_order and lent.is_read()):
         return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.
@@ -83,23 +84,42 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     ):
         raise Violation("I9", f"{stream} moves from a member that gets others")
     leaving = {member for member, each in leader.members.items() if each.leaving}
+    if leader.shards.slicing is not None:
+        _check_shard_moved(leader, lent)
+        return
     shared = [
         each
         for each in leader.streams.values()
-        if each.state is not StreamState.FINISHED
-        and not each.reserved
-        and owner_of(each) not in leaving
+        if _is_shared_out(each) and not each.reserved and owner_of(each) not in leaving
     ]
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
 
 
+def _check_shard_moved(leader: Leader, moved: LentStream) -> None:
+    """The same, where what is fair is counted in shards."""
+    owners = {
+        number: {owner_of(leader.streams[each]) for each in streams}
+        for number, streams in leader.shards.lanes.items()
+        if any(_is_shared_out(leader.streams[each]) for each in streams)
+    }
+    left = sum(moved.holder in owner for owner in owners.values())
+    staying = sum(not each.leaving for each in leader.members.values())
+    if left < len(owners) // staying:
+        raise Violation("I9", f"{moved.stream} moves from a member that keeps {left} shards")
+
+
+def _is_shared_out(lent: LentStream) -> bool:
+    return lent.state not in NOT_LENT and not lent.is_to_rehome()
+
+
 def _is_operated(leader: Leader, stream: StreamId) -> bool:
     """Whether an operator, not balance, may be why the stream moves."""
     pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
     asked = stream in leader.hand_overs.open or bool(leader.evictions.by_member)
-    return pins or asked or is_holding(leader)
+    cut = leader.shards.waiting or leader.shards.former
+    return pins or asked or bool(cut) or is_holding(leader)
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:

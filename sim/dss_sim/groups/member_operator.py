@@ -30,7 +30,7 @@ from dssd.machines.leader.hand_over_events import (
     TransferGrant,
     Unpin,
 )
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.rebalance import planned_hand_overs
 from dssd.machines.leader.state import Alarm, KeptFor, Leader, LeaderState, Member, owner_of
 from dssd.machines.messages import SessionId
@@ -233,7 +233,7 @@ class MemberOperator:
         self, group_id: int, leader: Leader, stream: StreamId, session_id: SessionId
     ) -> None:
         lent = leader.streams.get(stream)
-        gone = lent is None or lent.state is StreamState.FINISHED
+        gone = lent is None or lent.state in NOT_LENT
         if gone or lent is None or not _stays(leader, session_id):
             return
         row = at_once(self._world.store.rows.read(GrantRow, (group_id, *stream)))
@@ -288,7 +288,7 @@ def _is_at_rest(leader: Leader) -> bool:
 
 
 def _check_pinned(leader: Leader, lent: LentStream) -> None:
-    if lent.state is StreamState.FINISHED or not _stays(leader, lent.pinned_session_id):
+    if lent.state in NOT_LENT or not _stays(leader, lent.pinned_session_id):
         return
     owner = leader.members.get(owner_of(lent) or b"")
     if owner is not None and owner.session_id != lent.pinned_session_id:

@@ -17,6 +17,7 @@ from dss_sim.groups.member_plans import operations
 from dss_sim.groups.pause_operator import pauses
 from dss_sim.groups.queue_plans import with_order, with_queues
 from dss_sim.groups.randomness import Strike
+from dss_sim.groups.shard_operator import with_shards
 from dss_sim.groups.strict_plans import LEADER_FAULTS, STRICT_SHARE, cut_to_strict
 from dss_sim.small_limits import MACHINES, SmallLimit, small_limits
 from dssd.machines.leader.timing import LeaderTiming
@@ -172,6 +173,8 @@ class GroupPlan:
     on_damage: str = "pass"
     queues: RetryPolicy | None = None
     """How it treats records that fail, where it has queues."""
+    shards: int = 0
+    """Into how many it is cut at first; 0: its streams are shared out one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +203,15 @@ class Plan:
     producers: int = 1
     os_topics: frozenset[int] = frozenset()
     """Those whose records are as durable as the machine, by number."""
+    keepers: frozenset[str] = frozenset()
+    """Clients whose programs keep state by shard."""
     limits: tuple[SmallLimit, ...] = ()
     """Bounds of the daemon that are small in it."""
 
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return with_order(unordered_plan_of(seed))
+    return with_shards(with_order(unordered_plan_of(seed), Timed), Timed)
 
 
 def unordered_plan_of(seed: int) -> Plan:

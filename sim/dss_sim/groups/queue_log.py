@@ -23,7 +23,7 @@ from dss_core.decode import decode
 from dss_core.errors import DiskFull, LogUnreadable, StreamNotFound
 from dss_core.frame import stamped
 from dss_core.ids import StreamId
-from dss_core.lane import ENTRIES
+from dss_core.lane import ENTRIES, MAIN, LaneEntry
 from dss_core.producer_ids import NO_PRODUCER
 from dss_core.progress import Range
 from dss_sim.groups.history import Key, Queued
@@ -65,6 +65,8 @@ class QueueLog:
         self._world = world
         self._queues: dict[StreamId, Queue] = {}
         self._frames: dict[StreamId, list[Placed]] = {}
+        self._lanes: dict[tuple[str, str], tuple[StreamId, ...]] = {}
+        """The levels of each lane, by group and the name of its stream."""
         self._under_way: dict[int, Sequence[Append]] = {}
         self._begun = 0
         self._chance = world.chance.of("queues")
@@ -72,6 +74,7 @@ class QueueLog:
     def create(self, stream: StreamId, queue: Queue) -> None:
         """A queue is born, empty."""
         self._queues[stream] = queue
+        self._lanes[queue.group, self._world.names[queue.levels[MAIN]]] = queue.levels
         self._frames[stream] = []
 
     def queue(self, stream: StreamId) -> Queue:
@@ -128,7 +131,7 @@ class QueueLog:
         queue = self._queues[stream]
         for row, key in zip(rows, keys, strict=True):
             lane, error = lane_of(row[4]), error_of(row[4])
-            source = world.names[queue.levels[lane.source_level]]
+            source = world.names[self._source_lane(queue, lane)[lane.source_level]]
             world.tell(
                 Queued(
                     now_us, queue.group, world.names[stream], row[0], source, lane.source_offset,
@@ -138,6 +141,14 @@ class QueueLog:
         for at in range(0, len(keys), STAND_IN_RECORDS):
             world.log.enter(stream, base + at, keys[at : at + STAND_IN_RECORDS])
         return Appended(base, len(rows), now_us, False)
+
+    def _source_lane(self, queue: Queue, entry: LaneEntry) -> tuple[StreamId, ...]:
+        """The levels of the lane that an entry comes from."""
+        if not entry.is_rehomed:
+            return queue.levels
+        topic = self._world.names[queue.levels[MAIN]].rsplit("/", 2)[0]
+        name = f"{topic}/{entry.source_ordinal}/{entry.source_partition}"
+        return self._lanes[queue.group, name]
 
     def crash(self) -> None:
         """The daemon dies: of each append under way a prefix survives."""

@@ -4,7 +4,7 @@ plan changes.
 Invariant: where a plan is strict, nothing here disturbs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -35,6 +35,13 @@ REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
 REDRIVES_MAX = 2
+WHOLE = 1
+"""The amount of a redrive that takes all dead letters of streams, and so whole keys; 0: any."""
+WHOLE_SHARE = 1 / 2
+"""Of the redrives of ordered groups."""
+ERRAND = "errand"
+"""An operator deals with what waits in retry queues."""
+ERRANDS_MAX = 3
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
 """Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
@@ -77,7 +84,8 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
         )
         for _ in range(times)
     ]
-    more = [*redrives, *(timed_as(*each) for each in _switches(plan))]
+    errands = [timed_as(*each) for each in _errands(plan, strict=strict)]
+    more = [*redrives, *errands, *(timed_as(*each) for each in _switches(plan))]
     timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
     return replace(
         plan,
@@ -88,18 +96,56 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
     )
 
 
+def _errands(plan: "Plan", *, strict: bool) -> Iterator[tuple[int, str, int, int]]:
+    chance = Random(f"{plan.seed}/errands")
+    for _ in range(0 if strict else chance.randint(0, ERRANDS_MAX)):
+        yield chance.randrange(plan.heal_us // 4, plan.heal_us), ERRAND, chance.randrange(99), 0
+
+
 ORDERED_SHARE = 1 / 2
 """Of the runs with queues, the share in which all groups that have them are ordered."""
-GROWTHS = frozenset({SWITCH, "grow_topic", "seal_topic"})
+SMALL_QUEUES_SHARE = 1 / 4
+"""Of the runs with ordered groups, the share in which their queues are soon full."""
+SMALL_QUEUES = (1, 2, 4, 8)
+ROOM_MS = 180_000
+"""What waits for room in full queues, however often they are emptied and fill up again."""
+NOT_IN_ORDER = frozenset({"grow_topic", "seal_topic"})
+"""What takes a topic apart: a storage topic that is written to beside one before it, or is sealed
+and has none behind it. No daemon does that, and groups without order do not mind."""
 
 
-def with_order(plan: "Plan") -> "Plan":
-    """The plan, in some runs with the order of keys, and topics that do not grow."""
+GROWN_IN_ORDER_SHARE = 1 / 2
+"""Of the runs with the order of keys, the share in which topics grow anyway."""
+
+
+def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
+    """The plan, in some runs with the order of keys."""
     chance = Random(f"{plan.seed}/ordered")
     if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
         return plan
     blocks, keyless_dead = chance.random() < 0.6, chance.random() < 0.2
-    timed = tuple(each for each in plan.timed if each.kind not in GROWTHS)
+    timed = [
+        replace(each, amount=WHOLE)
+        if each.kind == REDRIVE and chance.random() < WHOLE_SHARE
+        else each
+        for each in plan.timed
+        if each.kind not in NOT_IN_ORDER
+    ]
+    room = RECORDS_A_RUN
+    if chance.random() < SMALL_QUEUES_SHARE:
+        room = chance.choice(SMALL_QUEUES)
+    # Behind a stream that stays before what is damaged others are closed for ever, and what is to
+    # come back there waits.
+    stays = any(each.on_damage != "pass" for each in plan.groups)
+    if stays and any(each.kind == SWITCH for each in timed):
+        timed = [each for each in timed if each.kind != REDRIVE]
+    if (
+        not stays
+        and chance.random() < GROWN_IN_ORDER_SHARE
+        and all(each.kind != SWITCH for each in timed)
+    ):
+        timed += [timed_as(*each) for each in _drawn_switches(plan, chance)]
+        timed.sort(key=lambda each: each.at_us)
     groups = tuple(
         group
         if group.queues is None
@@ -110,14 +156,22 @@ def with_order(plan: "Plan") -> "Plan":
                 ordered=True,
                 blocks=blocks,
                 keyless_dead=keyless_dead,
-                # What leaves the stream of an ordered group waits for room, and dead letters take
-                # it for good.
-                queue_records=RECORDS_A_RUN,
+                queue_records=room,
             ),
         )
         for group in plan.groups
     )
-    return replace(plan, groups=groups, timed=timed)
+    return replace(plan, groups=groups, timed=tuple(timed))
+
+
+def waits_for_room(plan: "Plan") -> bool:
+    """Whether what fails may wait in its stream until an operator makes room."""
+    return any(
+        group.queues is not None
+        and group.queues.ordered
+        and group.queues.queue_records < RECORDS_A_RUN
+        for group in plan.groups
+    )
 
 
 def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
@@ -125,6 +179,10 @@ def _switches(plan: "Plan") -> list[tuple[int, str, int, int]]:
     chance = Random(f"{plan.seed}/growths")
     if chance.random() >= GROWN_SHARE:
         return []
+    return _drawn_switches(plan, chance)
+
+
+def _drawn_switches(plan: "Plan", chance: Random) -> list[tuple[int, str, int, int]]:
     first_us, ends_us = plan.heal_us // 8, plan.heal_us
     return [
         (

@@ -7,24 +7,30 @@ where it was until then, its *source*. So each record has one way through the le
     Q2  once a lane was taken over, nothing of its holders before becomes durable
     Q3  where a record has left, it is not handed out any more; nor is an entry of what was durably
         acknowledged before it
-    Q4  an entry is not handed out before its time
+    Q4  an entry is not handed out before its time, unless an operator brought it forward
     Q5  a dead letter has the error that was given, and as many attempts as a record may have: at
         least all of them, unless it was rejected; each grant that ended in doubt may add one, and
         queues that were full any number
     Q6  what a commit calls applied has its sources acknowledged in that commit
     Q7  a redrive brings back each dead letter that it names, once, and no other   (at `Ended`)
+    Q9  what goes to another lane is the entry that it was: its time, its attempts, its error,
+        but for what an operator asked for
+    Q10 a record is given up only where an operator said so
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
 """
 
 from collections import defaultdict
 
+from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
 from dss_sim.groups.history import (
     AckDurable,
     Acked,
     Committed,
+    Errand,
     HandedOut,
+    Key,
     LaneTaken,
     Nakked,
     Queued,
@@ -32,7 +38,8 @@ from dss_sim.groups.history import (
     Redriven,
 )
 from dss_sim.groups.violation import Violation
-from dssd.machines.delivery.causes import FOLLOWS, NO_KEY
+from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, NO_KEY, REDRIVEN
+from dssd.machines.queues import BURY, SKIP
 
 GroupStream = tuple[str, str]
 REFUSALS = ("refused", "rejected")
@@ -57,8 +64,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "discarded", "durable", "entries", "left", "naks", "owed", "redriven",
-        "stored",
+        "acked", "applied", "buried", "discarded", "durable", "entries", "hurried", "left", "naks",
+        "owed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -76,6 +83,22 @@ class _Level:
         self.owed: set[int] = set()
         """Of those, what no cancellation left where it is."""
         self.discarded: set[int] = set()
+        self.whole_keys: set[Key] = set()
+        self.buried: set[int] = set()
+        self.hurried: set[int] = set()
+        """Of a retry queue: what operators gave up, and brought forward."""
+
+    def follows(self, event: Queued) -> bool:
+        """Whether it never failed, and is of a key that comes back whole."""
+        entry = self.entries[event.source_offset]
+        return not entry.attempt and entry.key in self.whole_keys
+
+    def means(self, named: set[int], offset: int) -> bool:
+        """Whether an entry is named, or was made of one that is."""
+        entry = self.entries[offset]
+        is_made_here = 0 <= entry.source_offset < len(self.entries)
+        is_own = is_made_here and self.left.get(entry.source_offset) is entry
+        return offset in named or (is_own and entry.source_offset in named)
 
 
 class QueueRules:
@@ -104,6 +127,8 @@ class QueueRules:
             return True
         if (group, stream) not in self._lanes or offset >= len(level.entries):
             return False
+        if level.means(level.discarded, offset):
+            return True
         entry = level.entries[offset]
         return self._is_acked(group, entry.source, entry.source_offset)
 
@@ -157,10 +182,14 @@ class QueueRules:
         while True:
             level = self._levels[group, stream]
             # Brought back, what held up nothing is not in order any more.
-            if offset in level.acked or (stream == lane.names[2] and not lane.blocks):
+            is_dead = self.level(group, stream) == DEAD
+            if offset in level.acked or (is_dead and not lane.blocks):
                 return True
             if offset not in level.left:
-                return offset in level.discarded or level.stored.is_acked(offset)
+                is_given_up = offset in level.discarded
+                if self.level(group, stream) == RETRY:
+                    is_given_up = level.means(level.discarded, offset)
+                return is_given_up or level.stored.is_acked(offset)
             entry = level.left[offset]
             stream, offset = entry.stream, entry.offset
 
@@ -181,7 +210,7 @@ class QueueRules:
         """An entry is durable.
 
         Raises:
-            Violation: Q1, Q2, Q5, Q7: it should not be there, or says what is not so.
+            Violation: Q1, Q2, Q5, Q7, Q9, Q10: it should not be there, or says what is not so.
         """
         lane = self._lanes[event.group, event.stream]
         level, source = self._places(event)
@@ -190,14 +219,36 @@ class QueueRules:
         if event.source_offset in source.left:
             other = source.left[event.source_offset]
             raise Violation("Q1", f"its source has an entry, {other}: {event}")
-        if event.grant_epoch < lane.epoch and not self._is_copy(event):
-            raise Violation("Q2", f"the lane was taken over by {lane.epoch}: {event}")
-        if event.stream == lane.names[2]:
+        of = self._lanes[event.group, event.source]
+        if event.grant_epoch < of.epoch and not self._is_copy(event):
+            raise Violation("Q2", f"the lane was taken over by {of.epoch}: {event}")
+        if of is not lane:
+            self._check_rehomed(event, source)
+        elif event.stream == lane.names[2]:
             self._check_dead(event, lane, source, is_disturbed=is_disturbed)
-        if event.source == lane.names[2] and event.source_offset not in source.redriven:
+        is_back = event.source == of.names[2] and event.stream != lane.names[2]
+        if is_back and not (event.source_offset in source.redriven or source.follows(event)):
             raise Violation("Q7", f"nobody redrives it: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
+
+    def _check_rehomed(self, event: Queued, source: _Level) -> None:
+        """It says what the entry said that it was made of, but of what clients died of, and what
+        operators asked for."""
+        before = source.entries[event.source_offset]
+        if event.cause == GIVEN_UP and before.cause != GIVEN_UP:
+            self._check_given_up(event, source)
+            return
+        is_hurried = event.source_offset in source.hurried and event.due_us <= before.due_us
+        due_us = event.due_us if is_hurried else before.due_us
+        same = before.cause, before.attempt, due_us, before.error, before.key
+        now = event.cause, event.attempt, event.due_us, event.error, event.key
+        if same != now and event.cause not in (DIED, REDRIVEN):
+            raise Violation("Q9", f"it was {before}: {event}")
+
+    def _check_given_up(self, event: Queued, source: _Level) -> None:
+        if not source.means(source.buried, event.source_offset):
+            raise Violation("Q10", f"nobody gave it up: {event}")
 
     def _is_copy(self, event: Queued) -> bool:
         """Whether it differs in its place only, and so says who had the record before."""
@@ -216,6 +267,9 @@ class QueueRules:
                 raise Violation("Q5", f"the error that was given is {nak}: {event}")
             if nak.rejected != (event.cause == "rejected"):
                 raise Violation("Q5", f"refused as {nak}: {event}")
+        if event.cause == GIVEN_UP:
+            self._check_given_up(event, source)
+            return
         if event.cause in UNCHARGED:
             return
         least = 1 if event.cause == "rejected" else lane.max_deliver
@@ -256,7 +310,7 @@ class QueueRules:
         entry = level.entries[event.offset]
         if entry.source_offset in self._levels[event.group, entry.source].durable:
             raise Violation("Q3", f"what {entry} was made of was acknowledged: {event}")
-        if event.at_us + early_us < entry.due_us:
+        if event.at_us + early_us < entry.due_us and event.offset not in level.hurried:
             raise Violation("Q4", f"it is due at {entry.due_us} us: {event}")
 
     def committed(self, event: Committed) -> None:
@@ -285,9 +339,18 @@ class QueueRules:
                     raise Violation("Q6", f"{entry} is not applied: {event}")
             level.applied = max(level.applied, event.applied_end)
 
+    def errand(self, event: Errand) -> None:
+        """An operator deals with entries of a retry queue."""
+        level = self._levels[event.group, event.stream]
+        named = {SKIP: level.discarded, BURY: level.buried}.get(event.what, level.hurried)
+        named.update(at for part in event.ranges for at in range(*part))
+
     def redriven(self, event: Redriven) -> None:
         """An operator brings dead letters back, and gives up others."""
         level = self._levels[event.group, event.stream]
         level.owed |= {at for part in event.ranges for at in range(*part)}
         level.redriven |= level.owed
+        if event.whole_keys:
+            named = (each for each in level.entries if each.offset in level.owed)
+            level.whole_keys |= {each.key for each in named if each.key is not None}
         level.discarded |= {at for part in event.discarded for at in range(*part)}

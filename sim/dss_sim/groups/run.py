@@ -16,16 +16,18 @@ from dss_sim.groups.checker import Violation
 from dss_sim.groups.heal_bounds import bounds_of
 from dss_sim.groups.history import Disturbed, Ended, Event
 from dss_sim.groups.plan import Plan, plan_of
+from dss_sim.groups.queue_plans import waits_for_room
 from dss_sim.groups.randomness import Strike
 from dss_sim.groups.strict_plans import disturbs_by_plan
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
 from dss_sim.small_limits import made_small
-from dssd.machines.leader.lent_stream import HELD, StreamState
-from dssd.machines.leader.state import LeaderState
+from dssd.machines.leader.lent_stream import HELD, NOT_LENT, StreamState
+from dssd.machines.leader.state import Leader, LeaderState
 
 STEADY_US = LEASE_MS * 1_000
-
+ROOM_EVERY_US = 2_000_000
+"""Once so often queues that may be full are emptied."""
 LOOK_EVERY = 20
 """Events between two checks whether everything is settled."""
 
@@ -85,6 +87,8 @@ def _live(world: World) -> None:
     bounds, healed_us = bounds_of(plan), world.schedule.now_us
     _until(world, bounds.granted_us, partial(is_balanced, world), "L1", partial(_shares, world))
     left_us = healed_us + bounds.settled_us - world.schedule.now_us
+    if waits_for_room(plan):
+        _make_room(world)
     _until(world, left_us, partial(is_settled, world), "L2", partial(_unsettled, world))
     world.tell(Ended(world.schedule.now_us))
     kept_us = max(healed_us + bounds.given_back_us - world.schedule.now_us, 0)
@@ -99,6 +103,16 @@ def _pass_time(world: World, span_us: int) -> None:
     world.schedule.after(span_us, partial(passed.append, None))
     while not passed:
         world.step()
+
+
+def _make_room(world: World) -> None:
+    """Whoever is told that queues are full redrives what is dead, until nothing waits."""
+    if is_settled(world):
+        return
+    for group in world.groups.values():
+        if group.max_deliver and group.ordered:
+            world.cursor_operator.redrive(group, whole=True)
+    world.schedule.after(ROOM_EVERY_US, partial(_make_room, world))
 
 
 def heal(world: World) -> None:
@@ -137,7 +151,9 @@ def is_settled(world: World) -> bool:
 
 
 def _running(world: World) -> list[object]:
-    asked = (world.cursor_operator, world.member_operator, world.pause_operator)
+    asked = (
+        world.cursor_operator, world.member_operator, world.pause_operator, world.shard_operator,
+    )  # fmt: skip
     return [each for operator in asked for each in operator.unended()]
 
 
@@ -168,19 +184,27 @@ def _is_shared_out(world: World, group_id: int, wanting: list[str]) -> bool:
     leader = acting.leader if acting is not None else None
     if leader is None or leader.state is not LeaderState.LEADING:
         return False
-    if any(
-        lent.state not in (StreamState.GRANTED, StreamState.FINISHED)
-        for lent in leader.streams.values()
-    ):
+    if any(lent.state not in (StreamState.GRANTED, *NOT_LENT) for lent in leader.streams.values()):
         return False
     # A dead incarnation counts until its lease has ended.
     if not all(world.is_borrower(borrower_id) for borrower_id in leader.members):
         return False
     if any("connecting" in session.rules.standings.values() for session in world.sessions.values()):
         return False
-    shares = [len(member.streams) for member in leader.members.values()]
+    shares = _counted(leader)
     clients = sorted(member.client_id for member in leader.members.values())
     return clients == wanting and max(shares) - min(shares) <= 1
+
+
+def _counted(leader: Leader) -> list[int]:
+    """What each member has: streams, or shards, each of which one member has."""
+    if leader.shards.slicing is None:
+        return [len(member.streams) for member in leader.members.values()]
+    slicing = leader.shards.slicing
+    return [
+        len({slicing.shard_of(stream) for stream in member.streams})
+        for member in leader.members.values()
+    ]
 
 
 def _shares(world: World) -> str:

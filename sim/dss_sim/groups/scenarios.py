@@ -1,4 +1,4 @@
-"""Sixty-three scripted runs in which a crash is tried after every effect, not sampled.
+"""Sixty-seven scripted runs in which a crash is tried after every effect, not sampled.
 
 A scenario has no chance of harm: its script is what members and operators do, its network is
 sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dss_sim.groups.client import Habits
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
 from dss_sim.groups.plan import CrashPoint, GroupPlan, Plan, Timed
+from dss_sim.groups.queue_plans import WHOLE
 from dss_sim.groups.run import run
 from dssd.machines.queues import RetryPolicy
 
@@ -350,7 +351,20 @@ def _moved() -> list[Scenario]:
 def _retried() -> list[Scenario]:
     begin, queues = at(10, "begin"), RetryPolicy(2, (100,), 1_000, 1 << 30)
     lane = (_group(queues=queues),)
+    keyed = (_group(queues=replace(queues, ordered=True, blocks=True)),)
     return [
+        _scenario(
+            "keys wait behind their dead letters, and come back whole",
+            [begin, *records(300, 6), at(700, "redrive", 0, WHOLE)],
+            habits=(REJECTS,),
+            groups=keyed,
+        ),
+        _scenario(
+            "a joiner takes keys that wait from one that refuses",
+            [begin, at(500, "begin", 1), *records(300, 6), at(900, "redrive", 0, WHOLE)],
+            habits=(REFUSES, REFUSES),
+            groups=keyed,
+        ),
         _scenario(
             "one member refuses, and gets it again from a queue",
             [begin, *records(300, 4), at(700, "redrive")],
@@ -378,6 +392,39 @@ def _retried() -> list[Scenario]:
     ]
 
 
+def _grown_in_order() -> list[Scenario]:
+    begin, queues = at(10, "begin"), RetryPolicy(2, (100,), 1_000, 1 << 30, ordered=True)
+    skips = (_group(queues=queues),)
+    blocks = (_group(queues=replace(queues, blocks=True)),)
+    return [
+        _scenario(
+            "a topic grows in order, and dead letters come back",
+            [
+                begin,
+                *records(300, 4),
+                at(440, "switch_topic", 0, 4),
+                *records(480, 6, partitions=6),
+                at(900, "redrive"),
+            ],
+            habits=(REJECTS,),
+            groups=blocks,
+        ),
+        _scenario(
+            "a topic grows twice before the first one is read",
+            [
+                begin,
+                at(12, "begin", 1),
+                *records(300, 4),
+                at(420, "switch_topic", 0, 4),
+                at(440, "switch_topic", 0, 3),
+                *records(480, 6, partitions=9),
+            ],
+            habits=(REFUSES, SITS),
+            groups=skips,
+        ),
+    ]
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     *_alone(),
     *_joining(),
@@ -386,4 +433,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *_operated(),
     *_moved(),
     *_retried(),
+    *_grown_in_order(),
 )

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import GrantNotHeld, GroupDestroyed
-from dss_core.lane import LEVELS_MAX, grant_and_level
+from dss_core.lane import LEVELS_MAX, RETRY, grant_and_level
 from dss_core.progress import Progress
 from dss_sim.groups.borrower_rules import BorrowerRules
 from dss_sim.groups.lane_rules import LaneRules
@@ -85,6 +85,7 @@ from dssd.sessions.client_items import (
     Up,
 )
 from dssd.sessions.ended_subscriptions import condition_of
+from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
@@ -168,13 +169,17 @@ class SimulatedSession:
         if not self.closed and self._alive():
             self.close(self.host.now_ms() - self._said_ms)
 
+    def _begin(self, subscription: int, group: GroupRow) -> None:
+        by_shard = self.client_id in self._world.plan.keepers
+        self.handler.begin(subscription, group, self.host.now_ms(), by_shard=by_shard)
+
     def _subscribe(self, subscription: int, name: str) -> None:
         agent = self.handler.agent(subscription)
         group = self._world.groups.get(name)
         if group is None:
             self._refuse(subscription, name)
         elif agent is None:
-            self.handler.begin(subscription, group, self.host.now_ms())
+            self._begin(subscription, group)
         elif agent.leaving:
             self._wanted_again.add(subscription)
         elif subscription in self._pauses:
@@ -384,7 +389,10 @@ class SimulatedSession:
         self.rules.installed(number, granted, min(policy.backoff_ms) if policy else REDELIVERY_MS)
         if lane is not None:
             may_be_full = group.queue_records < RECORDS_A_RUN
-            self.lane_rules.installed(number, lane, wall_ahead_ms, may_be_full=may_be_full)
+            hurried = granted.queues[RETRY - 1].hurried.ranges
+            self.lane_rules.installed(
+                number, lane, wall_ahead_ms, may_be_full=may_be_full, hurried=hurried
+            )
         self.feed(Installed(number, subscription, *given))
         return number
 
@@ -394,7 +402,8 @@ class SimulatedSession:
         retry, dead = granted.queues
         levels = granted.stream, retry.stream, dead.stream
         epoch, generation = granted.grant_epoch, granted.cursor_generation
-        return Lane(levels, 0, epoch, generation, self.client_id, is_ordered)
+        ordinal = int(self._world.names[granted.stream].split("/")[1])
+        return Lane(levels, ordinal, epoch, generation, self.client_id, is_ordered)
 
     def finish(self, grant: int, deadline_ms: int) -> None:
         """Stop delivering; a final report is wanted within the deadline."""
@@ -467,7 +476,7 @@ class SimulatedSession:
             error = condition_of(ended, agent.group.name, self.client_id)
             self._pipe.down(Refused(error, subscription=subscription, final=True))
         elif again:
-            self.handler.begin(subscription, agent.group, self.host.now_ms())
+            self._begin(subscription, agent.group)
         else:
             self._pipe.down(UnsubscribedItem(subscription))
 

@@ -16,7 +16,8 @@ from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
-from dss_sim.groups.queue_plans import REDRIVE, SWITCH
+from dss_sim.groups.queue_plans import ERRAND, REDRIVE, SWITCH, WHOLE
+from dss_sim.groups.shard_operator import SET_COUNT
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
 from dss_sim.groups.world import World
@@ -177,10 +178,8 @@ def _topic(world: World, timed: Timed) -> Topic | None:
 def _grow_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
-        ids = [part.storage_topic_id for each in world.catalogue.topics.values()
-               for part in each.storage_topics]  # fmt: skip
-        number = max(*ids, 100) + 1
-        part = StorageTopic(number, len(topic.storage_topics), timed.amount, 1, None)
+        number, ordinal = world.catalogue.next_part(), len(topic.storage_topics)
+        part = StorageTopic(number, ordinal, timed.amount, 1, None)
         world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
 
 
@@ -195,7 +194,10 @@ def _switch_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
         _grow_topic(world, timed)
-        _seal(world, topic, topic.storage_topics[-1])
+        part = topic.storage_topics[-1]
+        # The operation goes on with the next daemon.
+        world.catalogue.to_seal[part.storage_topic_id] = partial(_sealed, world, topic.name, part)
+        _seal(world, topic, part)
 
 
 def _seal(world: World, topic: Topic, part: StorageTopic) -> None:
@@ -206,6 +208,7 @@ def _seal(world: World, topic: Topic, part: StorageTopic) -> None:
 
 def _sealed(world: World, name: str, part: StorageTopic) -> None:
     topic = world.catalogue.topics.get(name)
+    world.catalogue.to_seal.pop(part.storage_topic_id, None)
     if topic is not None:
         ends = tuple(world.log.bounds(stream).end for stream in part.streams())
         parts = tuple(replace(each, ends=ends) if each is part else each
@@ -223,6 +226,8 @@ def _remove_topic(world: World, timed: Timed) -> None:
     for group in world.groups.values():
         world.remove_queues(group.group_id, topic.streams())
     world.log.remove(topic.streams())
+    for part in topic.storage_topics:
+        world.catalogue.to_seal.pop(part.storage_topic_id, None)
     world.writer.remove([part.storage_topic_id for part in topic.storage_topics])
     world.leaders.change_topic(topic, gone=topic.streams())
 
@@ -244,6 +249,7 @@ def _destroy_group(world: World, timed: Timed) -> None:
     world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
     world.pause_operator.forget(group)
+    world.shard_operator.forget(group.group_id)
 
 
 def _operated(world: World, timed: Timed) -> None:
@@ -287,11 +293,21 @@ def _instruct_again(world: World, timed: Timed) -> None:
 def _redrive(world: World, timed: Timed) -> None:
     group = _group(world, timed)
     if group.max_deliver:
-        world.cursor_operator.redrive(group)
+        world.cursor_operator.redrive(group, whole=timed.amount == WHOLE)
+
+
+def _errand(world: World, timed: Timed) -> None:
+    group = _group(world, timed)
+    if group.max_deliver:
+        world.cursor_operator.errand(group)
 
 
 def _hold(world: World, timed: Timed) -> None:
     world.hold_operator.hold(_group(world, timed).group_id, timed.amount)
+
+
+def _set_count(world: World, timed: Timed) -> None:
+    world.shard_operator.set_count(_group(world, timed), timed.amount)
 
 
 def _pause(world: World, timed: Timed) -> None:
@@ -452,8 +468,10 @@ def _freeze_leader_host(world: World, timed: Timed) -> None:
 
 KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     "pause": _pause,
+    SET_COUNT: _set_count,
     HOLD: _hold,
     REDRIVE: _redrive,
+    ERRAND: _errand,
     "append": _append,
     "begin": _begin,
     "join": _join,

@@ -19,6 +19,7 @@ from dss_sim.groups.history import (
     Committed,
     Declared,
     Disturbed,
+    Errand,
     Event,
     HandedOut,
     Moved,
@@ -53,6 +54,7 @@ from dss_sim.groups.randomness import Randomness
 from dss_sim.groups.record_keys import RecordKeys
 from dss_sim.groups.schedule import PARTS, Act, Crashed, Host, Schedule
 from dss_sim.groups.session_host import SimulatedSession
+from dss_sim.groups.shard_operator import ShardOperator
 from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
@@ -109,6 +111,7 @@ class World:
         self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
         self.pause_operator = PauseOperator(self)
+        self.shard_operator = ShardOperator(self)
         self.hold_operator = HoldOperator(self)
         self.incarnations = Incarnations(len(plan.groups))
         self._delays = self.chance.of("delays")
@@ -207,14 +210,15 @@ class World:
         """
         for client_id, session in self.sessions.items():
             stands_still = self.schedule.now_us < session.host.frozen_until_us
-            if session.rules.consumed(stream) >= self._sealed_end(stream):
+            if session.rules.consumed(stream) >= self.sealed_end(stream):
                 # Finished, and reopened by an operator before its holder heard that it is over.
                 continue
             for old in session.rules.delivered(group_id, stream):
                 if old < epoch and not stands_still:
                     raise Violation(rule, f"{client_id} still delivers {stream} of {old}: {epoch}")
 
-    def _sealed_end(self, stream: StreamId) -> int:
+    def sealed_end(self, stream: StreamId) -> int:
+        """Where a sealed stream ends; beyond all offsets where it is not sealed."""
         parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)
         for part in parts:
             if part.storage_topic_id == stream.storage_topic_id and part.ends is not None:
@@ -273,12 +277,15 @@ class World:
     def _restart(self, *, with_log: bool) -> None:
         if with_log:
             self.writer.restart()
+            for storage_topic_id, sealed in list(self.catalogue.to_seal.items()):
+                self.writer.seal(storage_topic_id, sealed)
         # Where the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
             self.cursor_operator.resume()
             self.member_operator.resume()
             self.pause_operator.resume()
+            self.shard_operator.resume()
 
     def crash_sessions(self, host: Host) -> None:
         """Every session of the host is gone; clients notice, leaders are told nothing."""
@@ -502,7 +509,12 @@ class World:
         if queues is not None:
             group, dead = self._group_names[asked.group_id], self.names[queues[DEAD - 1]]
             chosen = unpacked_ranges(asked.redriven), unpacked_ranges(asked.discarded)
-            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen))
+            whole = asked.redrive_whole_keys
+            self.tell(Redriven(self.schedule.now_us, group, dead, *chosen, whole))
+            if asked.errand_kind:
+                retry, ranges = self.names[queues[RETRY - 1]], unpacked_ranges(asked.errand_ranges)
+                now_us = self.schedule.now_us
+                self.tell(Errand(now_us, group, retry, asked.errand_kind, ranges))
 
     def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
         stream = self.names[StreamId(made.storage_topic_id, made.partition)]

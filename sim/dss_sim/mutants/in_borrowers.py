@@ -136,7 +136,7 @@ IN_BORROWERS = (
     Mutant(
         "any answer confirms a report",
         "a report counts as durable when an older one is",
-        "note_saved",
+        "borrower.grants.note_saved",
         "_says_no_more(held.report, message)",
         "True",
     ),

@@ -14,7 +14,7 @@ IN_LANES = (
         "entries of before not applied",
         "a move whose answer was lost is made again by the next holder",
         "Lane.take_entries",
-        "self._apply(given.level, [each for each in given.entries if each.offset >= known])",
+        "self._apply(given.level, fresh)",
         "",
     ),
     Mutant(
@@ -63,7 +63,7 @@ IN_LANES = (
         "finished with a retry queue",
         "a sealed stream is over although some of its records wait for their next attempt",
         "LentStream.is_at_end",
-        "self.queues[RETRY - 1].is_empty",
+        "retry.is_empty",
         "True",
     ),
     Mutant(

@@ -118,7 +118,7 @@ IN_LENDING = (
     Mutant(
         "doubt never measured",
         "how far a dead holder may have come is asked for and not noted",
-        "leader.stream._note_saved",
+        "leader.stream_ends.note_saved",
         "state.suspect_end = max(state.suspect_end, event.measured_end)",
         "",
     ),
@@ -153,7 +153,7 @@ IN_LENDING = (
     Mutant(
         "finished granted again",
         "a stream that is consumed to its sealed end is lent again (EMQX 5.9: for ever)",
-        "leader.stream._end",
+        "leader.stream_ends.end",
         "state.is_over()",
         "False",
     ),

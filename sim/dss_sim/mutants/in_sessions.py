@@ -56,15 +56,15 @@ IN_SESSIONS = (
     Mutant(
         "old connection not ended",
         "two connections of a client are served beside each other",
-        "sessions._end_older",
-        "older.end(SessionTakenOver(client_id=older.client_id), is_silent=True)",
+        "LostClients.make_way",
+        "older.end(SessionTakenOver(client_id=client_id), is_silent=True)",
         "pass",
         JUDGE,
     ),
     Mutant(
         "old connection not waited for",
         "a client that knows nothing of the newer one hands out what that one is given",
-        "sessions._end_older",
+        "LostClients.make_way",
         "await older.drain(TAKEOVER_DRAIN_S, charges=True)",
         "pass",
         JUDGE,
@@ -108,7 +108,7 @@ IN_SESSIONS = (
     Mutant(
         "old connection still declares",
         "a private group is made for a session that is gone, or has no row of it",
-        "Session._subscribe",
+        "Session._subscribe_to",
         """
         self._services.groups.join(
             parsed,
@@ -135,7 +135,7 @@ IN_SESSIONS = (
     Mutant(
         "private group without its row",
         "a group is stored without the subscription that it is for: nobody can leave it",
-        "Session._subscribe",
+        "Session._subscribe_to",
         "[Put(row_of(group))]",
         "[]",
         JUDGE,

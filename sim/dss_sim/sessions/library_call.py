@@ -37,7 +37,8 @@ class LibraryLink(Link):
     def __init__(self, process: "Process", opening: sessions_pb2.Open, call: "LibraryCall") -> None:
         program = process.program
         name = f"{program.name}.{len(program.connections) + 1}"
-        super().__init__(program, program.world, name, opening, local=True)
+        local = program.plan.local
+        super().__init__(program, program.world, name, opening, local=local)
         self._process = process
         self._library = call
         self._program = program
@@ -241,6 +242,8 @@ def library_surroundings(seed: int, timeline: Timeline) -> Iterator[None]:
     with (
         patch("dss_client.subscription.monotonic", monotonic),
         patch("dss_client._attachment.monotonic", monotonic),
+        patch("dss_client._pings.monotonic", monotonic),
+        patch("dss_client.session.monotonic", monotonic),
         patch("dss_client._doubt.monotonic", monotonic),
         patch("dss_client._keyed_runner.monotonic", monotonic),
         patch("dss_client._loop_watch.monotonic", monotonic),

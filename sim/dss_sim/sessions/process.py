@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 HEARD_US = (0, 8_000)
 """How long a process that goes on takes to hear what came in meanwhile."""
+TOLD_US = (0, 6_000_000)
+"""Until a client hears of a connection that was reset at the daemon's side of what lies between."""
 HELD_US = int(LOOP_HELD_S * 1e6)
 """Where its process stood still for so long the library asks before it hands out."""
 ASKED_US = int(HELD_AGAIN_S * 1e6) + 50_000
@@ -146,12 +148,20 @@ class Process:
             self._channel.calls[-1].lose()
 
     def part(self, noticed_us: int) -> None:
-        """The way to the daemon breaks, which both know sooner or later."""
+        """The way to the daemon breaks, which both know sooner or later.
+
+        Where something lies between, the client is told nothing for long, or never.
+        """
         link = self.link
-        if link is not None:
-            self.program.world.cut(link, noticed_us)
+        if link is None:
+            return
+        self.program.world.cut(link, noticed_us)
+        if link.local:
             self._is_parted = True
             self._hear()
+        else:
+            told_us = self.program.chance.randint(*TOLD_US)
+            self.program.world.timeline.after(told_us, self._channel.calls[-1].lose)
 
     def run_anew(self) -> None:
         """Its runs are cancelled, and others begin on the same subscriptions."""

@@ -16,6 +16,7 @@ RUN_FILTER = "$share/r0/t0/#"
 """The group that only programs use."""
 EXPIRIES_S = (0, 5, 14)
 CONCURRENCIES = (1, 2, 3, 16)
+LOCAL_SHARE = 0.5
 WAYS = ("run", "one by one", "batches", "fetch")
 """How a program takes the records of groups that not only programs use."""
 
@@ -55,6 +56,8 @@ class ProgramPlan:
     concurrency: int
     habits: HandlerHabits
     way: str = "run"
+    local: bool = True
+    """It comes by a unix socket, which ends with its process; else something may lie between."""
 
     def way_of(self, filter_: str) -> str:
         """How it takes the records of one of its filters."""
@@ -67,8 +70,11 @@ def programs_of(seed: int, *, calm: bool) -> tuple[ProgramPlan, ...]:
     if chance.random() >= PROGRAMS_SHARE:
         return ()
     programs = [_program(chance, calm=calm) for _ in range(chance.randint(1, PROGRAMS_MAX))]
-    ways = Random(f"{seed}/ways of programs")
-    return tuple(replace(program, way=ways.choice(WAYS)) for program in programs)
+    ways, places = Random(f"{seed}/ways of programs"), Random(f"{seed}/places of programs")
+    return tuple(
+        replace(program, way=ways.choice(WAYS), local=places.random() < LOCAL_SHARE)
+        for program in programs
+    )
 
 
 def _program(chance: Random, *, calm: bool) -> ProgramPlan:

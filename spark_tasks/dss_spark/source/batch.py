@@ -17,7 +17,6 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from dss_client import connect
 from dss_spark.error_notes import noted
 from dss_spark.source.conditions import Conditions, conditions_of
 from dss_spark.source.options import SourceOptions
@@ -65,7 +64,7 @@ class DssReader(DataSourceReader):
             return [SlicePartition(each) for each in asyncio.run(self._slices())]
 
     async def _slices(self) -> list[Slice]:
-        async with connect(endpoint=self.options.endpoint, patient=False) as client:
+        async with self.options.client() as client:
             ranges = await planned(client, self.options, self.wanted)
         return sliced(ranges, self.options.slice_bytes)
 

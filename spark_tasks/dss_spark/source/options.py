@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from dss_client import Client, connect
 from dss_client.job_values import SourceRange
 from dss_core.errors import IllegalArgument
 from dss_core.filters import TopicFilter
@@ -24,18 +25,25 @@ SLICE_BYTES_MIN = 1 << 10
 """Below it a scan is all tasks and no records."""
 
 
+CREDENTIALS = ("ca", "cert", "key", "token_file")
+"""Files, by their paths on each host; what is in them is in no option, property or log."""
+
 NAMES = (
     "bytes_per_partition",
+    "ca",
+    "cert",
     "columns",
     "end",
     "endpoint",
     "fail_on_loss",
     "in_place",
+    "key",
     "ranges",
     "records_per_batch",
     "start",
     "streams",
     "subject",
+    "token_file",
     "topic",
 )
 _OF_BATCHES = ("end", "ranges")
@@ -67,6 +75,12 @@ class SourceOptions:
     fail_on_loss: bool
     named: frozenset[str]
     """The options that were given."""
+    credentials: tuple[tuple[str, str], ...] = ()
+    """The files by which the daemon knows who reads, and a reader which daemon it is."""
+
+    def client(self) -> Client:
+        """One that asks the daemon once."""
+        return connect(endpoint=self.endpoint, patient=False, **dict(self.credentials))  # type: ignore[arg-type] # by name
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -102,6 +116,7 @@ class SourceOptions:
             else None,
             fail_on_loss=_yes_or_no("fail_on_loss", options.get("fail_on_loss", "true")),
             named=frozenset(options),
+            credentials=tuple((name, options[name]) for name in CREDENTIALS if name in options),
         )
 
     def for_batch(self) -> Self:

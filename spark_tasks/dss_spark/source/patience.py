@@ -12,10 +12,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from dss_client import Client, connect
+from dss_client import Client
 from dss_client.job_values import SourceRange
 from dss_core.errors import OutcomeUnknown, Stopping, Unreachable
 from dss_spark.source.limits import AWAY_S
+from dss_spark.source.options import SourceOptions
 from dss_spark.source.slices import Slice
 
 AGAIN_S = 0.5
@@ -52,7 +53,7 @@ class _Patience:
         await asyncio.sleep(AGAIN_S)
 
 
-async def asked(endpoint: str | None, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
+async def asked(options: SourceOptions, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
     """An answer of the daemon.
 
     Raises:
@@ -61,7 +62,7 @@ async def asked(endpoint: str | None, ask: Callable[[Client], Awaitable[Answer]]
     patience = _Patience()
     while True:
         try:
-            async with connect(endpoint=endpoint, patient=False) as client:
+            async with options.client() as client:
                 return await ask(client)
         except _AWAY as error:
             await patience.rest(error)

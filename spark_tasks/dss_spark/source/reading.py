@@ -10,7 +10,6 @@ from contextlib import aclosing
 import pyarrow as pa
 
 from dss_bulk.source import tables_of
-from dss_client import connect
 from dss_spark.error_notes import noted
 from dss_spark.source.columns import batches_of
 from dss_spark.source.options import SourceOptions
@@ -36,7 +35,7 @@ def records_of(
 async def _batches(
     slice_: Slice, options: SourceOptions, subject: str | None
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    async with connect(endpoint=options.endpoint, patient=False) as client:
+    async with options.client() as client:
 
         def read(left: Slice) -> Tables:
             return tables_of(client, left, subject=subject, in_place=options.in_place)

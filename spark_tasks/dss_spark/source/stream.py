@@ -59,7 +59,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> OffsetsAsJson:
         """Where the first batch begins."""
         with noted():
-            return offsets_to_json(asyncio.run(asked(self.options.endpoint, self._begun)))
+            return offsets_to_json(asyncio.run(asked(self.options, self._begun)))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes."""
@@ -124,7 +124,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         async def described(client: Client) -> Topic:
             return await client.topics.describe(self.options.topic)
 
-        topic = asyncio.run(asked(self.options.endpoint, described))
+        topic = asyncio.run(asked(self.options, described))
         require_same_data(topic, *known)
         return topic
 

@@ -14,7 +14,8 @@ INNER = {
     "Producer": {"call", "into"},
     "Subscription": {
         *("asked_back", "bring_acks", "end_taking", "ordered", "taken_back"),
-        *("deliver", "ended", "fail", "granted", "handed_below", "note_current", "number"),
+        *("deliver", "ended", "fail", "granted", "handed_below", "handouts", "note_current"),
+        "number",
         *("options", "refused", "revoked", "set_paused", "stands", "stop", "sure_s"),
     },
 }

@@ -11,6 +11,7 @@ from dss_sim.groups.history import (
     HandedOut,
     Key,
     Nakked,
+    OutOfTime,
     Passed,
     Queued,
     QueuesBorn,
@@ -79,6 +80,13 @@ def test_nothing_passes_an_earlier_record_of_its_key() -> None:
 def test_a_dead_letter_holds_up_its_key_where_the_group_says_so(blocks: bool) -> None:
     dead: list[Event] = [out(0), refused(0, rejected=True), moved(0, DEAD, "rejected")]
     assert broken(*begun(blocks=blocks), *dead, out(2)) == ("K2" if blocks else None)
+
+
+def test_who_has_a_record_for_too_long_has_none_of_its_key_where_nothing_can_be_moved() -> None:
+    batch: list[Event] = [out(at)._replace(batch=7) for at in (0, 2)]
+    again, late = out(0)._replace(redelivered=True, attempt=2), OutOfTime(20, "g", MAIN, 0, "c1")
+    assert broken(*begun(), *batch, again) == "K1"
+    assert broken(*begun(), *batch, late, again) is None
 
 
 def test_who_keeps_a_record_for_longer_than_its_ack_wait_may_be_handed_it_again_alone() -> None:

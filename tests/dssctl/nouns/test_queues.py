@@ -68,7 +68,9 @@ def test_a_key_that_is_no_text_is_not_lost() -> None:
 
 
 def test_an_error_is_named_by_its_first_digits_or_by_its_cause() -> None:
-    counted = ErrorCount("abc0000000000001", "refused", "OSError", "no route", 3, NOW_US)
+    counted = ErrorCount(
+        "abc0000000000001", "refused", "OSError", "no route", 3, NOW_US, NOW_US, "orders/0/3", 7
+    )
     assert error_name(error_item(counted)) == "abc00000"
-    silent = ErrorCount("", "ack wait", "", "", 3, NOW_US)
+    silent = ErrorCount("", "ack wait", "", "", 3, NOW_US, NOW_US, "orders/0/3", 7)
     assert error_name(error_item(silent)) == "ack wait"

@@ -3,41 +3,48 @@
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
 
 from dss_client.changes import (
+    BuryRetries,
     CancelJob,
     Change,
     CloseSession,
+    DiscardDeadLetters,
     Evict,
     MoveCursors,
     PauseGroup,
     PauseJob,
     PauseSchedule,
     Rebalance,
+    RedriveDeadLetters,
     RemoveGroup,
     RemoveJob,
     RemoveTopic,
     ResumeGroup,
     ResumeJob,
     ResumeSchedule,
+    RetryNow,
     RevokeGrant,
     SkipRecords,
+    SkipRetries,
     TransferGrant,
     Undo,
 )
 from dssctl.settings import Settings
+from dssctl.top.model.answers import Answer
 from dssctl.top.model.places import Place
 from dssctl.top.stage.actions import ACTION_TABLE
 from dssctl.top.stage.command_lines import change_line, trigger_line
 from dssctl.top.stage.moves import chosen, tab_chosen
 from dssctl.top.stage.screens import SCREENS
-from dssctl.top.stage.view import View
+from dssctl.top.stage.view import View, looked
 from dssctl.tree import root
-from support.dashboard_items import NOW_MS, ORDERS, PAYMENTS
+from support.dashboard_items import NOW_MS, ORDERS, PAYMENTS, dead_letters
 
 Viewed = Callable[..., View]
 ODD = "it's $odd@a b/#"
@@ -68,15 +75,22 @@ CHANGES: list[Change] = [
     ResumeJob("eu-again"),
     CancelJob("eu-again"),
     RemoveJob("eu-again"),
+    RedriveDeadLetters(PAYMENTS, error="abc", key=b"it's", canary=5),
+    DiscardDeadLetters(PAYMENTS, stream="payments/0/1", offset=7),
+    RetryNow(ODD, key=b"-k"),
+    SkipRetries(PAYMENTS, stream="payments/0/1", offset=7),
+    BuryRetries(PAYMENTS, stream="payments/0/1"),
 ]
 COMMANDS = (
     "borrowers",
+    "dlq",
     "grants",
     "groups",
     "jobs",
     "offsets",
     "ops",
     "records",
+    "rq",
     "schedules",
     "sessions",
     "topics",
@@ -94,7 +108,7 @@ def made_by(line: str) -> tuple[Change, Settings]:
             patched.enter_context(
                 patch(
                     f"dssctl.commands.{name}.carry_out",
-                    lambda _context, change, *_: made.append(change),
+                    lambda _context, change, *_, **__: made.append(change),
                 )
             )
         context = patched.enter_context(root().make_context("dssctl", words[1:], obj=settings))
@@ -111,17 +125,27 @@ def test_a_line_makes_exactly_the_change(change: Change) -> None:
     assert settings.change.reason == "because 'so'"
 
 
+def with_dead_letters(view: View) -> View:
+    """What a daemon answers of queues; on a list of what waits, that it waits."""
+    errors, keys, entries = dead_letters()
+    if view.tab.listing.title == "Retries":
+        entries = tuple(replace(each, level="retry") for each in entries)
+    answer = Answer(view.here.place, errors=errors, keys=keys, entries=entries)
+    return looked(replace(view, answer=answer))
+
+
 def test_every_action_has_a_line(viewed: Viewed) -> None:
     shown = set()
     places = [
         Place("schedules"), Place("jobs"), Place("job", name="audit-orders"),
         Place("groups"), Place("group", group=PAYMENTS), Place("topics"), Place("sessions"),
-        Place("operations"), Place("record", group=ORDERS, stream="orders/0/0", offset=3),
+        Place("dead", group=PAYMENTS), Place("operations"),
+        Place("record", group=ORDERS, stream="orders/0/0", offset=3),
     ]  # fmt: skip
     for place in places:
-        there = viewed(place)
+        there = with_dead_letters(viewed(place))
         for tab in range(len(there.screen.tabs)):
-            spot = chosen(tab_chosen(there, tab), 0).chosen
+            spot = chosen(with_dead_letters(tab_chosen(there, tab)), 0).chosen
             assert spot is not None
             for action in ACTION_TABLE:
                 if action.applies(spot):
@@ -130,7 +154,8 @@ def test_every_action_has_a_line(viewed: Viewed) -> None:
                     if action.change is None:
                         parsed(shlex.split(trigger_line(spot.row.name, "TKT 7"))[1:])
                         continue
-                    change = action.change(spot, "c-05" if action.key == "T" else "earliest")
+                    typed = {"T": "c-05", "D": "10"}.get(action.key, "earliest")
+                    change = action.change(spot, typed)
                     assert made_by(change_line(change))[0] == change
     assert shown == {action.key for action in ACTION_TABLE}
 

@@ -18,7 +18,7 @@ from dssctl.top.model.picture import Lost
 from dssctl.top.model.places import Place
 from dssctl.top.paint.frame import Badge
 from dssctl.top.paint.glyphs import ASCII, FULL, Glyphs
-from support.dashboard_items import NOW_MS, busy, chunk
+from support.dashboard_items import NOW_MS, busy, chunk, dead_letters
 from support.played_dashboard import Played, Seen, played
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -53,6 +53,20 @@ def _looked_at() -> Played:
     return source
 
 
+def _failed() -> Played:
+    source = Played(busy())
+    errors, keys, entries = dead_letters()
+    asked = Place("dead", group="billing@orders/#")
+    source.answers["dead"] = Answer(asked, errors=errors, keys=keys)
+    for question in ("dead-records", "dead-letter"):
+        source.answers[question] = Answer(asked, entries=entries)
+    return source
+
+
+def _dead(*keys: str) -> tuple[str, ...]:
+    return ("colon", *"dead", "space", *"billing", "enter", *keys)
+
+
 def _jobs(*keys: str) -> tuple[str, ...]:
     return ("colon", *"jobs", "enter", *keys)
 
@@ -73,6 +87,12 @@ SHOTS = {
     "members-small-light": Shot(keys=_groups("enter", "2"), theme="light"),
     "operations-small-no-color": Shot(keys=("colon", *"ops", "enter"), no_color=True),
     "schedules-small": Shot(keys=("colon", *"schedules", "enter")),
+    "dead-small": Shot(keys=_dead(), source=_failed),
+    "dead-large": Shot(LARGE, _dead(), source=_failed),
+    "dead-keys-small": Shot(keys=_dead("enter"), source=_failed),
+    "dead-records-large": Shot(LARGE, _dead("enter", "enter"), source=_failed),
+    "dead-letter-small": Shot(keys=_dead("enter", "enter", "enter"), source=_failed),
+    "redrive-small": Shot(keys=_dead("D", "enter"), source=_failed),
     "jobs-small": Shot(keys=_jobs()),
     "job-small": Shot(keys=_jobs("enter"), source=_looked_at),
     "job-large": Shot(LARGE, _jobs("enter", "2"), source=_looked_at),
@@ -105,8 +125,16 @@ async def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 async def taken(dashboard: Seen, pilot: Pilot[None], keys: tuple[str, ...]) -> None:
     """Press the keys; what that asks for is answered and shown, and nothing moves any more."""
+    await answered(dashboard, pilot)
     for key in keys:
         await pilot.press(key)
+        if key == "enter":
+            await answered(dashboard, pilot)
+    await answered(dashboard, pilot)
+
+
+async def answered(dashboard: Seen, pilot: Pilot[None]) -> None:
+    """What is asked where one is has its answer, and is shown."""
     while dashboard.view.tab.question is not None and dashboard.view.answer is None:
         await pilot.pause()
     dashboard.now()

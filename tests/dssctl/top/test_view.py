@@ -135,7 +135,7 @@ def test_each_list_of_a_screen_is_found_as_it_was_left(viewed: Viewed) -> None:
     assert view.tab.listing.title == "Members"
     view = pressed(view, "previous_tab")
     assert (view.tab.listing.title, view.index) == ("Streams", 2)
-    assert pressed(view, "previous_tab").tab.listing.title == "Operations"
+    assert pressed(view, "previous_tab").tab.listing.title == "Errors"
 
 
 def test_what_is_frozen_stands_still_until_it_is_let_go(viewed: Viewed, picture: Picture) -> None:

@@ -14,9 +14,11 @@ from dss_core.errors import (
 )
 from dssd.access import access as module
 from dssd.access.access import Access, NewPrincipal
-from dssd.access.permissions import permission_of
+from dssd.access.permissions import permission_of, suspended
 from dssd.store.access_rows import PrincipalRow
 from dssd.store.memory import MemoryStore
+from dssd.store.paging import scan_all
+from dssd.store.port import Put
 from support.told_events import SetClock
 
 NOW_MS = 1_800_000_000_000
@@ -216,3 +218,55 @@ async def test_there_are_not_more_than_there_may_be(
     with pytest.raises(TooManyPrincipals):
         await access.put(token("bob", OTHER))
     await access.put(replace(token(), secret=b"", replaces=True))
+
+
+async def suspended_ones(store: MemoryStore, clock: SetClock) -> Access:
+    """Those of the store, as a restore leaves them."""
+    rows = [found.row for found in await scan_all(store, PrincipalRow)]
+    held = [replace(row, permissions=suspended(row.permissions)) for row in rows]
+    await store.commit([Put(row) for row in held])
+    return await Access.open(store, clock)
+
+
+async def test_who_is_suspended_is_not_let_in_until_confirmed_and_keeps_all(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    before = await access.put(token(expires_at_ms=NOW_MS + HOUR_MS))
+    await access.put(NewPrincipal("cert:worker", READS, b"", None, "local:root"))
+    restored = await suspended_ones(store, clock)
+    assert restored.suspended == 2
+    assert restored.by_token(TOKEN) is None
+    assert restored.suspended_by(TOKEN) == "token:ada"
+    assert restored.by_certificate("worker", NOW_MS + HOUR_MS) is None
+    assert restored.suspended_at("worker") == "cert:worker"
+    [confirmed] = await restored.confirm({"token:ada"})
+    assert confirmed == before
+    assert restored.by_token(TOKEN) is not None
+    assert (restored.suspended_by(TOKEN), restored.suspended) == ("", 1)
+    assert [row.name for row in await restored.confirm(())] == ["cert:worker"]
+    assert await restored.confirm(()) == []
+    assert (await Access.open(store, clock)).suspended == 0
+
+
+async def test_a_confirmation_of_somebody_unknown_lets_nobody_in(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    await access.put(token())
+    restored = await suspended_ones(store, clock)
+    with pytest.raises(PrincipalNotFound):
+        await restored.confirm({"token:ada", "token:nobody"})
+    assert restored.by_token(TOKEN) is None
+
+
+async def test_another_token_other_permissions_or_a_removal_end_a_suspension_too(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    for name, text in (("ada", TOKEN), ("bob", OTHER), ("eve", b"dss_three")):
+        await access.put(token(name, text))
+    restored = await suspended_ones(store, clock)
+    await restored.rotate("token:ada", sha256(b"dss_new"), 0)
+    assert restored.by_token(b"dss_new") is not None
+    await restored.put(NewPrincipal("token:bob", CONSUMES, b"", None, "local:root", replaces=True))
+    assert restored.by_token(OTHER) is not None
+    await restored.remove("token:eve")
+    assert (restored.suspended, restored.suspended_by(b"dss_three")) == (0, "")

@@ -145,3 +145,37 @@ def test_no_record_is_allowed_by_a_filter_that_is_not_granted(
 
 def test_a_permission_is_compared_by_what_it_says() -> None:
     assert Permission(Role.CONSUME, (TopicFilter.parse("orders/eu/#"),), ("billing*",)) == EU
+
+
+def test_a_filter_with_the_name_of_the_caller_is_for_what_is_their_own() -> None:
+    own = Principal.of("token:ada", [permission_of("produce", ["users/%u/#"], [])])
+    assert own.may(subject(Role.PRODUCE, "users/ada/x"))
+    assert not own.may(subject(Role.PRODUCE, "users/bob/x"))
+    assert not own.may(subject(Role.PRODUCE, "users/%u/x"))
+
+
+@given(st.text(st.sampled_from("a#+/%$*\0 "), max_size=4))
+def test_no_name_of_a_certificate_makes_more_of_a_filter(name: str) -> None:
+    own = Principal.of(f"cert:{name}", [permission_of("consume", ["users/%u/#"], [])])
+    for other in ("users/#", "users/+/#", "users/bob", "users/b/#", "#"):
+        assert not own.may(subject(Role.CONSUME, other))
+
+
+def test_a_filter_with_the_client_id_is_for_the_session_of_that_client() -> None:
+    own = Principal.of("token:ada", [permission_of("consume", ["to/%c/#"], ["*"])])
+    wanted = subject(Role.CONSUME, "to/c1/#")
+    assert not own.may(wanted)
+    assert own.as_client("c1").may(wanted)
+    assert not own.as_client("c2").may(wanted)
+    assert not own.as_client("#").may(wanted)
+    assert not own.as_client("").may(wanted)
+
+
+def subject(role: Role, text: str) -> Demand:
+    return Demand(role, (TopicFilter.parse(text),))
+
+
+def test_who_has_no_permission_may_nothing() -> None:
+    denied = Principal.of("token:ada", [])
+    assert not denied.roles
+    assert not denied.may(Demand(Role.READ))

@@ -1,6 +1,5 @@
-"""Which groups may be ordered, and what a topic may not do while one reads it."""
+"""Which groups may be ordered, and which topics may not be made beside one."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,15 +8,12 @@ import pytest
 from dss_core.errors import (
     GroupExists,
     OrderNeedsOneTopic,
-    OrderSpansStorageTopics,
     TopicDividesOrder,
-    TopicReadInOrder,
 )
 from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
 from dssd.leaders.declarations import AskedRetries
-from dssd.leaders.ordering import begin_of
-from dssd.machines.start_point import AtTime, Earliest, Now, StartPoint
+from dssd.machines.start_point import Earliest, Now, StartPoint
 from dssd.store.memory import MemoryStore
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import NewTopic
@@ -78,43 +74,12 @@ async def grow(plant: Plant) -> None:
     await plant.catalogue.switch(topic.topic_id, topic.produce_ordinal + 1)
 
 
-async def test_a_group_that_would_read_two_storage_topics_is_told_where_to_begin(
-    plant: Plant,
-) -> None:
+async def test_a_group_may_begin_at_the_first_of_several_storage_topics(plant: Plant) -> None:
     [stream] = await plant.topic("orders", 1)
     await plant.publish(stream, 3)
     await grow(plant)
-    with pytest.raises(OrderSpansStorageTopics, match="orders/0 is sealed") as refused:
-        await ordered(plant, start=Earliest())
-    begin = begin_of(plant.catalogue.get("orders"))
-    assert refused.value.hint_text.endswith(f"--ordered --max-deliver 5 --start {begin}")
-    begin_us = plant.catalogue.get("orders").producing.begins_us
-    assert begin == f"@{begin_us // 1_000_000}.{begin_us % 1_000_000:06}"
-    for start in (Now(), AtTime(begin_us)):
+    for start in (Earliest(), Now()):
         await plant.groups.remove((await ordered(plant, start=start)).group_id)
-
-
-async def test_a_topic_is_not_switched_while_an_ordered_group_reads_it(plant: Plant) -> None:
-    await plant.topic("orders", 1)
-    group = await ordered(plant)
-    with pytest.raises(TopicReadInOrder, match="g@orders/#"):
-        await grow(plant)
-    topic = plant.catalogue.get("orders")
-    assert (topic.produce_ordinal, len(topic.storage_topics)) == (0, 2)
-    await plant.groups.remove(group.group_id)
-    await plant.catalogue.switch(topic.topic_id, 1)
-    assert plant.catalogue.get("orders").produce_ordinal == 1
-
-
-async def test_of_a_switch_and_a_declaration_at_a_time_one_is_refused(plant: Plant) -> None:
-    [stream] = await plant.topic("orders", 1)
-    await plant.publish(stream, 1)
-    found = await asyncio.gather(
-        grow(plant), ordered(plant, start=Earliest()), return_exceptions=True
-    )
-    refused = [each for each in found if isinstance(each, BaseException)]
-    [one] = refused
-    assert isinstance(one, TopicReadInOrder | OrderSpansStorageTopics), one
 
 
 async def test_no_new_topic_owns_a_part_of_what_an_ordered_group_reads(plant: Plant) -> None:

@@ -110,9 +110,36 @@ def test_frames_taken_back_can_be_stored_again(known: int, new: int) -> None:
     for sequence in reversed(range(known, known + new)):
         producers.taken_back(0, A, sequence)
     assert outcome(producers, 0, known) is None
-    assert outcome(producers, 0, known + 1) is SequenceGap
+    # Of whom nothing is stored nothing is known; more than a window is never under way.
+    is_unknown = not known and new <= WINDOW
+    assert outcome(producers, 0, known + 1) is (None if is_unknown else SequenceGap)
     for sequence in range(known):
         assert outcome(producers, 0, sequence) in (SequenceTooOld, FirstAnswer(sequence, 1, 100))
+
+
+@pytest.mark.parametrize("new", [1, WINDOW])
+def test_a_producer_of_which_nothing_was_stored_may_go_on_at_an_older_sequence(new: int) -> None:
+    producers = remembering(new, start=3)
+    for sequence in reversed(range(3, 3 + new)):
+        producers.taken_back(0, A, sequence)
+    assert len(producers) == 0
+    assert outcome(producers, 0, 0) is None
+    producers.stored(0, A, 0, FirstAnswer(0, 1, 100))
+    assert outcome(producers, 0, 0) == FirstAnswer(0, 1, 100)
+    assert outcome(producers, 0, 2) is SequenceGap
+
+
+def test_a_producer_that_stored_something_is_known_also_where_no_answer_of_it_is_left() -> None:
+    producers = remembering(WINDOW + 3)
+    for sequence in reversed(range(3, WINDOW + 3)):
+        producers.taken_back(0, A, sequence)
+    assert [outcome(producers, 0, sequence) for sequence in range(3)] == [SequenceTooOld] * 3
+    assert outcome(producers, 0, 4) is SequenceGap
+    damaged = remembering(1)
+    damaged.lost(0, A, 0, 100)
+    damaged.stored(0, A, 1, FirstAnswer(1, 1, 100))
+    damaged.taken_back(0, A, 1)
+    assert outcome(damaged, 0, 0) is SequenceTooOld
 
 
 def test_learning_a_frame_twice_changes_nothing() -> None:

@@ -25,7 +25,7 @@ from dss_core.limits import REDRIVE_RATE_MAX
 from dss_core.progress import Progress
 from dss_sim.played_groups import Member
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
-from dssd.operations.kinds import dead_letters
+from dssd.operations.kinds import queue_choice
 from dssd.operations.plans import Made
 from support.laned_groups import laned
 from support.operated_groups import ANA, Works
@@ -99,7 +99,7 @@ async def test_a_redrive_ends_once_the_holder_brought_all_back_and_later_deaths_
     member = works.plant.member(group, "ann")
     member.want()
     [granted] = await member.granted(1)
-    assert granted.queues[DEAD - 1].redrive == (row.number, ((0, 5),), 10)
+    assert granted.queues[DEAD - 1].redrive[:3] == (row.number, ((0, 5),), 10)
     with pytest.raises(OperationInProgress):
         await works.operations.apply(asked, caller=ANA)
     came_back(member, granted, Progress(5))
@@ -205,7 +205,7 @@ async def test_discarded_dead_letters_are_done_also_over_a_restart(works: Works)
 
 async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works: Works) -> None:
     await laned(works, *FIVE)
-    plan = await works.operations.plan(DiscardDeadLetters("g"))
+    plan = await works.operations.plan(DiscardDeadLetters("g", everything=True))
     await works.apply(DiscardDeadLetters("g", error="123"))
     assert isinstance(plan.change, DiscardDeadLetters)
     again = await works.operations.plan(plan.change)
@@ -216,7 +216,7 @@ async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works:
 async def test_what_one_operation_names_is_bounded_and_the_same_command_does_the_rest(
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letters, "CHOICE_RANGES_MAX", 1)
+    monkeypatch.setattr(queue_choice, "CHOICE_RANGES_MAX", 1)
     await laned(works, *FIVE)
     plan = await works.operations.plan(DiscardDeadLetters("g", error="123"))
     assert isinstance(plan.change, DiscardDeadLetters)

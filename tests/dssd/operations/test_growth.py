@@ -33,7 +33,6 @@ from dss_core.errors import (
     StorageTopicSealed,
     StorageTopicWaits,
     StreamNotRead,
-    TopicReadInOrder,
     TopicWrittenByJobs,
 )
 from dss_core.filters import SubscriptionFilter
@@ -253,7 +252,7 @@ async def test_a_growth_that_failed_before_its_switch_can_be_taken_back(
     assert done.not_undoable_because
 
     async def fail(*_: object) -> None:
-        raise TopicReadInOrder(topic="orders", groups="g@orders/#", group="g@orders/#")
+        raise TopicWrittenByJobs(topic="orders", jobs="7")
 
     with monkeypatch.context() as broken:
         broken.setattr(works.plant.catalogue, "switch", fail)

@@ -1,6 +1,5 @@
 """Operations on ordered groups and their topics: what keeps the order of keys, and is refused."""
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from dss_core.changes import (
     EditGroup,
     GrowTopic,
     MoveCursors,
-    SwitchTopic,
     ToEarliest,
     Undo,
 )
@@ -19,10 +17,10 @@ from dss_core.errors import (
     OrderComesWithQueues,
     OrderNeedsOneTopic,
     OrderSpansStorageTopics,
-    TopicReadInOrder,
 )
 from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries
+from dssd.leaders.lag import hindrance_sentence
 from dssd.machines.start_point import Earliest
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
@@ -70,24 +68,33 @@ async def test_an_edit_that_made_a_group_ordered_is_taken_back(works: Works) -> 
     assert (group(works).ordered, group(works).on_dead_letter) == (True, "block")
 
 
-async def test_a_group_over_topics_or_with_old_records_does_not_become_ordered(
-    works: Works,
-) -> None:
-    [stream] = await works.plant.topic("orders", 1)
-    await works.plant.publish(stream, 2)
+async def test_a_group_over_topics_does_not_become_ordered(works: Works) -> None:
+    await works.plant.topic("orders", 1)
     await works.plant.group("$share/all/#", Earliest())
-    await works.plant.group("$share/g/orders/#", Earliest())
     with pytest.raises(OrderNeedsOneTopic):
         await works.operations.plan(replace(GET, group="all"))
+
+
+async def test_a_group_with_records_in_two_storage_topics_becomes_ordered(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 2)
+    before = await works.plant.group("$share/g/orders/#", Earliest())
     await works.apply(GrowTopic("orders", 2))
-    with pytest.raises(OrderSpansStorageTopics, match="orders/0 is sealed"):
-        await works.operations.plan(GET)
-    await works.plant.group("$share/late/orders/#")
-    assert (await works.apply(replace(GET, group="late"))).state == "done"
-    back = MoveCursors("late", Direction.REWIND, to=ToEarliest())
+    assert (await works.apply(GET)).state == "done"
+    member = works.plant.member(before, "ann")
+    member.want()
+    assert [each.stream for each in await member.granted(1)] == [stream]
+
+
+async def test_what_was_read_to_the_end_is_not_opened_again(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 2)
+    await works.apply(GrowTopic("orders", 2))
+    await ordered(works)
+    back = MoveCursors("g", Direction.REWIND, to=ToEarliest())
     with pytest.raises(OrderSpansStorageTopics) as refused:
         await works.operations.plan(back)
-    assert "dssctl offsets rewind 'late@orders/#' --to @" in refused.value.hint_text
+    assert "dssctl offsets rewind 'g@orders/#' --to @" in refused.value.hint_text
     within = await works.operations.plan(replace(back, streams=("orders/1/0",)))
     assert [each.stream for each in within.streams] == ["orders/1/0"]
 
@@ -123,36 +130,54 @@ async def test_what_becomes_of_records_without_a_key_changes_at_once(works: Work
     assert group(works).keyless == "deliver"
 
 
-async def test_a_topic_that_an_ordered_group_reads_may_be_added_to_but_not_switched(
+async def test_a_growth_tells_which_ordered_groups_wait_and_what_is_appended_anew(
     works: Works,
 ) -> None:
-    await works.plant.topic("orders", 1)
-    row = await ordered(works)
-    for change in (GrowTopic("orders", 2), SwitchTopic("orders")):
-        if isinstance(change, SwitchTopic):
-            topic = works.plant.catalogue.get("orders")
-            await works.plant.catalogue.add_storage_topic(topic.topic_id, 1, 2)
-        with pytest.raises(TopicReadInOrder, match="g@orders/#") as refused:
-            await works.operations.plan(change)
-        assert "dssctl groups edit 'g@orders/#' --max-deliver 0" in refused.value.hint_text
-    await works.plant.groups.remove(row.group_id)
-    assert (await works.apply(SwitchTopic("orders"))).state == "done"
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 2)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    retries = AskedRetries(5, ordered=True)
+    await works.plant.groups.declare(parsed, start=Earliest(), retries=retries)
+    await works.plant.group("$share/plain/orders/#")
+    plan = await works.operations.plan(GrowTopic("orders", 2))
+    [waits] = [each for each in plan.effects if "keeps the order of keys" in each]
+    assert waits.startswith("g@orders/# keeps the order of keys: a stream of orders/1 is closed")
+    assert "of which 1 of 1 have records left" in waits
+    assert "0 records now, is appended once more to queues of orders/1" in waits
+    [beside] = [each for each in plan.effects if "side by side" in each]
+    assert beside.startswith("plain@orders/#:")
+    assert (await works.apply(GrowTopic("orders", 2))).state == "done"
 
 
-async def test_a_switch_that_an_ordered_group_overtook_ends_and_changes_nothing(
-    works: Works, monkeypatch: pytest.MonkeyPatch
+async def test_the_streams_of_a_group_that_has_nothing_left_open_one_generation_after_another(
+    works: Works,
 ) -> None:
-    await works.plant.topic("orders", 1)
-    goes_on, switch = asyncio.Event(), works.plant.catalogue.switch
+    await works.plant.topic("orders", 2)
+    for partitions in (4, 6):
+        await works.apply(GrowTopic("orders", partitions))
+    row = await ordered(works)
+    member = works.plant.member(row, "ann")
+    member.want()
+    lent = await member.granted(6)
+    last = works.plant.catalogue.get("orders").producing
+    assert {each.stream for each in lent} == set(last.streams())
 
-    async def late(topic_id: int, ordinal: int) -> None:
-        await goes_on.wait()
-        await switch(topic_id, ordinal)
 
-    monkeypatch.setattr(works.plant.catalogue, "switch", late)
-    row = await works.operations.apply(GrowTopic("orders", 2), caller=ANA)
-    await ordered(works)
-    goes_on.set()
-    ended = await works.ended(row.number)
-    assert (ended.state, works.plant.catalogue.get("orders").produce_ordinal) == ("failed", 0)
-    assert ended.failure.startswith("The topic orders cannot be switched")
+async def test_a_closed_stream_is_told_with_what_it_waits_for(works: Works) -> None:
+    [stream] = await works.plant.topic("orders", 1)
+    await works.plant.publish(stream, 2)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    retries = AskedRetries(5, ordered=True)
+    row = await works.plant.groups.declare(parsed, start=Earliest(), retries=retries)
+    await works.apply(GrowTopic("orders", 2))
+    member = works.plant.member(row, "ann")
+    member.want()
+    await member.granted(1)
+    survey = await works.plant.registry.survey(row)
+    assert [each.waits_for for each in survey.streams] == [(), ("orders/0/0",), ("orders/0/0",)]
+    assert {each.view.state for each in survey.streams[1:]} == {"closed"}
+    closed = survey.streams[1]
+    sentence = hindrance_sentence(closed.view, closed.waits_for)
+    assert sentence == "closed: waits for orders/0/0"
+    many = hindrance_sentence(closed.view, [f"orders/0/{at}" for at in range(6)])
+    assert many == "closed: waits for orders/0/0, orders/0/1, orders/0/2, orders/0/3 and 2 more"

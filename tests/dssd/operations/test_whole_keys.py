@@ -8,9 +8,9 @@ from dss_core.filters import SubscriptionFilter
 from dss_core.lane import DEAD
 from dss_core.progress import Ranges
 from dssd.leaders.declarations import AskedRetries
-from dssd.operations.kinds import dead_letters, whole_keys
+from dssd.operations.kinds import dead_letters, queue_choice, whole_keys
 from dssd.operations.plans import Plan
-from support.operated_groups import Works
+from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
@@ -125,8 +125,20 @@ async def test_a_stream_that_is_not_looked_through_is_refused_for_whole_keys_alo
     works: Works, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await blocked(works)
-    monkeypatch.setattr(dead_letters._Budget.__init__, "__defaults__", (1,))
+    monkeypatch.setattr(queue_choice.ChoiceBudget.__init__, "__defaults__", (1,))
     with pytest.raises(KeysBeyondLook, match="more dead letters than a plan looks through"):
         await planned(works, RedriveDeadLetters("g", error="123"))
     _, ranges = await planned(works, RedriveDeadLetters("g", error="123", unordered=True))
     assert ranges == ((0, 1), (3, 4), (6, 7))
+
+
+async def test_a_canary_is_the_first_record_of_each_key_wherever_it_lies(works: Works) -> None:
+    await blocked(works)
+    row = await works.operations.apply(
+        RedriveDeadLetters("g", canary=3), caller=ANA, reason="mended"
+    )
+    member = works.plant.member(works.plant.groups.find("g"), "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    redrive = granted.queues[DEAD - 1].redrive
+    assert (redrive.operation, redrive.ranges) == (row.number, ((0, 1), (2, 4)))

@@ -31,7 +31,9 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     plant = hall.plant
     parts = (plant.store, plant.groups, plant.registry)
     jobs = await opened_jobs(plant)
-    kinds = operation_kinds(*parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock)
+    kinds = operation_kinds(
+        *parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock, Unheard().note
+    )
     opened = await Operations.open(*parts, plant.clock, Unheard())
     async with opened.running(kinds):
         yield opened

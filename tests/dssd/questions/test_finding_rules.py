@@ -77,6 +77,8 @@ def test_where_all_is_well_each_rule_says_so() -> None:
             "daemon.certificate",
             "problem",
         ),
+        (daemon(backup_at_ms=NOW_MS - 8 * 24 * 3_600_000), "daemon.backup", "attention"),
+        (daemon(principals_suspended=2), "access.suspended", "attention"),
         (daemon(disk_free_bytes=5 << 30), "disk.free", "attention"),
         (daemon(disk_free_bytes=1 << 30), "disk.free", "problem"),
         (daemon(quarantined=(Quarantined("f", "bad"),)), "log.quarantined", "problem"),
@@ -121,7 +123,7 @@ def test_a_group_with_dead_letters_is_named_with_the_last_one() -> None:
     )  # fmt: skip
     (found,) = trouble(Facts(DAEMON, groups=(FAILED, DONE), events=(event,)))
     assert found.sentence == "billing@orders/#: 3 records are dead. The last one 1m00s ago: It is."
-    assert found.commands == ("dssctl dlq ls 'billing@orders/#'",)
+    assert found.commands == ("dssctl dlq describe 'billing@orders/#'",)
     full = replace(FAILED, fullest=3, group=replace(FAILED.group, queue_records=3))
     (found, *others) = trouble(Facts(DAEMON, groups=(full,) * 7))
     assert (found.level, found.code) == (Level.PROBLEM, "groups.dead")

@@ -158,6 +158,67 @@ async def test_entries_are_chosen_by_error_key_and_origin(lanes: Lanes) -> None:
     assert await offsets(EntriesAsked("g", DEAD, Choice(stream=one, offset=2))) == [(0, 2)]
 
 
+async def test_entries_are_chosen_by_member_attempts_and_the_time_they_came(lanes: Lanes) -> None:
+    await lanes.dead(0, Failed(0, client_id="ann", attempt=1), Failed(1, client_id="ben"))
+    [first, _] = (await lanes.questions.entries(DEAD_OF_G)).entries
+    at_us = first.entered_at_us
+
+    async def offsets(choice: Choice) -> list[int]:
+        found = (await lanes.questions.entries(EntriesAsked("g", DEAD, choice))).entries
+        return [each.entry.origin_offset for each in found]
+
+    assert await offsets(Choice(client_id="ben")) == [1]
+    assert await offsets(Choice(attempt=2)) == [1]
+    assert await offsets(Choice(start_us=at_us)) == [0, 1]
+    assert await offsets(Choice(end_us=at_us)) == []
+
+
+async def test_what_was_brought_forward_is_due_and_the_others_are_as_they_say(
+    lanes: Lanes,
+) -> None:
+    queue = lanes.queue(0, RETRY)
+    waiting = [Failed(at, due_ms=9_000_000_000_000) for at in (0, 1)]
+    await append_entries(lanes.plant, queue, waiting)
+    lanes.seen.hurry(queue, ((1, 2),))
+    found = (await lanes.questions.entries(EntriesAsked("g", RETRY))).entries
+    assert [each.entry.due_ms < 9_000_000_000_000 for each in found] == [False, True]
+
+
+async def test_keys_are_counted_with_the_first_of_each_that_failed(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lanes.dead(0, Failed(4, key=b"ann"), Failed(5, key=b"ann", error="later"))
+    await lanes.dead(1, Failed(6, key=None, fingerprint=0x1230000000000001))
+    page = await lanes.questions.keys("g", DEAD)
+    assert [(each.key, each.count, each.stream, each.offset) for each in page.keys] == [
+        (b"ann", 2, "orders/0/0", 4),
+        (None, 1, "orders/0/1", 6),
+    ]
+    assert (page.total, page.keys[0].error) == (3, "no route to host")
+    [other] = (await lanes.questions.keys("g", DEAD, "123")).keys
+    assert (other.key, other.fingerprint) == (None, "1230000000000001")
+    monkeypatch.setattr(queues, "ENTRIES_COUNTED_MAX", 1)
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
+    first = await lanes.questions.keys("g", DEAD)
+    assert first.next_token
+    [rest] = (await lanes.questions.keys("g", DEAD, "", first.next_token)).keys
+    assert rest.key is None
+
+
+async def test_what_only_follows_is_the_last_of_errors_and_each_has_an_example(
+    lanes: Lanes,
+) -> None:
+    follows = Failed(0, error="", error_type="", fingerprint=0, cause="follows", attempt=0)
+    await lanes.dead(0, *(replace(follows, offset=at) for at in range(3)), Failed(9))
+    told = (await lanes.questions.errors("g", DEAD)).errors
+    assert [(each.count, each.cause, each.offset) for each in told] == [
+        (1, "refused", 9),
+        (3, "follows", 2),
+    ]
+    assert {each.stream for each in told} == {"orders/0/0"}
+    assert all(0 < each.oldest_us <= each.newest_us for each in told)
+
+
 async def test_the_newest_of_all_streams_come_in_the_order_of_their_death(lanes: Lanes) -> None:
     for offset in range(4):
         await lanes.dead(offset % 2, Failed(offset))

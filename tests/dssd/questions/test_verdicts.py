@@ -59,6 +59,12 @@ BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
             "queues-full",
             "hold 10 records, as many as they may",
         ),
+        (
+            replace(BEHIND, dead=10, fullest=10, group=replace(LANED, ordered=True)),
+            "problem",
+            "queues-full",
+            "waits in its stream for room, and what follows it of its key behind it",
+        ),
         (replace(CATCHES_UP, stuck=True), "problem", "stuck", "does not move"),
         (replace(CATCHES_UP, error="Records went."), "attention", "error", "Records went."),
         (replace(BEHIND, error="Records went."), "attention", "behind", "does not catch up"),

@@ -35,7 +35,7 @@ from dssd.rpc.demands import (
     demands_of_change,
 )
 from dssd.rpc.permits import Permits
-from dssd.rpc.principal import METHOD_ROLES
+from dssd.rpc.principal import METHOD_ROLES, require
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Topic
 
@@ -71,7 +71,14 @@ class Operations:
         return cast("OperationRow", SimpleNamespace(principal="token:ada"))
 
 
-KNOWN = Known(Topics(), Groups(), Operations())
+class Jobs:
+    """Copies of orders."""
+
+    def topics_of(self, name: str) -> tuple[str, str] | None:
+        return {"copy": ("orders", "copied"), "audit": ("orders", "")}.get(name)
+
+
+KNOWN = Known(Topics(), Groups(), Operations(), Jobs())
 PERMITS = Permits(KNOWN)
 ATTACH = "/dss_api.v1.Sessions/Attach"
 
@@ -89,11 +96,10 @@ def login(*said: str) -> Login:
 
 def may(who: Login, method: str, message: object) -> bool:
     name = f"/dss_api.v1.{method}"
-    if METHOD_ROLES[name] not in who.principal.roles:
-        return False
     check = PERMITS.check_of(name, who)
     assert check is not None
     try:
+        require(who.principal, name)
         check(message)
     except PermissionDenied:
         return False
@@ -139,6 +145,18 @@ def test_what_needs_the_daemons_files_is_for_processes_beside_it(method: str) ->
         PERMITS.check_of(method, login("admin"))
     local = Login(Principal("local:ada", frozenset(Role)))
     assert PERMITS.check_of(method, local) is None
+
+
+@pytest.mark.parametrize("method", ["Acquire", "Renew", "Stage", "Commit", "GiveUp"])
+def test_a_driver_reads_the_source_of_its_job_and_writes_the_target(method: str) -> None:
+    copy, audit = jobs_pb2.StageUp(job="copy"), jobs_pb2.StageUp(job="audit")
+    both = login("consume orders/#", "produce copied/#")
+    assert may(both, f"Jobs/{method}", copy)
+    for half in (login("consume orders/#"), login("produce copied/#"), login("operate orders/#")):
+        assert not may(half, f"Jobs/{method}", copy)
+    assert may(login("consume orders/#"), f"Jobs/{method}", audit)
+    assert not may(both, f"Jobs/{method}", jobs_pb2.StageUp(job="unknown"))
+    assert may(both, f"Jobs/{method}", jobs_pb2.StageUp()), "a further piece"
 
 
 def test_topics_are_seen_in_part_and_changed_whole() -> None:
@@ -322,3 +340,25 @@ def test_jobs_that_are_there_are_seen_by_who_may_see_all() -> None:
     request = jobs_pb2.GetJobRequest(job="copy")
     assert may(login("read # @*"), "Jobs/Get", request)
     assert not may(login("read orders/# @*"), "Jobs/Get", request)
+
+
+def test_the_client_id_of_a_call_is_that_of_its_opening() -> None:
+    who = login("consume to/%c/# @*")
+    check = PERMITS.check_of("/dss_api.v1.Sessions/Attach", who)
+    assert check is not None
+    subscribe = sessions_pb2.Subscribe(subscription=1, filter="to/c1/#")
+    with pytest.raises(PermissionDenied):
+        check(sessions_pb2.SessionUp(subscribe=subscribe))
+    check(sessions_pb2.SessionUp(open=sessions_pb2.Open(client_id="c1")))
+    check(sessions_pb2.SessionUp(subscribe=subscribe))
+    assert not may(who, "Sessions/Attach", sessions_pb2.SessionUp(subscribe=subscribe))
+
+
+@pytest.mark.parametrize("kind", ["create_schedule", "edit_schedule"])
+def test_whoever_has_records_exported_by_a_schedule_may_read_them(kind: str) -> None:
+    change = operations_pb2.Change()
+    getattr(change, kind).arguments["topic"] = "orders"
+    request = operations_pb2.PlanRequest(change=change)
+    assert may(login("operate # @*", "consume orders/#"), "Operations/Plan", request)
+    assert not may(login("operate # @*"), "Operations/Plan", request)
+    assert not may(login("consume # @*"), "Operations/Plan", request)

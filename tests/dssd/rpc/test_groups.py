@@ -25,6 +25,7 @@ from dss_core.filters import SubscriptionFilter
 from dss_sim.played_groups import Plant
 from dssd.leaders.declarations import QUEUE_RECORDS
 from dssd.leaders.lag import GroupSurvey
+from dssd.leaders.unused_groups import UnusedGroups
 from dssd.loop_yield import LoopTurn
 from dssd.questions.questions import Questions
 from dssd.rpc.groups import GrantsServicer, GroupsServicer
@@ -54,9 +55,15 @@ def questions_of(plant: Plant) -> Questions:
     return Questions(*parts, NOBODY, NO_OPERATIONS, plant.clock)
 
 
+def unused_of(plant: Plant) -> UnusedGroups:
+    return UnusedGroups(plant.store, plant.groups, plant.registry, plant.clock)
+
+
 @pytest.fixture
 def groups(plant: Plant) -> GroupsServicer:
-    return GroupsServicer(plant.groups, plant.registry, plant.catalogue, questions_of(plant))
+    return GroupsServicer(
+        plant.groups, plant.registry, plant.catalogue, questions_of(plant), unused_of(plant)
+    )
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from dss_core.changes import (
     EditTopic,
     MoveCursors,
     RedriveDeadLetters,
-    SkipRecords,
     ToOffset,
 )
 from dss_core.filters import SubscriptionFilter
@@ -32,7 +31,7 @@ async def test_a_list_says_of_undo_what_an_undo_says(tmp_path: Path) -> None:
     [stream] = await works.plant.topic("orders", 1)
     await works.plant.publish(stream, 100)
     await works.plant.group("$share/billing/orders/#", Earliest())
-    skipped = await works.apply(SkipRecords("billing", "orders/0/0", 7))
+    skipped = await works.apply(MoveCursors("billing", Direction.SKIP, to=ToOffset(7)))
     moved = await works.apply(MoveCursors("billing", Direction.SKIP, to=ToOffset(20)))
     servicer = OperationsServicer(works.operations, works.plant.catalogue, NOBODY)
     listed = await servicer.List(operations_pb2.ListOperationsRequest(), NOBODY)

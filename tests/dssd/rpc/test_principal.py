@@ -6,6 +6,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from dss_api.v1 import (
     access_pb2,
+    backups_pb2,
     daemon_pb2,
     events_pb2,
     groups_pb2,
@@ -25,6 +26,7 @@ from dssd.rpc.server import SERVICES
 
 FILES = (
     access_pb2,
+    backups_pb2,
     daemon_pb2,
     events_pb2,
     groups_pb2,

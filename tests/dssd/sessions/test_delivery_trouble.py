@@ -5,8 +5,8 @@ import pytest
 from dss_core.errors import LogUnreadable
 from dss_core.lane import DEAD, LaneEntry
 from dssd.leaders.declarations import PASS, STALL
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.queues.lane import Failed, Failure
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.store.rows import GroupRow
 from support.heard_events import Heard
 

@@ -13,9 +13,9 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD, MAIN, RETRY
 from dssd.events.kinds import RECORDS_PASSED, STREAM_DAMAGED, STREAM_UNREADABLE
 from dssd.leaders.declarations import PASS, STALL
+from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.machines.delivery.events import LaneOpened, Move, Moved, OpenLane
 from dssd.queues import opening
-from dssd.sessions.delivery_trouble import DeliveryTrouble
 from dssd.sessions.lane_jobs import LaneAnswer, LaneJobs, LaneTrouble
 from dssd.sessions.log_reads import SessionGrant
 from dssd.store.rows import GroupRow

@@ -3,8 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
-
 from dss_core.decode import decode
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, QUEUES, RETRY, grant_and_level
@@ -15,11 +13,9 @@ from dssd.machines.delivery.events import Deliver, Nak, Settle
 from dssd.machines.delivery.standing import Place
 from dssd.machines.start_point import Earliest
 from dssd.queues.entries import error_of, lane_of
-from dssd.queues.writers import QueueWriters
 from dssd.sessions.client_items import Settled, Subscribe
 from dssd.store.port import Put
 from dssd.store.rows import GroupRow, ProgressRow
-from dssd.topics.model import Topic
 
 GROUP = "$share/g/orders/#"
 KNOWS = frozenset({QUEUES, "what nobody knows"})
@@ -150,17 +146,14 @@ async def test_a_group_that_gets_queues_ends_with_clients_that_know_none(hall: H
         await new.records(4)
 
 
-async def test_who_appends_to_queues_hears_that_they_were_removed(
-    plant: Plant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[tuple[int, bool]] = []
-
-    def changed(_: QueueWriters, topic: Topic, removed: bool) -> None:
-        told.append((topic.level, removed))
-
-    monkeypatch.setattr(QueueWriters, "topic_changed", changed)
+async def test_who_appends_to_queues_hears_that_they_were_removed(plant: Plant) -> None:
     async with opened_hall(plant) as hall:
         group = await lane_group(hall)
-        await plant.catalogue.make_queues(group.group_id, plant.catalogue.get("orders"))
+        topic = plant.catalogue.get("orders")
+        await plant.catalogue.make_queues(group.group_id, topic)
+        named = plant.catalogue.queues_of(group.group_id, topic.streams()[0])
+        assert named is not None
+        writers = plant.registry.writers
+        assert [await writers.take_over(named[0], epoch) for epoch in (5, 1)] == [True, False]
         await plant.catalogue.remove("orders")
-    assert {(RETRY, True), (DEAD, True)} <= set(told)
+        assert await writers.take_over(named[0], 1)

@@ -632,7 +632,7 @@ async def test_what_a_client_that_is_taken_over_did_not_hand_out_is_new_to_the_n
 async def test_a_client_that_is_taken_over_in_silence_is_waited_for_and_then_in_doubt(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dssd.sessions.sessions.TAKEOVER_DRAIN_S", 1.0)
+    monkeypatch.setattr("dssd.sessions.lost_clients.TAKEOVER_DRAIN_S", 1.0)
     [stream] = await hall.plant.topic("orders", 1)
     await hall.plant.publish(stream, 2)
     async with hall.attached() as old:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dss_core.errors import DiskFailed, DssError
+from dss_core.errors import BackupFailed, DiskFailed, DssError, Stopping
 from dssd.store.port import Absent, Put, VersionIs
 from dssd.store.rows import LeaderRow
 from dssd.store.sqlite import SqliteStore
@@ -214,3 +214,42 @@ async def test_a_store_is_closed_on_a_full_disk_and_keeps_its_write_ahead_log(
     again = await SqliteStore.open(path)
     assert await again.read(LeaderRow, (1,)) is not None
     await again.close()
+
+
+async def test_a_copy_has_what_was_committed_while_it_was_made_and_commits_do_not_wait(
+    sqlite_store: SqliteStore, tmp_path: Path
+) -> None:
+    """What was answered before the copy is in it; the last one may have been answered behind."""
+    many = [Put(leader(number, boot_id=bytes(2_000))) for number in range(5_000)]
+    await sqlite_store.commit(many)
+    copying = asyncio.create_task(sqlite_store.copy_to(tmp_path / "copy.sqlite"))
+    committed = 0
+    while not copying.done():
+        await sqlite_store.commit([Put(leader(10_000 + committed)), Put(leader(7, committed))])
+        committed += not copying.done()
+    await copying
+    assert committed > 5
+    copy = await SqliteStore.open(tmp_path / "copy.sqlite")
+    found = {each.row.group_id: each.row for each in await copy.scan(LeaderRow)}
+    await copy.close()
+    assert {number for number in found if number < 10_000} == set(range(5_000))
+    assert abs(len(found) - 5_000 - committed) <= 1
+    assert found[7].leader_epoch >= committed - 2
+
+
+async def test_a_copy_that_cannot_be_written_ends_nothing(
+    sqlite_store: SqliteStore, tmp_path: Path
+) -> None:
+    with pytest.raises(BackupFailed):
+        await sqlite_store.copy_to(tmp_path / "no folder" / "copy.sqlite")
+    await sqlite_store.commit([Put(leader(1))])
+
+
+async def test_a_store_that_is_closed_does_not_wait_for_a_copy(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "store.sqlite")
+    await store.commit([Put(leader(number, boot_id=bytes(2_000))) for number in range(5_000)])
+    copying = asyncio.create_task(store.copy_to(tmp_path / "copy.sqlite"))
+    await asyncio.sleep(0)
+    await store.close()
+    with pytest.raises(Stopping):
+        await copying

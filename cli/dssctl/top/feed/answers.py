@@ -1,4 +1,5 @@
-"""Asking the daemon what no watch tells: what is out, why a floor stands, records, a topic, a job.
+"""Asking the daemon what no watch tells: what is out, why a floor stands, records, a topic, a job,
+a queue.
 
 Invariant: nothing that is asked here changes anything; records are read without a group.
 """
@@ -7,6 +8,7 @@ import asyncio
 from typing import TYPE_CHECKING, assert_never
 
 from dss_core.errors import DssError, OffsetOutOfRange, StreamDamaged
+from dssctl.top.feed.queue_answers import queue_answer
 from dssctl.top.limits import RECORDS_PAGE
 from dssctl.top.model.answers import Answer, Question
 
@@ -49,6 +51,8 @@ async def answered(
             return Answer(place, topic=await client.topics.describe(place.name))
         case "job":
             return await jobs.answer(client, place)
+        case "dead" | "dead-records" | "dead-letter" | "waiting":
+            return await queue_answer(client, place, question)
         case _:
             assert_never(question)
 

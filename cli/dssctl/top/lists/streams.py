@@ -43,7 +43,8 @@ class StreamRow(NamedTuple):
         """Of its grant; stalled where nothing is delivered though it is held."""
         if self.grant is None:
             return "-"
-        state = "stalled" if self.grant.stall else self.grant.state
+        stalls = self.grant.stall and self.grant.state != "closed"
+        state = "stalled" if stalls else self.grant.state
         return STUCK if self.stuck and state == "granted" else state
 
     @property

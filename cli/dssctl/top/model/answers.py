@@ -8,10 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from dss_client import JobChunk, Record, RecordStanding, StreamSums, Topic
+    from dss_client import (
+        ErrorCount,
+        JobChunk,
+        KeyCount,
+        QueueEntry,
+        Record,
+        RecordStanding,
+        StreamSums,
+        Topic,
+    )
     from dssctl.top.model.places import Place
 
-Question: TypeAlias = Literal["out", "stream", "record", "topic", "job"]
+Question: TypeAlias = Literal[
+    "out", "stream", "record", "topic", "job", "dead", "dead-records", "dead-letter", "waiting"
+]
 """What is asked while a screen is open, because no watch tells of it."""
 
 
@@ -40,5 +51,10 @@ class Answer:
     """Its manifest."""
     log: tuple[LogLine, ...] = ()
     """The newest last."""
+    errors: "tuple[ErrorCount, ...]" = ()
+    """Of the dead letters of a group, as far as they were counted."""
+    keys: "tuple[KeyCount, ...]" = ()
+    entries: "tuple[QueueEntry, ...]" = ()
+    """Of a queue of a group."""
     failure: str = ""
     """Why there is no answer, or only a part."""

@@ -18,9 +18,11 @@ class Place:
     """NAME@FILTER, where it is about one."""
     stream: str = ""
     name: str = ""
-    """Of a topic, a client, an operation, an event, a job."""
+    """Of a topic, a client, an operation, an event, a job; of a queue: an error, or a record."""
     offset: int | None = None
     """Of a record; of a stream: from where on its records are shown."""
+    key: bytes | None = None
+    """Of records in a queue."""
     lines: tuple[tuple[str, str], ...] = ()
     """Of a page of facts: the page itself, which stays as it was."""
 

@@ -13,6 +13,7 @@ from dss_core.times import parse_time, text_of_us
 from dssctl.top.lists.catalogue import BoundsRow
 from dssctl.top.lists.groups import GroupRow
 from dssctl.top.lists.jobs import JobRow
+from dssctl.top.lists.queues import error_name, record_name
 from dssctl.top.lists.streams import MemberRow, StreamRow
 from dssctl.top.model.picture import Picture
 from dssctl.top.model.places import Place
@@ -85,8 +86,52 @@ def _is(row: Any, kind: str) -> bool:  # noqa: ANN401 -- rows of any list
     return type(row).__name__ == kind
 
 
+_QUEUE_ROWS = frozenset({"ErrorCount", "KeyCount", "QueueEntry"})
+
+
+def _in_queue(spot: Spot) -> bool:
+    """Whether it is something of a queue, and no group as a whole."""
+    return type(spot.row).__name__ in _QUEUE_ROWS or spot.place.noun == "dead-letter"
+
+
+def _waits(spot: Spot) -> bool:
+    return _is(spot.row, "QueueEntry") and spot.row.level == "retry"
+
+
+def _is_dead(spot: Spot) -> bool:
+    return _in_queue(spot) and not _waits(spot)
+
+
+def _records_of(spot: Spot) -> dict[str, Any]:
+    """Which records a row of a queue stands for."""
+    row, place = spot.row, spot.place
+    if _is(row, "ErrorCount"):
+        return {"error": error_name(row)}
+    if _is(row, "KeyCount"):
+        return {"error": place.name if place.noun == "dead-keys" else "", "key": row.key}
+    name = place.name if place.noun == "dead-letter" else record_name(row)
+    stream, _, offset = name.rpartition("@")
+    return {"stream": stream, "offset": int(offset)}
+
+
+def _told(spot: Spot) -> str:
+    chosen = _records_of(spot)
+    if "offset" in chosen:
+        return f"{chosen['stream']}@{chosen['offset']} of {spot.group}"
+    named = chosen.get("key")
+    of_key = "" if named is None else f" of the key {named.decode(errors='backslashreplace')}"
+    error = chosen["error"][:8]
+    return f"all{of_key}{f' of the error {error}' if error else ''} in {spot.group}"
+
+
+def _redrive(spot: Spot, typed: str) -> "Change":
+    chosen = _records_of(spot)
+    canary = int(typed) if typed.isascii() and typed.isdecimal() and int(typed) else None
+    return changes.RedriveDeadLetters(spot.group, **chosen, canary=canary)
+
+
 def _has_group(spot: Spot) -> bool:
-    return bool(spot.group)
+    return bool(spot.group) and not _in_queue(spot)
 
 
 def _of_group_stream(spot: Spot) -> bool:
@@ -253,6 +298,29 @@ ACTION_TABLE = (
         "S", lambda spot: f"Pass over record {_offset_of(spot)} of {_what(spot)}",
         "acknowledge the record by hand", _on_record,
         lambda spot, _: changes.SkipRecords(spot.group, spot.stream, _offset_of(spot)),
+    ),
+    Action(
+        "D", lambda spot: f"Redrive {_told(spot)}",
+        "let dead letters come again, some of them first", _is_dead, _redrive,
+        asks="How many first; 0 for all at once", suggests="10",
+    ),
+    Action(
+        "X", lambda spot: f"Discard {_told(spot)}", "give dead letters up for good", _is_dead,
+        lambda spot, _: changes.DiscardDeadLetters(spot.group, **_records_of(spot)),
+        severe=lambda spot: spot.group.partition("@")[0],
+    ),
+    Action(
+        "N", lambda spot: f"Try {_told(spot)} now", "let a record that waits come at once", _waits,
+        lambda spot, _: changes.RetryNow(spot.group, **_records_of(spot)),
+    ),
+    Action(
+        "K", lambda spot: f"Pass over {_told(spot)}", "let nobody get a record that waits", _waits,
+        lambda spot, _: changes.SkipRetries(spot.group, **_records_of(spot)),
+        severe=lambda spot: spot.group.partition("@")[0],
+    ),
+    Action(
+        "B", lambda spot: f"Give up {_told(spot)}", "make a record that waits a dead letter",
+        _waits, lambda spot, _: changes.BuryRetries(spot.group, **_records_of(spot)),
     ),
     Action(
         "U", lambda spot: f"Undo operation {_number_of(spot)}", "take the operation back",

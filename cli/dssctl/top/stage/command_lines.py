@@ -56,6 +56,18 @@ def consume_line(place: Place) -> str:
     return f"dssctl consume --stream {word(place.stream)}{start} --no-follow"
 
 
+def dead_line(place: Place) -> str:
+    """The dead letters of a place."""
+    if place.noun == "dead-letter":
+        return f"dssctl dlq peek {word(place.group)} {word(place.name)}"
+    of_error = f" --error {word(place.name)}" if place.name else ""
+    if place.noun == "dead-keys":
+        return f"dssctl dlq keys {word(place.group)}{of_error}"
+    key = "" if place.key is None else place.key.decode(errors="surrogateescape")
+    of_key = f" --key {word(key)}" if place.key is not None else ""
+    return f"dssctl dlq ls {word(place.group)}{of_error}{of_key}"
+
+
 def record_line(place: Place) -> str:
     """One record, and where it stands for the group."""
     if place.group:
@@ -109,7 +121,33 @@ def _words(change: "Change") -> _Words | None:
     verb = _OF_ONE.get(type(change))
     if verb is not None:
         return verb, (), (str(getattr(change, fields(change)[0].name)),)
-    return _of_members(change) or _of_rest(change)
+    return _of_queues(change) or _of_members(change) or _of_rest(change)
+
+
+_OF_QUEUES = {
+    changes.RedriveDeadLetters: ("dlq", "redrive"),
+    changes.DiscardDeadLetters: ("dlq", "discard"),
+    changes.RetryNow: ("rq", "retry-now"),
+    changes.SkipRetries: ("rq", "skip"),
+    changes.BuryRetries: ("rq", "dead"),
+}
+
+
+def _of_queues(change: "Change") -> _Words | None:
+    verb = _OF_QUEUES.get(type(change))
+    if verb is None or not isinstance(change, changes.ChosenEntries):
+        return None
+    options: list[str] = ["--error", change.error] if change.error else []
+    if change.key is not None:
+        options += ["--key", change.key.decode(errors="surrogateescape")]
+    if isinstance(change, changes.RedriveDeadLetters) and change.canary is not None:
+        options += ["--canary", str(change.canary)]
+    names = [change.group]
+    if change.offset is not None:
+        names.append(f"{change.stream}@{change.offset}")
+    elif change.stream:
+        options += ["--origin", change.stream]
+    return verb, tuple(options), tuple(names)
 
 
 def _of_rest(change: "Change") -> _Words | None:

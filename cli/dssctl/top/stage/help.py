@@ -11,7 +11,7 @@ from dssctl.top.stage.keys import KEYS, REPLAY_KEYS
 
 _NOUNS = (
     "pulse groups stuck topics sessions leaders schedules jobs operations events; "
-    "group NAME, job NAME"
+    "group NAME, dead NAME, job NAME"
 )
 
 

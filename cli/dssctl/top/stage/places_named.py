@@ -11,7 +11,9 @@ from dssctl.top.model.places import Place
 from dssctl.top.stage.screens import NAMES, SCREENS
 
 QUITS = frozenset({"q", "quit", "exit"})
-_UNNAMED = frozenset({"record", "stream", "event", "actions", "facts"})
+_UNNAMED = frozenset(
+    {"record", "stream", "event", "actions", "facts", "dead-keys", "dead-records", "dead-letter"}
+)
 """Screens of something that only a list leads to."""
 
 Named: TypeAlias = "Place | str"
@@ -40,7 +42,7 @@ def place_named(written: str, picture: Picture) -> Named:
     if not argument:
         return f":{name} takes a name"
     if screen.argument == "group":
-        return _group_named(argument, picture)
+        return _group_named(noun, argument, picture)
     return Place(noun, name=argument)
 
 
@@ -58,13 +60,13 @@ def require_screen(name: str) -> str:
     return noun
 
 
-def _group_named(written: str, picture: Picture) -> Named:
+def _group_named(noun: str, written: str, picture: Picture) -> Named:
     groups = picture.items.groups
     if written in groups:
-        return Place("group", group=written)
+        return Place(noun, group=written)
     found = [key for key, group in groups.items() if group.name == written]
     if len(found) == 1:
-        return Place("group", group=found[0])
+        return Place(noun, group=found[0])
     if found:
         return f"several groups are named {written}: {', '.join(sorted(found)[:3])}"
     near = get_close_matches(written, [group.name for group in groups.values()], n=2)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dssctl.nouns.queues import FINGERPRINT_DIGITS
+from dssctl.output.escape import escaped
+from dssctl.top.lists import queues
 from dssctl.top.lists.catalogue import SESSIONS, TOPIC_STREAMS, TOPICS
 from dssctl.top.lists.details import EVENT, FACTS, OPERATION, RECORD, RECORDS, SESSION
 from dssctl.top.lists.groups import GROUPS, LEADERS
@@ -23,6 +26,7 @@ from dssctl.top.panels import panels
 from dssctl.top.panels.blocks import Panel
 from dssctl.top.stage.command_lines import (
     consume_line,
+    dead_line,
     events_line,
     of_group,
     of_name,
@@ -86,8 +90,25 @@ _TABLE = (
             Tab(OUT, of_group("groups verify"), "out"),
             Tab(EVENTS, events_line),
             Tab(OPERATIONS, operations_line),
+            Tab(queues.ERRORS, of_group("dlq errors"), "dead"),
         ),
         above=_ABOVE_GROUP, argument="group",
+    ),
+    Screen(
+        "dead", "Dead letters",
+        (
+            Tab(queues.ERRORS, of_group("dlq errors"), "dead"),
+            Tab(queues.KEYS, of_group("dlq keys"), "dead"),
+            Tab(queues.RECORDS, of_group("dlq ls"), "dead-records"),
+            Tab(queues.WAITING, of_group("rq ls"), "waiting"),
+        ),
+        ("dlq", "rq"), argument="group",
+    ),
+    Screen("dead-keys", "Keys", (Tab(queues.KEYS, dead_line, "dead"),)),
+    Screen("dead-records", "Records", (Tab(queues.RECORDS, dead_line, "dead-records"),)),
+    Screen(
+        "dead-letter", "Dead letter", (Tab(queues.LETTER, dead_line, "dead-letter"),),
+        beside=False,
     ),
     Screen(
         "stream", "Stream", (Tab(RECORDS, consume_line, "stream"),),
@@ -153,4 +174,8 @@ def title_of(place: Place) -> str:
         return place.stream
     if place.noun == "record":
         return str(place.offset)
+    if place.noun == "dead-keys":
+        return escaped(place.name[:FINGERPRINT_DIGITS]) or "Keys"
+    if place.noun == "dead-records":
+        return "none" if place.key is None else escaped(place.key.decode(errors="backslashreplace"))
     return place.name or SCREENS[place.noun].title

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from dss_core.limits import RESTORE_OFFSETS_RAISED
 from dssd.log.ceilings import Ceilings
 from dssd.log.disk_errors import is_full
 from dssd.log.recovery import judge_segment
@@ -180,19 +181,24 @@ class TopicRecovery:
         state = self._state
         state.ceilings = Ceilings(self._ceilings)
         gaps: list[str] = []
+        restored = False
         for partition, ceiling in self._ceilings.items():
             stream = state.streams[partition]
             goes_on = ceiling if ends is None else ends[partition]
             if goes_on > stream.end:
+                restored = restored or goes_on - stream.end >= RESTORE_OFFSETS_RAISED
                 gaps.append(f"{partition} at {goes_on} instead of {stream.end}")
                 self._leave_gap(partition, goes_on)
         if gaps:
+            why = "was restored: records that came behind the backup are lost"
+            if not restored:
+                why = "was not closed: records that were not synced may be lost"
             _LOG.warning(
-                "storage topic %d was not closed: records that were not synced may be lost; these "
-                "partitions go on behind a gap: %s",
+                "storage topic %d %s; these partitions go on behind a gap: %s",
                 state.storage_topic_id,
+                why,
                 ", ".join(gaps),
-                extra={"event": "topic.not-closed"},
+                extra={"event": "topic.restored" if restored else "topic.not-closed"},
             )
 
     async def _go_on_behind_reached(self) -> None:

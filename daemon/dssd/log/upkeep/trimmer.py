@@ -20,6 +20,7 @@ from dssd.log.segment.rows import parse_starts, remove_ceilings, remove_segments
 from dssd.log.topic_state import Segment, StorageTopicState
 from dssd.log.upkeep.expired_segments import SegmentAge, expired
 from dssd.log.upkeep.housekeeper import Housekeeper
+from dssd.log.upkeep.removal_gate import RemovalGate
 from dssd.log.write.writer_thread import WriterThread
 from dssd.loop_yield import LoopTurn
 from dssd.store.paging import scan_all
@@ -49,6 +50,7 @@ class Trimmer:
         index_gone: Callable[[SegmentId], None],
         failed: Callable[[BaseException], None],
         holds: Holds,
+        gate: RemovalGate,
     ) -> None:
         self._paths = paths
         self._store = store
@@ -58,6 +60,7 @@ class Trimmer:
         self._index_gone = index_gone
         self._failed = failed
         self._holds = holds
+        self._gate = gate
         self._row_keys: dict[int, tuple[int, int]] = {}
 
     async def trim(self, state: StorageTopicState, offsets: Mapping[int, int]) -> None:
@@ -267,6 +270,10 @@ class Trimmer:
             await remove_ceilings(self._store, state.storage_topic_id, state.ceilings)
 
     async def _remove(self, state: StorageTopicState, segments: list[Segment]) -> None:
+        async with self._gate.removing():
+            await self._remove_files(state, segments)
+
+    async def _remove_files(self, state: StorageTopicState, segments: list[Segment]) -> None:
         turn = LoopTurn()
         for segment in segments:
             await turn.give_way()

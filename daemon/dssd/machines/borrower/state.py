@@ -89,7 +89,7 @@ class Holder:
     """
 
     __slots__ = (
-        "borrower_id", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "pause",
+        "borrower_id", "by_shard", "client_id", "ended_epochs", "leader_epoch", "lease_ms", "pause",
         "session_id", "standing", "state", "streams", "subscription", "suspended", "timers",
         "wake_ms",
     )  # fmt: skip
@@ -105,6 +105,8 @@ class Holder:
         self.borrower_id = borrower_id
         self.session_id = session_id
         self.subscription = subscription
+        self.by_shard = False
+        """Its program keeps state by shard, and is told which it has."""
         self.client_id = client_id
         self.lease_ms = lease_ms
         self.state = BorrowerState.CONNECTING
@@ -132,6 +134,7 @@ class Holder:
             held,
             paused=self.pause.paused,
             subscription=self.subscription,
+            by_shard=self.by_shard,
         )
 
 

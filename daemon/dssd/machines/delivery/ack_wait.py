@@ -7,6 +7,7 @@ what was acknowledged above the ack floor: what has expired may be settled alrea
 from bisect import bisect_left, bisect_right
 
 from dss_core.progress import Range
+from dssd.machines.start_point import OFFSET_MAX
 
 ACK_WAIT_GRAIN_MS = 50
 """Hand-outs this near to each other share one ack wait, or a busy stream would keep thousands."""
@@ -28,6 +29,11 @@ class AckWaits:
         self._waits: list[tuple[int, int, int, int]] = []
         self._next_ms: int | None = None
         """No deadline is before it, but for those less than a grain after the last look."""
+
+    @property
+    def wait_ms(self) -> int:
+        """How long each lasts."""
+        return self._wait_ms
 
     def handed_out(self, start: int, end: int, now_ms: int) -> None:
         """The wait of the range begins now."""
@@ -69,12 +75,21 @@ class AckWaits:
             if not waits:
                 self._next_ms = None
 
-    def expired(self, now_ms: int) -> list[Range]:
-        """Take the ranges whose wait ran out, in order."""
+    def expired(self, now_ms: int, most: int = OFFSET_MAX) -> list[Range]:
+        """Take ranges whose wait ran out, in order, of so many offsets; others the next time."""
         if self._next_ms is None or now_ms < self._next_ms:
             return []
-        over = [(start, end) for start, end, deadline_ms, _ in self._waits if deadline_ms <= now_ms]
-        self._waits = [wait for wait in self._waits if wait[2] > now_ms]
+        over: list[Range] = []
+        left: list[tuple[int, int, int, int]] = []
+        for wait in self._waits:
+            start, end, deadline_ms, since_ms = wait
+            cut = start if deadline_ms > now_ms else min(end, start + most)
+            if start < cut:
+                over.append((start, cut))
+                most -= cut - start
+            if cut < end:
+                left.append((cut, end, deadline_ms, since_ms))
+        self._waits = left
         # A look costs time for each wait, so there is at most one look in a grain.
         soonest_ms = min((wait[2] for wait in self._waits), default=None)
         self._next_ms = None if soonest_ms is None else max(soonest_ms, now_ms + self._grain_ms)

@@ -8,6 +8,9 @@ REFUSED, REJECTED, ACK_WAIT, DIED, REDRIVEN = (
     "redriven",
 )
 
+GIVEN_UP = "given up"
+"""An operator sent it to the dead letters."""
+
 FOLLOWS = "follows"
 """Nothing is wrong with it: it waits behind an earlier record of its key."""
 

@@ -6,14 +6,14 @@ Invariant: what goes is taken from the credit, and what comes back is given back
 does not know the frame format: it is given the function that cuts frames.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dss_core.progress import Progress
 from dssd.machines.delivery.credit import Account, Credit
 from dssd.machines.delivery.events import ChunkRead, Deliver, DeliveryEffect, Read
 from dssd.machines.delivery.fairness import RoundRobin
 from dssd.machines.delivery.frame_plan import CreditLeft, CutFrames
-from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.outstanding import GivenBack
 from dssd.machines.delivery.stream import DeliveredStream
 
 
@@ -96,7 +96,7 @@ class Dispatch:
                 return delivery
         return stream.send_part(stream.spans, room)
 
-    def credit_back(self, stream: DeliveredStream, freed: list[SentRange]) -> None:
+    def credit_back(self, stream: DeliveredStream, freed: Sequence[GivenBack]) -> None:
         """These are out no more."""
         account = self._turns.share(stream.subscription).account
         for again in (False, True):

@@ -3,14 +3,16 @@
 Invariants: an entry is asked for once, at its time, in the order of times; `attempts` knows those
 that were, until they are settled. At most `ENTRIES_DUE_MAX` are due at once: the queue may hold a
 million, and what is due is gone through again with each delivery. An entry that was settled before
-its time stays here until then, and is passed by. This module does not know what becomes of them.
+its time stays here until then, and is passed by; one of which a copy is on its way does not come
+before that is answered, or it would come from both places. This module does not know what becomes
+of them.
 """
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from dss_core.progress import Progress, Ranges, normalised, total
-from dssd.machines.delivery.events import Entry
+from dss_core.progress import Progress, Ranges, covers, normalised, total
+from dssd.machines.delivery.events import Entry, MovePiece
 
 ENTRIES_DUE_MAX = 4_096
 """So many entries of a retry queue are asked for at once; the others wait though it is time."""
@@ -25,10 +27,15 @@ _OFFSET_BITS = 48
 class WaitingEntries:
     """The entries of one retry queue."""
 
-    __slots__ = ("_waiting", "attempts", "bytes", "records", "wall_ahead_ms")
+    __slots__ = (
+        "_copied", "_put_off", "_waiting", "attempts", "bytes", "records", "wall_ahead_ms",
+    )  # fmt: skip
 
     def __init__(self, wall_ahead_ms: int) -> None:
         self._waiting: list[int] = []
+        self._copied: Ranges = ()
+        self._put_off: list[int] = []
+        """Of these copies are on their way, and their time has come."""
         self.wall_ahead_ms = wall_ahead_ms
         self.attempts: dict[int, int] = {}
         """By offset: of those that are due, out, or on their way to a queue."""
@@ -68,6 +75,14 @@ class WaitingEntries:
         self.bytes = self.bytes * left // max(self.records, 1)
         self.records = left
 
+    def moving(self, pieces: Sequence[MovePiece]) -> None:
+        """This alone is on its way: what was put off for copies before comes now."""
+        copied = (piece for piece in pieces if piece.is_copied)
+        self._copied = normalised((piece.start, piece.end) for piece in copied)
+        for packed in self._put_off:
+            heappush(self._waiting, packed)
+        self._put_off.clear()
+
     def next_ms(self) -> int | None:
         """When the next one is due; None while enough are."""
         if not self._waiting or len(self.attempts) >= ENTRIES_DUE_MAX:
@@ -80,7 +95,9 @@ class WaitingEntries:
         while (at_ms := self.next_ms()) is not None and at_ms <= now_ms:
             packed = heappop(self._waiting)
             offset = packed >> _ATTEMPT_BITS & (1 << _OFFSET_BITS) - 1
-            if not progress.is_acked(offset):
+            if covers(self._copied, offset):
+                self._put_off.append(packed)
+            elif not progress.is_acked(offset):
                 self.attempts[offset] = packed & _ATTEMPT_MAX
                 due.append((offset, offset + 1))
         return normalised(due)

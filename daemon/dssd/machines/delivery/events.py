@@ -30,12 +30,17 @@ class Entry(NamedTuple):
     source_offset: int
     size: int
     """Of the record, in bytes, roughly."""
-    origin: int | None = None
-    """Its offset in the stream of the lane; None: it came from another one."""
+    origin: int = 0
+    """Where it was at first, so that records of a key go in this order: its offset in the stream of
+    the lane; of an earlier storage topic it is below 0."""
     key: int = 0
     """Of an ordered lane: the hash of its key; 0: it has none."""
     is_suspect: bool = False
     """Of an ordered lane: so many clients vanished with it that it comes alone."""
+    is_rehomed: bool = False
+    """It was made of an entry of another lane: it has no source in this one."""
+    operation: int = 0
+    """That made it what it is; 0: none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class MovePiece(NamedTuple):
     error: str = ""
     error_type: str = ""
     operation: int = 0
-    """That redrives them."""
+    """That asks for it."""
     is_copied: bool = False
     """As they are: only the place changes."""
 
@@ -117,6 +122,14 @@ class Grown:
     """The stream of the grant has new records."""
 
     grant: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSealed:
+    """Of an ordered lane: its stream ends there, and others wait until it is read."""
+
+    grant: int
+    end: int
 
 
 class ChunkRead(NamedTuple):
@@ -323,6 +336,7 @@ class TakenBack:
 DeliveryInput = (
     Installed
     | Grown
+    | StreamSealed
     | ChunkRead
     | ReadFailed
     | Settle

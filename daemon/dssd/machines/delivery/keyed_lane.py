@@ -15,44 +15,53 @@ What rests in the stream, or is a suspect, would be passed by later records of i
 the retry queue once the cursor meets it.
 
 The *gate*: a head goes out only once the cursor has passed its origin. A record before it that
-nobody acknowledged may come again, and is met there first.
+nobody acknowledged may come again, and is met there first. Of an earlier storage topic nothing
+comes again here, so its records have passed the gate.
 
 Invariants: what was sent of a held key, and is not taken back, waits in the index as a record of
 main; what the cursor passes by is in `held_back`, until it is moved; a follower is never charged,
 and no acknowledgement settles it. This module does not know credit, turns or the log.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
 from dss_core.lane import DEAD, MAIN, RETRY
-from dss_core.progress import Range, Ranges, complement, covers, normalised, total, without
-from dssd.limits import LAST_MOVE_MS
+from dss_core.progress import (
+    Range,
+    Ranges,
+    clipped,
+    complement,
+    covers,
+    normalised,
+    runs_of,
+    total,
+    without,
+)
+from dssd.limits import LAST_MOVE_MS, MOVE_RECORDS_MAX
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY, REFUSED
 from dssd.machines.delivery.entries import WaitingEntries
 from dssd.machines.delivery.events import AskBack, ChunkRead, Entry, MovePiece, TakenBack
-from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.outstanding import GivenBack, SentRange
+from dssd.machines.delivery.own_times import OwnTime, own_times_of
 from dssd.machines.delivery.record_states import Failed
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.lanes.key_index import KeyIndex, Waiting
 from dssd.machines.lanes.sent_keys import SentKeys
 from dssd.machines.queues import RetryPolicy
 
-KEYS_LOOKED_AT_MAX = 1_000
-"""Of so many keys an ordered lane sees in one step what may go of them: some milliseconds. Others
-wait for the next one, which comes at once."""
+KEYS_LOOKED_AT_MAX = 500
+"""Of so many keys an ordered lane sees at once what may go of them, a microsecond each. Others wait
+for the next step, which comes at once."""
 
+ASKED_AT_ONCE_MAX = 1_000
+"""Of so many records whose ack wait ran out the client is asked in one step: some milliseconds."""
 
-class _OwnTime(NamedTuple):
-    """Records of main that come in their own time: they rest, or are suspects."""
-
-    start: int
-    end: int
-    due_ms: int
-    is_suspect: bool
+FOLLOWERS_MET_MAX = MOVE_RECORDS_MAX
+"""At so many followers in a chunk, as many as a move takes, the rest is read again later."""
 
 
 class _Asked(NamedTuple):
@@ -102,6 +111,9 @@ class KeyedLane:
         self._at_gate: list[Waiting] = []
         self._unsettled: deque[int] = deque()
         """Keys at which nobody has looked since something of them changed."""
+        self._leaving: dict[int, Waiting] = {}
+        """Of keys whose heads are dead: what waits of them in the retry queue, up to this one, is
+        on its way to the dead letters."""
         self._strained: set[int] = set()
         """Their heads are dead, and a redrive may bring these."""
         self._asked: dict[int, _Asked] = {}
@@ -109,7 +121,7 @@ class KeyedLane:
         self._last_number = 0
         self._seen: tuple[ChunkRead | None, int] = None, 0
         """The chunk that was looked at, and which keys were held then."""
-        self._own_times = _own_times_of(main)
+        self._own_times = own_times_of(main)
         main.records.held_back = ()
         main.keyed = self
         rests, suspects = retry.records.waiting.take_all()
@@ -145,10 +157,11 @@ class KeyedLane:
         keyed = [each for each in entries if _is_keyed(each)]
         newly = set()
         for each in keyed:
-            origin = -1 if each.origin is None else each.origin
-            waiting = Waiting(origin, level, each.offset, each.key, each.due_ms, each.attempt)
+            waiting = Waiting(each.origin, level, each.offset, each.key, each.due_ms, each.attempt)
             if self.index.add(waiting):
                 newly.add(each.key)
+            if level == RETRY:
+                self._leaving.pop(each.key, None)
         if self._is_open and newly:
             self._note_out(newly)
         return [each.key for each in keyed]
@@ -173,9 +186,9 @@ class KeyedLane:
 
     def settled(self, level: int, ranges: Ranges) -> Ranges:
         """They are acknowledged, or lost; what of them had waited."""
-        known = self.index.in_main if level == MAIN else range(total(ranges))
+        known = self.index.in_main
         if level == MAIN and len(known) < total(ranges):
-            met = [at for at in known if any(start <= at < end for start, end in ranges)]
+            met = [at for at in known if clipped(ranges, at, at + 1)]
         else:
             met = [at for start, end in ranges for at in range(start, end)]
         left = [(at, key) for at in met for key in self._left(level, at)]
@@ -186,7 +199,11 @@ class KeyedLane:
         if level == RETRY:
             self._active.discard(offset)
         waiting = self.index.remove(level, offset)
-        return [] if waiting is None else [waiting.key]
+        if waiting is None:
+            return []
+        if waiting.key not in self.index:
+            self._leaving.pop(waiting.key, None)
+        return [waiting.key]
 
     # What may go
 
@@ -213,9 +230,11 @@ class KeyedLane:
             self._settle(self._unsettled.popleft())
         self._pass_gate()
 
-    def _look_at(self, keys: Sequence[int]) -> None:
+    def _look_at(self, keys: Iterable[int]) -> None:
+        """Something of these keys changed; of one it may be much."""
         if not self._is_open:
             return
+        keys = dict.fromkeys(keys)
         if len(keys) > KEYS_LOOKED_AT_MAX:
             self._unsettled += keys
         else:
@@ -237,13 +256,15 @@ class KeyedLane:
         if self._is_redriving():
             self._strained.add(key)
             return
-        idle = (each.offset for each in self.index.stranded(key) if each.offset not in self._active)
-        some = list(islice(idle, KEYS_LOOKED_AT_MAX))
-        self._active.update(some)
-        for start, end in normalised((at, at + 1) for at in some):
+        stranded = self.index.stranded(key, self._leaving.get(key))
+        some = list(islice(stranded, MOVE_RECORDS_MAX))
+        idle = [each.offset for each in some if each.offset not in self._active]
+        self._active.update(idle)
+        for start, end in normalised((at, at + 1) for at in idle):
             self._add(MovePiece(RETRY, start, end, DEAD, 0, 0, FOLLOWS))
-        if len(some) == KEYS_LOOKED_AT_MAX:
-            self._unsettled.append(key)
+        if some:
+            # As they arrive, the key is looked at again.
+            self._leaving[key] = some[-1]
 
     def _passed(self) -> int:
         """All that is not acknowledged in main below it was met by the cursor."""
@@ -259,6 +280,7 @@ class KeyedLane:
                 self._go(head.offset, head.due_ms, head.attempt)
             elif self.index.at(RETRY, head.offset) == head:
                 self._active.discard(head.offset)
+                self._leaving.pop(head.key, None)
                 self._settle(head.key)
 
     def _go(self, offset: int, due_at_ms: int, attempt: int) -> None:
@@ -287,7 +309,7 @@ class KeyedLane:
             wanted = without(complement(closed, start, end), main.records.held_back)
             self._hold_own_times(chunk, wanted)
             self._pass_by(chunk, wanted)
-        self._seen = chunk, self.index.version
+        self._seen = main.chunk, self.index.version
 
     def _hold_own_times(self, chunk: ChunkRead, wanted: Ranges) -> None:
         """What rests here, or is a suspect, would be passed: it is moved, and holds its key."""
@@ -296,20 +318,16 @@ class KeyedLane:
         self._own_times = [each for each in self._own_times if each.end > self._main.chunk_at]
         for each in self._own_times:
             for span in wanted:
-                for low, high in _within(span, each.start, each.end):
+                for low, high in each.within(span):
                     met.append((low, high))
-                    newly |= self._hold(low, chunk.keys[low - chunk.base : high - chunk.base])
+                    own = chunk.keys[low - chunk.base : high - chunk.base]
+                    newly |= self._wait_in_main(zip(range(low, high), own, strict=True))
                     self._move_in_its_time(low, high, each)
         if met:
             self._note_out(newly)
             self._hold_back(met)
 
-    def _hold(self, start: int, keys: Sequence[int]) -> set[int]:
-        """These wait in main; which keys are held by that."""
-        waiting = (Waiting(at, MAIN, at, key) for at, key in enumerate(keys, start) if key)
-        return {each.key for each in waiting if self.index.add(each)}
-
-    def _move_in_its_time(self, start: int, end: int, own: _OwnTime) -> None:
+    def _move_in_its_time(self, start: int, end: int, own: OwnTime) -> None:
         due_ms = own.due_ms + self._entries.wall_ahead_ms
         cause = DIED if own.is_suspect else REFUSED
         marking = self._main.records.marking
@@ -322,23 +340,27 @@ class KeyedLane:
 
     def _pass_by(self, chunk: ChunkRead, wanted: Ranges) -> None:
         """What is of a held key waits behind it; what has none may be dead."""
-        index, base = self.index, chunk.base
+        base, keys = chunk.base, chunk.keys
         followers: list[int] = []
         keyless: list[int] = []
         for start, end in without(wanted, self._main.records.held_back):
-            for at, key in enumerate(chunk.keys[start - base : end - base], start):
-                if key in index:
-                    followers.append(at)
-                elif not key and self._keyless_dead:
-                    keyless.append(at)
-        for at in followers:
-            index.add(Waiting(at, MAIN, at, chunk.keys[at - base]))
+            own = keys[start - base : end - base]
+            followers += (start + row for row in self.index.held_among(own))
+            if self._keyless_dead and 0 in own:
+                keyless += (at for at, key in enumerate(own, start) if not key)
+            if len(followers) + len(keyless) >= FOLLOWERS_MET_MAX:
+                end = sorted((*followers, *keyless))[FOLLOWERS_MET_MAX - 1] + 1
+                self._main.cut(end)
+                followers = [at for at in followers if at < end]
+                keyless = [at for at in keyless if at < end]
+                break
+        self._wait_in_main((at, keys[at - base]) for at in followers)
         self._met += followers
-        dead = normalised((at, at + 1) for at in keyless)
+        dead = runs_of(keyless)
         for start, end in dead:
             self._met_pieces.append(MovePiece(MAIN, start, end, DEAD, 0, 0, NO_KEY))
         if followers or dead:
-            self._hold_back([*((at, at + 1) for at in followers), *dead])
+            self._hold_back([*runs_of(followers), *dead])
 
     def _hold_back(self, ranges: Iterable[Range]) -> None:
         records = self._main.records
@@ -402,45 +424,51 @@ class KeyedLane:
         self._met_pieces.clear()
         self.count_moving()
 
-    def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, list[SentRange]]:
+    def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, Sequence[GivenBack]]:
         """Records of main failed: what goes with them, and what comes back of the credit."""
         firsts: dict[int, int] = {}
+        refused: list[tuple[int, int]] = []
         for start, end, *_ in failed:
             for at in range(start, end):
                 key = self._sent.of(at)
                 if key:
                     firsts[key] = min(firsts.get(key, at), at)
-                    self._wait_in_main(at, key)
+                    refused.append((at, key))
         if not firsts:
             return (), []
-        self._note_out(firsts)
-        floor, sent = self._main.records.progress.floor, self._main.records.sent
-        behind = [at for at, key in self._sent.out_of(firsts, floor, sent) if at > firsts[key]]
-        return self._take_back(behind)
+        self._wait_in_main(sorted(refused))
+        out = self._note_out(firsts)
+        return self._take_back([at for at, key in out if at > firsts[key]])
 
-    def _take_back(self, offsets: Sequence[int]) -> tuple[Ranges, list[SentRange]]:
+    def _take_back(self, offsets: Sequence[int]) -> tuple[Ranges, Sequence[GivenBack]]:
         """They follow a record of their key that failed. Of a stream that is given back nothing
         more is moved: they come again, in order."""
         records = self._main.records
         if records.ending or not offsets:
             return (), []
-        ranges = normalised((at, at + 1) for at in offsets)
-        freed = [sent for start, end in ranges for sent in records.out.take(start, end)]
+        ranges = runs_of(offsets)
+        freed = records.out.take_among(ranges)
         self.followers += offsets
         self._hold_back(ranges)
         self.count_moving()
         return ranges, freed
 
-    def _note_out(self, keys: Iterable[int]) -> None:
-        """These keys are held now: what is out of them waits too, or an entry would pass it."""
+    def _note_out(self, keys: Collection[int]) -> list[tuple[int, int]]:
+        """These keys are held now: what is out of them waits too, or an entry would pass it. What
+        that is, with its keys."""
         records = self._main.records
-        held = keys if isinstance(keys, set | dict) else set(keys)
-        for at, key in self._sent.out_of(held, records.progress.floor, records.sent):
-            self._wait_in_main(at, key)
+        out = self._sent.out_of(keys, records.progress.floor, records.sent)
+        self._wait_in_main(out)
+        return out
 
-    def _wait_in_main(self, at: int, key: int) -> None:
-        if self.index.at(MAIN, at) is None:
-            self.index.add(Waiting(at, MAIN, at, key))
+    def _wait_in_main(self, records: Iterable[tuple[int, int]]) -> set[int]:
+        """These of main, ascending, with their keys, wait from now on if they did not; those
+        without one do not. Which keys are held by that."""
+        known, by_key = self.index.in_main, defaultdict[int, list[int]](list)
+        for at, key in records:
+            if key and at not in known:
+                by_key[key].append(at)
+        return {key for key, offsets in by_key.items() if self.index.add_in_main(key, offsets)}
 
     # What the client is asked
 
@@ -455,7 +483,7 @@ class KeyedLane:
         records = part.records
         freed: list[SentRange] = []
         firsts: dict[int, int] = {}
-        for start, end in records.waits.expired(now_ms):
+        for start, end in records.waits.expired(now_ms, ASKED_AT_ONCE_MAX):
             for low, high in records.out.within(start, end):
                 for at in range(low, high):
                     key = self._key_of(level, at)
@@ -475,12 +503,9 @@ class KeyedLane:
 
     def _ask(self, level: int, firsts: dict[int, int]) -> list[AskBack]:
         behind: dict[int, list[int]] = {key: [first] for key, first in firsts.items()}
-        if level == MAIN:
-            self._note_out(firsts)
-            records = self._main.records
-            for at, key in self._sent.out_of(firsts, records.progress.floor, records.sent):
-                if at > firsts[key]:
-                    behind[key].append(at)
+        for at, key in self._note_out(firsts) if level == MAIN else ():
+            if at > firsts[key]:
+                behind[key].append(at)
         asks: list[AskBack] = []
         for key, first in firsts.items():
             self._last_number += 1
@@ -492,7 +517,7 @@ class KeyedLane:
 
     def taken_back(
         self, answer: TakenBack, now_ms: int
-    ) -> tuple[DeliveredStream, Ranges, list[SentRange]] | None:
+    ) -> tuple[DeliveredStream, Ranges, Sequence[GivenBack]] | None:
         """The client answered: where, what it is still to be told of, and what of the credit comes
         back. None: the question was of another grant, or nothing is left of it."""
         asked = self._asked.pop(answer.number, None)
@@ -504,7 +529,7 @@ class KeyedLane:
         is_out = bool(records.out.within(first, first + 1))
         if records.ending or not (is_out or answer.out):
             return None
-        freed = records.fail(first, first + 1, now_ms)
+        freed: list[GivenBack] = [*records.fail(first, first + 1, now_ms)]
         if asked.level == MAIN:
             out = (part for span in asked.ranges for part in records.out.within(*span))
             freed += self._take_back([at for part in out for at in range(*part)])[1]
@@ -513,15 +538,3 @@ class KeyedLane:
 
 def _is_keyed(entry: Entry) -> bool:
     return bool(entry.key)
-
-
-def _own_times_of(main: DeliveredStream) -> list[_OwnTime]:
-    rests, suspects = main.records.waiting.take_all()
-    own = [_OwnTime(start, end, due_ms, False) for due_ms, start, end in rests]
-    own += [_OwnTime(start, end, due_ms, True) for due_ms, start, end in suspects]
-    return sorted(own)
-
-
-def _within(span: Range, start: int, end: int) -> Ranges:
-    low, high = max(span[0], start), min(span[1], end)
-    return ((low, high),) if low < high else ()

@@ -23,13 +23,11 @@ from dataclasses import replace
 
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Ranges, clipped, covers, normalised, total, without
-from dssd.limits import (
-    ISOLATE_AFTER_DOUBTS,
-    MOVE_RECORDS_MAX,
-)
+from dssd.limits import ISOLATE_AFTER_DOUBTS, MOVE_RECORDS_MAX
 from dssd.machines.delivery.causes import ACK_WAIT, DIED, FOLLOWS, REFUSED, REJECTED
 from dssd.machines.delivery.copying import still_to_go, to_copy
 from dssd.machines.delivery.entries import WaitingEntries
+from dssd.machines.delivery.errands import Errands
 from dssd.machines.delivery.events import (
     EntriesRead,
     Entry,
@@ -44,6 +42,8 @@ from dssd.machines.delivery.keyed_lane import KeyedLane
 from dssd.machines.delivery.late_acks import LateAcks
 from dssd.machines.delivery.pending_moves import PendingMoves
 from dssd.machines.delivery.redrive_pace import RedrivePace
+from dssd.machines.delivery.redriven_keys import RedrivenKeys
+from dssd.machines.delivery.reopened import reopened_of
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.retry_stream import retry_stream
 from dssd.machines.delivery.stream import DeliveredStream
@@ -76,6 +76,8 @@ class Lane:
         """Of the entries of the dead letters that are not done."""
         self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive)
+        self._keys_back = RedrivenKeys(dead)
+        self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False
         """The client gave it back; what it refused is still on its way to the queues."""
         for part in (main, self.retry):
@@ -103,6 +105,11 @@ class Lane:
         return self._moves.again_ms
 
     @property
+    def is_full(self) -> bool:
+        """Whether nothing more may leave main."""
+        return self._room(0) <= 0
+
+    @property
     def is_moving(self) -> bool:
         """Whether something waits to be moved, or is on its way."""
         return bool(self._moves or self.main.records.following)
@@ -117,6 +124,8 @@ class Lane:
     def queues(self) -> Queues:
         """As the group protocol carries them."""
         records = self.retry.records
+        if self.is_open and self._errands.are_over(self._moves.of_level(RETRY)):
+            self._retry = self._retry.end_errand()
         retry = replace(
             self._retry,
             progress=records.progress,
@@ -147,40 +156,40 @@ class Lane:
 
     def take_entries(self, given: EntriesRead) -> None:
         """Entries that the queues held when the lane was lent."""
+        given = self._errands.take(given)
         known = self._queue(given.level).applied_end
-        self._apply(given.level, [each for each in given.entries if each.offset >= known])
+        fresh = [each for each in given.entries if each.offset >= known]
+        if rehomed := [each for each in fresh if each.is_rehomed]:
+            # They acknowledge nothing in this lane, and may be what others of these were made of.
+            fresh = [each for each in fresh if not each.is_rehomed]
+            self._enter(rehomed if given.level == RETRY else [])
+        self._apply(given.level, fresh)
         before = [each for each in given.entries if each.offset < known]
         if given.level == RETRY:
             self._enter(before)
         elif self.keyed is not None:
+            self._dead = self._keys_back.followed(self._dead, given.entries)
             done = self._dead.progress.is_acked
-            self.keyed.enter_dead([each for each in before if not done(each.offset)])
+            entered = (each for each in (*before, *rehomed) if not done(each.offset))
+            self.keyed.enter_dead([*entered])
         if given.level == RETRY or self._dead_letters_block:
             self._close_origins(given.level, given.entries)
         self._note_applied(given.level, given.end)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
-        """What an operator reopened in the stream, and waits in the queue, comes from there
-        alone."""
+        """What an operator reopened in the stream comes from the queue in which it waits, alone."""
         main = self.main.records
         queue = self.retry.records.progress if level == RETRY else self._dead.progress
-        origins = [each.origin for each in entries if each.origin is not None]
-        if not origins or main.progress.is_acked_all(min(origins), max(origins) + 1):
-            return
-        waiting = (
-            (each.origin, each.origin + 1)
-            for each in entries
-            if each.origin is not None
-            and not queue.is_acked(each.offset)
-            and not main.progress.is_acked(each.origin)
-        )
-        if reopened := normalised(waiting):
+        if reopened := reopened_of(entries, queue, main.progress):
             main.moved(reopened)
 
     def opened(self, now_ms: int, dead_size: int) -> None:
         """All of them were read: begin. A dead letter has so many bytes, on average."""
         self.is_open = True
         self._retry = self._retry.end()
+        if passed_over := self._errands.passed_over():
+            self.retry.records.pass_over(passed_over)
+            self.lost(RETRY, passed_over)
         self._dead_bytes = dead_size * self._dead_records()
         for part in self.parts:
             part.is_shut = False
@@ -284,6 +293,7 @@ class Lane:
         )
         if not pieces:
             return None
+        self.entries.moving(pieces)
         self._retry = self._retry.begin()
         return Move(self.main.grant, pieces)
 
@@ -301,6 +311,7 @@ class Lane:
         """A move was answered: what arrived leaves where it was; what did not stays."""
         expired = [self._expired(level) for level in (MAIN, RETRY)]
         self._moves.answered()
+        self.entries.moving(())
         self._retry = self._retry.end()
         for level in (RETRY, DEAD):
             arrived = [entry for to, entry in given.entries if to == level]
@@ -479,6 +490,7 @@ class Lane:
         if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return False
         ranges = to_copy(self.retry.records.progress, self.entries, self._retry.applied_end)
+        ranges = filter(self._errands.may_copy, ranges)
         may_leave = None if self.keyed is None else self.keyed.may_leave
         going = [each for each in ranges if may_leave is None or may_leave(*each, now_ms)]
         for start, end in going:
@@ -506,10 +518,11 @@ class Lane:
 
     def given_back(self) -> bool:
         """The client did; whether some of what it refused is to be moved first. What follows that
-        is not."""
+        is not, nor what has no room: it comes again."""
         if self.keyed is not None:
             self.keyed.drop_followers()
-            self._moves.drop_cause(FOLLOWS)
+            room = self._room(0)
+            self._moves.keep(lambda each: each.cause != FOLLOWS and self._may_go(each, room) > 0)
         return self.is_moving
 
     def wake(self, now_ms: int) -> None:

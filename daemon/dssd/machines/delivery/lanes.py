@@ -4,7 +4,7 @@ Invariant: a lane with something to move is asked for it in each step until it h
 This module does not know what a lane moves, or why.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dss_core.lane import RETRY
 from dss_core.progress import Ranges, normalised
@@ -16,12 +16,13 @@ from dssd.machines.delivery.events import (
     Move,
     Moved,
     Nak,
+    StreamSealed,
     TakeBack,
     TakenBack,
 )
 from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.lane import Lane
-from dssd.machines.delivery.outstanding import SentRange
+from dssd.machines.delivery.outstanding import GivenBack, SentRange
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import DeliveredStream
 
@@ -33,6 +34,7 @@ class Lanes:
         self._lanes: dict[int, Lane] = {}
         self._busy: dict[int, Lane] = {}
         """Those that may have something to move."""
+        self._put_off_ms: int | None = None
 
     def install(
         self,
@@ -51,6 +53,12 @@ class Lanes:
     def of(self, stream: DeliveredStream) -> Lane | None:
         """The lane that a stream is a part of."""
         return None if stream.lane is None else self._lanes[stream.lent]
+
+    def sealed(self, given: StreamSealed) -> None:
+        """The stream of a lane ends there."""
+        lane = self._lanes.get(given.grant)
+        if lane is not None:
+            lane.main.records.sealed_end = given.end
 
     def forget(self, grant: int) -> None:
         """The grant is over."""
@@ -85,9 +93,9 @@ class Lanes:
         naks: Sequence[Nak],
         effects: list[DeliveryEffect],
         now_ms: int,
-    ) -> list[SentRange]:
+    ) -> Sequence[GivenBack]:
         """The client refused these; returns those whose credit comes back."""
-        freed = stream.records.refuse(naks, now_ms)
+        freed: list[GivenBack] = [*stream.records.refuse(naks, now_ms)]
         lane = self.of(stream)
         if lane is not None and lane.keyed is not None and naks:
             failed = () if stream.level else stream.records.failed or ()
@@ -118,7 +126,7 @@ class Lanes:
 
     def taken_back(
         self, given: TakenBack, effects: list[DeliveryEffect], now_ms: int
-    ) -> tuple[DeliveredStream, list[SentRange]] | None:
+    ) -> tuple[DeliveredStream, Sequence[GivenBack]] | None:
         """The client answered; of which stream some failed, and whose credit comes back."""
         lane = self._lanes.get(given.grant)
         if lane is None or lane.keyed is None:
@@ -157,13 +165,25 @@ class Lanes:
             self._busy[stream.lent] = lane
         return lane.acks_of(stream.level, acked)
 
-    def moves(self, now_ms: int) -> list[Move]:
-        """What is moved now."""
+    def moves(self, now_ms: int, offer: Callable[[DeliveredStream], None]) -> list[Move]:
+        """What is moved now. What goes together waits as one range: its stream may read on."""
         if not self._busy:
             return []
-        moves = [move for lane in self._busy.values() if (move := lane.next_move(now_ms))]
+        begun = [
+            (lane.main, move) for lane in self._busy.values() if (move := lane.next_move(now_ms))
+        ]
+        times = (lane.again_ms for lane in self._busy.values())
+        self._put_off_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         self._busy.clear()
-        return moves
+        for stream, _ in begun:
+            offer(stream)
+        return [move for _, move in begun]
+
+    def put_off_ms(self) -> int | None:
+        """When that is tried again which was to be moved since this was asked last, and has no
+        room."""
+        at_ms, self._put_off_ms = self._put_off_ms, None
+        return at_ms
 
     def next_ms(self) -> int | None:
         """When a lane has something to do by itself."""

@@ -141,7 +141,10 @@ class Marking:
 
         Of what it was sent again it says by name whether it handed it out once more.
         """
-        known = normalised(((0, frontier), *self._early)) if again else ()
+        if not again:
+            yield from ((start, end, False) for start, end in picked)
+            return
+        known = normalised(((0, frontier), *self._early))
         for start, end in picked:
             cut = [(low, high, True) for low, high in clipped(known, start, end)]
             cut += [(low, high, False) for low, high in complement(known, start, end)]
@@ -204,7 +207,8 @@ class Marking:
 
     def failed(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """``[start, end)`` cut into ranges that failed equally often: (start, end, failures)."""
-        return self._failures.segments(start, end, 0)
+        # Most often nothing has, and followers are asked for one by one.
+        return self._failures.segments(start, end, 0) if self._failures else [(start, end, 0)]
 
     def deaths(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """``[start, end)`` by how many of the failures were deaths: a client vanished so often."""

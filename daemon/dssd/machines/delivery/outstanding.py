@@ -8,8 +8,9 @@ first sending was taken out; so a sorted list with bisection finds what an ack n
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from dss_core.progress import Range, Ranges
+from dss_core.progress import Range, Ranges, clipped, complement, total
 
 
 @dataclass(slots=True)
@@ -40,6 +41,30 @@ class SentRange:
             return None
         share = self.bytes * (high - low) // self.records
         return SentRange(low, high, share, self.unsure, self.suspects_max, self.again)
+
+
+class Freed(NamedTuple):
+    """How much of one delivery is out no more."""
+
+    records: int
+    bytes: int
+    again: bool
+
+
+class GivenBack(Protocol):
+    """What comes back of the credit."""
+
+    @property
+    def records(self) -> int:
+        """So many."""
+
+    @property
+    def bytes(self) -> int:
+        """So much."""
+
+    @property
+    def again(self) -> bool:
+        """Whether it was sent again under the same grant."""
 
 
 class Outstanding:
@@ -103,6 +128,39 @@ class Outstanding:
         for sent in taken:
             self._count(sent, -1)
         return taken
+
+    def take_among(self, ranges: Ranges) -> list[Freed]:
+        """Remove what is out in normalised ranges, which may be thousands; each of the deliveries
+        that had some of it is gone through once."""
+        freed: list[Freed] = []
+        left: list[SentRange] = []
+        for sent in self._ranges:
+            inside = clipped(ranges, sent.start, sent.end)
+            if not inside:
+                left.append(sent)
+                continue
+            records, before = total(inside), sent.records
+            size = sent.bytes * records // before
+            freed.append(Freed(records, size, sent.again))
+            self._count(sent, -1)
+            left += self._divided(sent, complement(inside, sent.start, sent.end), sent.bytes - size)
+        self._ranges = left
+        return freed
+
+    def _divided(self, sent: SentRange, parts: Ranges, size: int) -> list[SentRange]:
+        """What is left of it, of so many bytes together, which it counts."""
+        records, unsure, most, again = total(parts), sent.unsure, sent.suspects_max, sent.again
+        share = size // max(records, 1)
+        left = [
+            SentRange(low, high, share * (high - low), unsure, most, again) for low, high in parts
+        ]
+        if left:
+            # Rounding must not lose bytes, or the credit would leak.
+            left[-1].bytes += size - share * records
+        self.records += records
+        self.bytes += size if records else 0
+        self.suspects += records if most else 0
+        return left
 
     def take_all(self) -> list[SentRange]:
         """Remove everything that is out and return it."""

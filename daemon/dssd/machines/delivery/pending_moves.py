@@ -94,7 +94,7 @@ class PendingMoves:
             for each in left_of(piece):
                 cut = min(each.end, each.start + min(room, may_go(each, of_main)))
                 if each.start < cut:
-                    pieces.append(each._replace(end=cut))
+                    pieces.append(each if cut == each.end else each._replace(end=cut))
                     room -= cut - each.start
                     of_main += 0 if each.level else cut - each.start
                 if cut < each.end:
@@ -116,9 +116,9 @@ class PendingMoves:
         of_level = (done, (), ())
         self._keep([left for each in self._pending for left in each.left(of_level)])
 
-    def drop_cause(self, cause: str) -> None:
-        """What waits for this cause stays where it is."""
-        self._keep([each for each in self._pending if each.cause != cause])
+    def keep(self, wanted: Callable[[MovePiece], bool]) -> None:
+        """What else waits stays where it is."""
+        self._keep([each for each in self._pending if wanted(each)])
 
     def _keep(self, pending: list[MovePiece]) -> None:
         self._pending = pending

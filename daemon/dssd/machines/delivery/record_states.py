@@ -63,6 +63,9 @@ class RecordStates:
         """Of an ordered lane: how many records wait to be moved behind their keys."""
         self.spared: Ranges = ()
         """Of a lane: their ack wait ran out in a pause, and they were not sent since."""
+        self.sealed_end: int | None = None
+        """Of the stream of an ordered lane: where it ends."""
+        self._renewed_until_ms: int | None = None
         self.suspects_rest_ms: Callable[[int], int] = backoff_ms
         """How long what so many clients vanished with rests, before it comes alone."""
 
@@ -126,6 +129,11 @@ class RecordStates:
         """They should be moved, and are not there any more."""
         self.lost(ranges)
         self._close(ranges, "lost")
+
+    def pass_over(self, ranges: Ranges) -> None:
+        """An operator wants nobody to get them."""
+        self.lost(ranges)
+        self._close(ranges, "moved")
 
     def _close(self, ranges: Ranges, kind: str) -> None:
         self.no_longer_held_back(ranges)
@@ -205,9 +213,17 @@ class RecordStates:
             self.rests.rest(start, end, now_ms, until_ms - now_ms)
 
     def renew(self, start: int, end: int, now_ms: int) -> None:
-        """The ack wait of a range begins anew."""
+        """The ack wait of a range begins anew.
+
+        Once all of a sealed stream is sent, for one more ack wait only: other streams wait for it.
+        """
         if self.ending:
             return
+        if self.sealed_end is not None and self.sent >= self.sealed_end:
+            if self._renewed_until_ms is None:
+                self._renewed_until_ms = now_ms + self.waits.wait_ms
+            if now_ms >= self._renewed_until_ms:
+                return
         for low, high in self.out.within(start, end):
             self.waits.handed_out(low, high, now_ms)
 

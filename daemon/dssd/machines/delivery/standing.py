@@ -75,6 +75,8 @@ class Standing:
     """When the client handed it out, or asked for more time for it."""
     until_ms: int | None = None
     """When its ack wait or its rest ends, or its move is tried again."""
+    are_queues_full: bool = False
+    """Nothing more may leave the stream for the queues of the group."""
     alone: int | None = None
     """The suspect that is out or on its way: the next one comes after it."""
 
@@ -94,6 +96,7 @@ def standing_of(stream: DeliveredStream, offset: int, share: Share, room: Credit
         attempts,
         since_ms,
         until_ms,
+        stream.lane is not None and stream.lane.is_full,
         stream.records.waiting.alone,
     )
 

@@ -80,6 +80,10 @@ class LaneOfParts(Protocol):
     def again_ms(self) -> int | None:
         """When it is tried again to move what could not be appended."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may leave the stream."""
+
     def queues(self) -> Queues:
         """As the group protocol carries them."""
 
@@ -133,6 +137,8 @@ class DeliveredStream:
         """Was due and is lost; the client is not told yet."""
         self._held_at = NEVER_HELD
         """The cursor waits while so many suspects are out."""
+        self._ahead_bytes = DELIVERY_READ_BYTES_MAX
+        """How much is read ahead: less where chunks are cut."""
         self._ranges_max = ACKED_RANGES_MAX
         self.begins()
 
@@ -185,7 +191,7 @@ class DeliveredStream:
     def read_bytes_max(self) -> int:
         """How much to read: of what comes again, about a frame for each range that is due."""
         if not self.resending:
-            return DELIVERY_READ_BYTES_MAX
+            return self._ahead_bytes
         return min(self.records.resting.due_ranges * FRAME_BYTES_USUAL, DELIVERY_READ_BYTES_MAX)
 
     def take_chunk(self, chunk: ChunkRead) -> bool:
@@ -262,8 +268,18 @@ class DeliveredStream:
         self.chunk = None
         self.spans = None
 
+    def cut(self, end: int) -> None:
+        """Of the chunk only what lies below the offset is for now: the rest is read again."""
+        assert self.chunk is not None
+        self._ahead_bytes = max(self._ahead_bytes // 4, FRAME_BYTES_USUAL)
+        if end < self.chunk_end:
+            records = end - self.chunk.base
+            self.chunk = self.chunk._replace(records=records, next=end, at_end=False)
+            self.chunk_end = end
+
     def _take_on(self, chunk: ChunkRead) -> None:
         self._held_at = NEVER_HELD
+        self._ahead_bytes = min(self._ahead_bytes * 2, DELIVERY_READ_BYTES_MAX)
         if not chunk.frames:
             self.records.consumed.pass_by(chunk, ((chunk.offset, chunk.next),))
             self.cursor = chunk.next

@@ -15,7 +15,7 @@ input that lets more be sent, and that must not overtake what this step sends. T
 know the frame format: it is given the function that cuts frames.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dss_core.limits import CREDIT_BYTES, CREDIT_RECORDS
 from dss_core.progress import Progress, Ranges
@@ -50,6 +50,7 @@ from dssd.machines.delivery.events import (
     Settle,
     Settles,
     ShowStalled,
+    StreamSealed,
     Suspended,
     TakenBack,
     TellGone,
@@ -61,7 +62,7 @@ from dssd.machines.delivery.fairness import RoundRobin, Share
 from dssd.machines.delivery.frame_plan import CutFrames
 from dssd.machines.delivery.lane import Lane
 from dssd.machines.delivery.lanes import Lanes
-from dssd.machines.delivery.outstanding import SentRange, checked
+from dssd.machines.delivery.outstanding import GivenBack, SentRange, checked
 from dssd.machines.delivery.pending_reports import PendingReports
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.standing import Standing, standing_of
@@ -108,9 +109,10 @@ class DeliveryWindow:
         self._effects, self._last_effects = effects, []
         self._now_ms = now_ms
         _HANDLERS[type(given)](self, given, now_ms)
-        effects += self._lanes.moves(now_ms)
+        effects += self._lanes.moves(now_ms, self._offer)
         self._dispatch.send(effects)
-        effects += self._lanes.moves(now_ms)
+        effects += self._lanes.moves(now_ms, self._offer)
+        self._due_by(self._lanes.put_off_ms())
         self._dispatch.read(effects)
         due, report = self._due_at_ms, self._reports.report_at_ms
         self.wake_at_ms = report if due is None or (report is not None and report < due) else due
@@ -404,8 +406,8 @@ class DeliveryWindow:
             self._note_failed(*taken, now_ms)
             self._offer(taken[0])
 
-    def _note_failed(self, stream: DeliveredStream, freed: list[SentRange], now_ms: int) -> None:
-        self._dispatch.credit_back(stream, freed)
+    def _note_failed(self, stream: DeliveredStream, back: Sequence[GivenBack], now_ms: int) -> None:
+        self._dispatch.credit_back(stream, back)
         self._note_moved(stream, stream.records.progress, now_ms, moved=True)
 
     def _checked(self, stream: DeliveredStream, ranges: Ranges) -> Ranges:
@@ -526,11 +528,9 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     Left: DeliveryWindow._left,
     Closing: DeliveryWindow._closing,
     Saved: DeliveryWindow._saved,
-    Suspended: DeliveryWindow._silenced,
-    Resumed: DeliveryWindow._silenced,
+    **dict.fromkeys((Suspended, Resumed, Paused, Unpaused), DeliveryWindow._silenced),
     Edited: DeliveryWindow._edited,
-    Paused: DeliveryWindow._silenced,
-    Unpaused: DeliveryWindow._silenced,
+    StreamSealed: lambda window, given, _: window._lanes.sealed(given),
     Ticked: DeliveryWindow._ticked,
     EntriesRead: DeliveryWindow._lane_read,
     LaneOpened: DeliveryWindow._lane_read,

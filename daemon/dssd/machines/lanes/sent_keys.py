@@ -7,6 +7,7 @@ what is out: it is told.
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import compress
 
 from dss_core.progress import Range
 
@@ -60,10 +61,10 @@ class SentKeys:
             at -= 1
         raise KeyError(offset)
 
-    def out_of(self, keys: Collection[int], start: int, end: int) -> Iterator[tuple[int, int]]:
+    def out_of(self, keys: Collection[int], start: int, end: int) -> list[tuple[int, int]]:
         """Offset and key of what is out in ``[start, end)`` and has one of the keys, in order."""
-        for low, high in self._out(start, end):
-            yield from self._among(keys, low, high)
+        spans = self._out(start, end)
+        return [each for low, high in spans for each in self._among(keys, low, high)]
 
     def _among(self, keys: Collection[int], low: int, high: int) -> Iterator[tuple[int, int]]:
         while low < high:
@@ -75,7 +76,7 @@ class SentKeys:
             base, piece = self._bases[at], self._pieces[at]
             end = min(high, base + len(piece))
             row = low - base
-            for offset, key in enumerate(piece[row : end - base], low):
-                if key in keys:
-                    yield offset, key
+            own = piece[row : end - base]
+            found = compress(range(low, end), map(keys.__contains__, own))
+            yield from ((offset, piece[offset - base]) for offset in found)
             low = end

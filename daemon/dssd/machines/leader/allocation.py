@@ -9,37 +9,38 @@
 3. Deterministic: equal arguments, equal answer; members and streams are taken in their order.
 
 `limited` is the same, cut to so many moves, those first that improve the balance most. It knows
-nothing of how streams change hands, nor what they weigh.
+nothing of how streams change hands, nor what they weigh. What is shared out need not be streams:
+`shard_allocation` shares out shards by the same laws.
 """
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
-from dss_core.ids import StreamId
 from dssd.machines.messages import BorrowerId
 
-Owners = Mapping[StreamId, BorrowerId]
-
-NO_PINS: Owners = {}
+Unit = TypeVar("Unit", bound=tuple[int, int])
+"""What is shared out, each as a whole."""
 
 
 def sticky(
-    streams: Sequence[StreamId],
+    streams: Sequence[Unit],
     members: Sequence[BorrowerId],
-    owners: Owners,
-    pins: Owners = NO_PINS,
-) -> dict[StreamId, BorrowerId]:
+    owners: Mapping[Unit, BorrowerId],
+    pins: Mapping[Unit, BorrowerId] | None = None,
+) -> dict[Unit, BorrowerId]:
     """The streams that should get another owner than they have, in stream order.
 
     Owners and pins that are not among the members count as none. Without members nothing changes.
     """
     if not members:
         return {}
-    held: dict[BorrowerId, list[StreamId]] = {member: [] for member in sorted(members)}
+    held: dict[BorrowerId, list[Unit]] = {member: [] for member in sorted(members)}
     pinned = dict.fromkeys(held, 0)
-    loose: list[StreamId] = []
-    changes: dict[StreamId, BorrowerId] = {}
+    loose: list[Unit] = []
+    changes: dict[Unit, BorrowerId] = {}
     in_order = sorted(streams)
+    pins = pins or {}
     for stream in in_order if pins else ():
         member = pins.get(stream)
         if member in pinned:
@@ -64,7 +65,7 @@ def sticky(
 
 
 def _quotas(
-    held: Mapping[BorrowerId, Sequence[StreamId]],
+    held: Mapping[BorrowerId, Sequence[Unit]],
     pinned: Mapping[BorrowerId, int],
     streams: int,
 ) -> dict[BorrowerId, int]:
@@ -88,18 +89,19 @@ def _quotas(
 
 
 def limited(
-    streams: Sequence[StreamId],
+    streams: Sequence[Unit],
     members: Sequence[BorrowerId],
-    owners: Owners,
-    pins: Owners = NO_PINS,
+    owners: Mapping[Unit, BorrowerId],
+    pins: Mapping[Unit, BorrowerId] | None = None,
     *,
     moves_max: int,
-) -> dict[StreamId, BorrowerId]:
+) -> dict[Unit, BorrowerId]:
     """At most so many of the changes that `sticky` makes, in the order of what they improve.
 
     What a member is pinned to and what nobody owns comes first, then what the member with the most
     streams gives, to the taker with the fewest.
     """
+    pins = pins or {}
     changes = sticky(streams, members, owners, pins)
     if len(changes) <= moves_max:
         return changes
@@ -118,13 +120,13 @@ def limited(
 
 
 def _most_improving(
-    changes: Mapping[StreamId, BorrowerId],
-    owners: Owners,
+    changes: Mapping[Unit, BorrowerId],
+    owners: Mapping[Unit, BorrowerId],
     counts: dict[BorrowerId, int],
     moves_max: int,
-) -> dict[StreamId, BorrowerId]:
+) -> dict[Unit, BorrowerId]:
     """The next move is between a giver with the most streams and a taker with the fewest."""
-    gives: dict[BorrowerId, list[StreamId]] = {}
+    gives: dict[BorrowerId, list[Unit]] = {}
     takes: dict[BorrowerId, int] = {}
     for stream in reversed(list(changes)):
         gives.setdefault(owners[stream], []).append(stream)
@@ -133,7 +135,7 @@ def _most_improving(
     takers = [(counts[taker], taker) for taker in takes]
     heapify(givers)
     heapify(takers)
-    chosen: dict[StreamId, BorrowerId] = {}
+    chosen: dict[Unit, BorrowerId] = {}
     while givers and len(chosen) < moves_max:
         (count, giver), (has, taker) = heappop(givers), heappop(takers)
         chosen[gives[giver].pop()] = taker

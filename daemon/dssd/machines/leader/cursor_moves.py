@@ -19,14 +19,14 @@ marked, because `suspect_end` rises above everything that may have been handed o
 nothing is reopened, all that is known of unacknowledged records stays known.
 
 Dead letters are brought back, or discarded, by a move with neither set: it says which of them, and
-the next holder of the lane brings them back. One more move of the same number stops that.
+the next holder of the lane brings them back. So does one about entries of the retry queue. One more
+move of the same number stops that.
 
 A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
 before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
 generation was made already, and is not made again. This module does not know who holds a stream.
 """
 
-from dss_core.lane import DEAD
 from dss_core.progress import Progress, Ranges, without
 from dssd.machines.attempts import Count, CountOf, unacked_attempts
 from dssd.machines.fate import Fate
@@ -43,8 +43,10 @@ def make_move(state: LentStream) -> None:
         return
     state.move = None
     if move.stops_redrive:
-        state.ended_move = CancelledMove(move.number)
-        state.queues = (*state.queues[: DEAD - 1], state.queues[DEAD - 1].stop_redrive())
+        # Where no commit says so yet that it was made, the next one does.
+        if state.ended_move is None or state.ended_move.number != move.number:
+            state.ended_move = CancelledMove(move.number)
+        state.queues = _stopped(state.queues, move.number)
         return
     before, after = state.progress, moved(state.progress, move)
     state.ended_move = MadeMove(move.number, before, after)
@@ -57,16 +59,26 @@ def make_move(state: LentStream) -> None:
     state.fate = _moved_fate(state.fate, known_below, before, after)
     state.progress = after
     state.saved = Progress(0)
-    state.queues = _with_dead_letters(state.queues, move)
+    state.queues = _asked_of(state.queues, move)
 
 
-def _with_dead_letters(queues: Queues, move: CursorMove) -> Queues:
-    """With what the move asks of the dead letters."""
-    if not (queues and (move.redriven or move.discarded)):
+def _stopped(queues: Queues, number: int) -> Queues:
+    """With what the operation asked of them given up."""
+    retry, dead = queues
+    if retry.errand.operation == number:
+        retry = retry.end_errand()
+    return retry, dead.stop_redrive() if dead.redrive.operation == number else dead
+
+
+def _asked_of(queues: Queues, move: CursorMove) -> Queues:
+    """With what the move asks of them."""
+    if not queues:
         return queues
-    redrive = Redrive(move.number, move.redriven, move.redrive_ms)
-    dead = queues[DEAD - 1].discard(move.discarded).bring_back(redrive)
-    return (*queues[: DEAD - 1], dead)
+    retry, dead = queues
+    if move.errand:
+        retry = retry.take_errand(move.number, move.errand, move.entries)
+    redrive = Redrive(move.number, move.redriven, move.redrive_ms, move.whole_keys)
+    return retry, dead.discard(move.discarded).bring_back(redrive)
 
 
 def fence(state: LentStream) -> None:

@@ -13,8 +13,13 @@ from dss_core.progress import Progress, Ranges
 from dssd.machines.attempts import Attempts
 from dssd.machines.fate import NO_FATE, Fate
 from dssd.machines.leader.hand_over_events import Ban, HandOverInstruction
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToLeader
 from dssd.machines.queues import Queues
+
+Parents = tuple[StreamId, ...] | None
+"""Of a group that keeps the order of keys: the streams of the storage topic before that can hold
+keys of this one; its records come once those are finished. None: the group keeps no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class StoredStream:
     """An operator gave it to this session, until that one leaves."""
     queues: Queues = ()
     """Of a group that has queues: those of the stream."""
+    parents: Parents = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,16 @@ class CursorMove:
     """Of the stream's dead letters: they are to come back."""
     redrive_ms: int = 0
     """They come evenly over so long."""
+    whole_keys: bool = False
+    """They are all that is dead of their keys."""
     discarded: Ranges = ()
     """Of the stream's dead letters: they are done."""
+    errand: str = ""
+    """What is to be done with ``entries``; empty: nothing."""
+    entries: Ranges = ()
+    """Of the stream's retry queue."""
     stops_redrive: bool = False
-    """Its operation was cancelled while it brings dead letters back: the others stay dead."""
+    """Its operation was cancelled while it deals with entries of queues: the others stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +130,17 @@ class CancelPause:
     number: int
 
 
-Instruction = MoveCursors | CancelMoves | PauseGroup | CancelPause | HandOverInstruction
+@dataclass(frozen=True, slots=True)
+class ShareByShards:
+    """Cut the streams into these shards, and share them out."""
+
+    number: int
+    slicing: Slicing | None
+
+
+Instruction = (
+    MoveCursors | CancelMoves | PauseGroup | CancelPause | ShareByShards | HandOverInstruction
+)
 """What an operation asks of the leader."""
 
 
@@ -146,6 +168,8 @@ class TookOver:
     """Clients that operators keep out."""
     paused: bool = False
     """The group is paused."""
+    slicing: Slicing | None = None
+    """The shards by which streams are shared out; None: each by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +199,7 @@ class PresentStream:
     sealed_end: int | None
     queues: Queues = ()
     """As in `StoredStream`, before anything is in them."""
+    parents: Parents = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +209,8 @@ class StreamsChanged:
     now_ms: int
     present: tuple[PresentStream, ...] = ()
     gone: tuple[StreamId, ...] = ()
+    slicing: Slicing | None = None
+    """As it is with them; None: as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +235,23 @@ class LendAgain:
     """End a `Hold`."""
 
     now_ms: int
-    queues: tuple[tuple[StreamId, Queues], ...] = ()
-    """The queues that streams have from now on; those that are not named stay as they are."""
+    lanes: tuple[tuple[StreamId, Queues, Parents], ...] = ()
+    """The queues and the parents that streams have from now on; those that are not named stay as
+    they are."""
+    slicing: Slicing | None = None
+    """As in `TookOver`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehomed:
+    """All that waited in the queues of a lane is durable in those of its children."""
+
+    stream: StreamId
+    grant_epoch: int
+    """As in the `Rehome`."""
+    queues: Queues
+    """As they are then: nothing is left in them."""
+    now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +291,7 @@ LeaderInput = (
     | Instructed
     | Hold
     | LendAgain
+    | Rehomed
     | Destroyed
     | SessionsEnding
     | StopAsked
@@ -321,6 +364,20 @@ class Concluded:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehome:
+    """Append what waits in the queues of a lane to those of its children; answer with `Rehomed`.
+
+    Nobody holds the lane, nor a child of it, until then.
+    """
+
+    stream: StreamId
+    grant_epoch: int
+    """Appends of holders before it are refused from now on."""
+    progress: Progress
+    queues: Queues
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
 
@@ -346,7 +403,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | Concluded | Held | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | Held | Rehome | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +419,8 @@ class MemberView:
     """It gets nothing more."""
     subscription: int = 0
     """Of its session."""
+    by_shard: bool = False
+    """Its program keeps state by shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +449,8 @@ class StreamView:
     """The client of that session, where it is known; empty: none."""
     queues: Queues = ()
     """As in `StoredStream`."""
+    waits_for: tuple[StreamId, ...] = ()
+    """Of a closed stream: the parents that are not finished."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ Each hand-over is the orderly one of a rebalance: revoke with an heir, final rep
    begun in portions, as those of the leader's own rebalances are.
 2. A transfer *pins* the stream to the taker's session, durably, with its grant. Allocation leaves
    a pinned stream with a member of that session, and counts it. The pin is void once shares are
-   computed without a member of it.
+   computed without a member of it. Where streams are shared out by shards, a whole shard goes, and
+   is pinned.
 3. A revoke gives the stream to the member that was planned, else to the other one that has the
    fewest, and pins it there: the next rebalance might hand it straight back otherwise.
 4. While streams are kept for those who held them (`Leader.reserve`), hand-overs wait: who is to
@@ -36,7 +37,7 @@ from dssd.machines.leader.hand_overs_under_way import (
     end_hand_over,
     open_hand_over,
 )
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import OpenHandOver
 from dssd.machines.leader.state import Alarm, KeptFor, Leader, Member, owner_of
 from dssd.machines.leader.stream_acts import lend, turn_stream
@@ -101,10 +102,11 @@ def transfer_grant(turn: LeaderTurn, asked: TransferGrant) -> None:
     member = turn.state.members.get(asked.borrower_id)
     if member is None or member.leaving:
         member = _staying(turn.state, asked.session_id)
-    if lent is None or member is None or lent.state is StreamState.FINISHED:
+    if lent is None or member is None or lent.state in NOT_LENT:
         conclude_if_handed(turn, asked.number)
     else:
-        _hand_to(turn, lent, member, asked.number)
+        for each in _together(turn.state, lent):
+            _hand_to(turn, each, member, asked.number)
 
 
 def revoke_grant(turn: LeaderTurn, asked: RevokeGrant) -> None:
@@ -122,7 +124,9 @@ def revoke_grant(turn: LeaderTurn, asked: RevokeGrant) -> None:
         conclude_if_handed(turn, asked.number)
         return
     taker = min(others, key=lambda each: _fitness(each, asked.taker))
-    _hand_to(turn, lent, taker, asked.number)
+    for each in _together(state, lent):
+        if _owning_session(state, each) == asked.session_id:
+            _hand_to(turn, each, taker, asked.number)
 
 
 def unpin(turn: LeaderTurn, asked: Unpin) -> None:
@@ -133,8 +137,10 @@ def unpin(turn: LeaderTurn, asked: Unpin) -> None:
     if lent is None or lent.pinned_session_id != asked.session_id:
         conclude_if_handed(turn, asked.number)
         return
-    pin(turn, lent, None)
-    open_hand_over(turn, lent, OpenHandOver(asked.number, None, pins=False))
+    for each in _together(turn.state, lent):
+        if each.pinned_session_id == asked.session_id:
+            pin(turn, each, None)
+            open_hand_over(turn, each, OpenHandOver(asked.number, None, pins=False))
 
 
 def cancel_hand_overs(turn: LeaderTurn, asked: CancelHandOvers) -> None:
@@ -177,6 +183,15 @@ def _hand_to(turn: LeaderTurn, lent: LentStream, taker: Member, number: int) -> 
     if _owning_session(turn.state, lent) != taker.session_id:
         _give(turn, lent, taker)
     open_hand_over(turn, lent, OpenHandOver(number, taker.session_id, pins=True))
+
+
+def _together(state: Leader, lent: LentStream) -> list[LentStream]:
+    """The stream, with all others of its shard where streams are shared out so."""
+    if state.shards.slicing is None:
+        return [lent]
+    mates = state.shards.lanes[state.shards.slicing.shard_of(lent.stream).number]
+    found = [state.streams[mate] for mate in mates]
+    return [each for each in found if each is lent or each.state not in NOT_LENT]
 
 
 def _owning_session(state: Leader, lent: LentStream) -> SessionId | None:

@@ -10,7 +10,7 @@ know what begins a hand-over (`hand_overs`) or an eviction (`evictions`).
 
 from dss_core.ids import StreamId
 from dssd.machines.leader.events import Concluded
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import OpenHandOver
 from dssd.machines.leader.state import Leader, Member, owner_of
 from dssd.machines.leader.stream_events import Saved, StreamEvent
@@ -75,9 +75,12 @@ def _judge(turn: LeaderTurn, lent: LentStream) -> None:
 def _is_waiting(state: Leader, lent: LentStream, opened: OpenHandOver) -> bool:
     if opened.session_id is None:
         return not opened.saved
-    if lent.state is StreamState.FINISHED:
+    if lent.state in NOT_LENT:
         return False
     owner = owner_of(lent)
+    if lent.state is StreamState.FREE and state.shards.slicing is not None:
+        # It waits for the rest of its shard.
+        owner = lent.heir
     member = state.members.get(owner) if owner is not None else None
     if member is not None and member.session_id == opened.session_id and not member.leaving:
         return lent.state is not StreamState.GRANTED or not opened.saved

@@ -11,7 +11,7 @@
                each is fenced ──durably──► Held ──► the group's row is changed, or not
                                                        │
       LendAgain ───────────────────────────────────────┘
-               each stream has the queues that it is given, and is lent to its heir
+               each stream has the queues and the parents that it is given, and is lent to its heir
 
 Invariant: from `Held` to `LendAgain` the progress of each stream, and of its queues, is durable as
 it stands, and no report changes it: those of older grants are fenced. So what is decided then, by
@@ -20,10 +20,13 @@ what the queues hold, stays true. This module must not know why queues come or g
 
 from dataclasses import replace
 
+from dss_core.ids import StreamId
+from dssd.machines.leader.barrier import judge_all, judge_rehoming
 from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.cursor_moves import fence
 from dssd.machines.leader.events import Held, Hold, LendAgain
 from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.sharding import slice_anew
 from dssd.machines.leader.state import Holding, KeptFor, Leader
 from dssd.machines.leader.stream_acts import place, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
@@ -42,9 +45,8 @@ def go_on(turn: LeaderTurn) -> None:
     if state.holding is Holding.WAITING and state.reserve is KeptFor.NOTHING:
         state.holding = Holding.TAKING_BACK
         _ask_back(turn)
-    if state.holding is Holding.TAKING_BACK and not any(
-        member.streams for member in state.members.values()
-    ):
+    taken_back = not any(member.streams for member in state.members.values())
+    if state.holding is Holding.TAKING_BACK and taken_back and not state.barrier.rehoming:
         state.holding = Holding.FENCING
         _fence_all(turn)
     if state.holding is Holding.FENCING and not state.dirty and not state.is_committing():
@@ -73,14 +75,26 @@ def lend_again(turn: LeaderTurn, given: LendAgain) -> None:
     """The streams that are named have these queues from now on; all may be lent."""
     state = turn.state
     state.holding = Holding.NOTHING
-    for stream, queues in given.queues:
+    slice_anew(state, given.slicing)
+    for stream, queues, parents in given.lanes:
         lent = state.streams.get(stream)
-        if lent is not None and bool(queues) != bool(lent.queues):
+        if lent is None:
+            continue
+        lent.parents = parents
+        if lent.state is StreamState.FINISHED and not _is_unsaved(state, stream):
+            lent.finish_saved = True
+        if bool(queues) != bool(lent.queues):
             _change_queues(lent, queues)
+    judge_all(turn)
+    judge_rehoming(turn)
     for lent in state.streams.values():
         if lent.state is StreamState.FREE and lent.heir is not None:
             place(turn, lent)
     rebalance_by(turn, turn.now_ms)
+
+
+def _is_unsaved(state: Leader, stream: StreamId) -> bool:
+    return stream in state.dirty or any(each.stream == stream for each in state.in_flight)
 
 
 def _change_queues(lent: LentStream, queues: Queues) -> None:

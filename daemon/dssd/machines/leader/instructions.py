@@ -8,7 +8,6 @@ progress (`cursor_moves`).
 
 from collections.abc import Callable, Mapping
 
-from dss_core.lane import DEAD
 from dssd.machines.leader.events import (
     CancelMoves,
     CancelPause,
@@ -18,6 +17,7 @@ from dssd.machines.leader.events import (
     Instruction,
     MoveCursors,
     PauseGroup,
+    ShareByShards,
 )
 from dssd.machines.leader.evictions import evict, lift_ban
 from dssd.machines.leader.hand_over_events import (
@@ -39,11 +39,13 @@ from dssd.machines.leader.hand_overs import (
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.moves_under_way import conclude_if_done
 from dssd.machines.leader.pausing import cancel_pause, change_pause
+from dssd.machines.leader.rebalance import share_by
 from dssd.machines.leader.state import KeptFor
 from dssd.machines.leader.stream_acts import turn_stream
 from dssd.machines.leader.stream_events import MoveAsked, MoveCancelled
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import BorrowerId
+from dssd.machines.queues import asked_of_holder
 
 
 def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
@@ -52,10 +54,10 @@ def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
 
 
 def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
-    """Begin what a leader before had not ended, and wait for the dead letters that come back."""
+    """Begin what a leader before had not ended, and wait for the entries that holders deal with."""
     for lent in turn.state.streams.values():
-        if lent.redriving():
-            turn.state.moving.setdefault(lent.redriving(), set()).add(lent.stream)
+        if lent.at_work():
+            turn.state.moving.setdefault(lent.at_work(), set()).add(lent.stream)
     for number in sorted({move.number for move in moves}):
         of_number = tuple(move for move in moves if move.number == number)
         if of_number[0].cancelled:
@@ -121,13 +123,18 @@ def _is_moving(turn: LeaderTurn, lent: LentStream, number: int) -> bool:
 def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
     for stream in sorted(turn.state.moving.get(asked.number, ())):
         lent = turn.state.streams[stream]
-        if lent.queues and lent.queues[DEAD - 1].redriving == asked.number:
-            # Its holder may have heard of it: it brings back what it has begun.
+        if asked_of_holder(lent.queues) == asked.number:
+            # Its holder may have heard of it: it goes on with what it has begun.
             stop = CursorMove(stream, asked.number, (), (), stops_redrive=True)
             turn_stream(turn, lent, MoveAsked(stop, _who_stays(turn, lent)))
         else:
             turn_stream(turn, lent, MoveCancelled(asked.number))
     conclude_if_done(turn, asked.number)
+
+
+def _share_by_shards(turn: LeaderTurn, asked: ShareByShards) -> None:
+    share_by(turn, asked.slicing)
+    turn.state.shards.waiting.add(asked.number)
 
 
 INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
@@ -142,4 +149,5 @@ INSTRUCTIONS: Mapping[type[Instruction], Callable[..., None]] = {
     CancelHandOvers: cancel_hand_overs,
     PauseGroup: change_pause,
     CancelPause: cancel_pause,
+    ShareByShards: _share_by_shards,
 }

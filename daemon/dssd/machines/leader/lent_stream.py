@@ -6,17 +6,18 @@ only; otherwise `holder` names who held it last.
 
 from enum import Enum
 
-from dss_core.lane import DEAD, RETRY
+from dss_core.shards import Shard
 from dssd.machines.attempts import Attempts
 from dssd.machines.leader.events import (
     CursorMove,
     EndedMove,
     GrantRecord,
+    Parents,
     StoredStream,
     StreamRecord,
 )
 from dssd.machines.messages import NO_PAUSE, BorrowerId, GrantedStream, Pause, Stall
-from dssd.machines.queues import Queues, are_known, out_of_sight
+from dssd.machines.queues import Queues, are_known, asked_of_holder, out_of_sight
 
 
 class StreamState(Enum):
@@ -30,6 +31,8 @@ class StreamState(Enum):
     GRANTED = "granted"
     REVOKING = "revoking"
     REVOKED = "revoked"
+    CLOSED = "closed"
+    REHOMING = "rehoming"
     FINISHED = "finished"
 
 
@@ -37,6 +40,9 @@ HELD = frozenset(
     {StreamState.GRANTING, StreamState.GRANTED, StreamState.REVOKING, StreamState.REVOKED}
 )
 """The states in which a stream has a holder."""
+
+NOT_LENT = frozenset({StreamState.CLOSED, StreamState.REHOMING, StreamState.FINISHED})
+"""The states in which nobody may have a stream."""
 
 TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
 """The states in which something is sent again until it is answered."""
@@ -52,10 +58,10 @@ class LentStream:
 
     __slots__ = (
         "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
-        "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "move", "moved_epoch",
-        "pinned_session_id", "progress", "queues", "reserved", "saved", "saved_queues",
-        "sealed_end", "session_id", "since_ms", "stall", "state", "stream", "suspect_end",
-        "unmeasured",
+        "finish_saved", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "is_closed",
+        "move", "moved_epoch", "parents", "pinned_session_id", "progress", "queues", "reserved",
+        "saved", "saved_queues", "sealed_end", "session_id", "shard", "shard_epoch", "since_ms",
+        "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -96,26 +102,49 @@ class LentStream:
         """What the present state waits for is committed."""
         self.grant_unsaved = False
         self.since_ms = 0
-        if stored.grant_epoch and not stored.finished:
+        self.shard: Shard | None = None
+        """Of which shard its holder has it, in a group that is shared out by shards."""
+        self.shard_epoch = 0
+        self.parents: Parents = stored.parents
+        self.is_closed = False
+        """A parent of it is not finished."""
+        self.finish_saved = stored.finished
+        """It is finished, and that is durable: so for its children it is."""
+        if not stored.finished and (stored.grant_epoch or self.keeps_order):
             self.queues = out_of_sight(self.queues)
-        if stored.finished or self.is_over():
+        if stored.finished or (self.is_over() and not self.keeps_order):
             self.state = StreamState.FINISHED
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether its group keeps the order of keys: parents come first, and children get what is
+        left in its queues."""
+        return self.parents is not None
+
+    def is_read(self) -> bool:
+        """Whether everything it will ever hold is acknowledged, or in its queues."""
+        return self.sealed_end is not None and self.progress.floor >= self.sealed_end
+
     def is_at_end(self) -> bool:
-        """Whether everything it will ever hold is acknowledged, or dead."""
-        if self.sealed_end is None or self.progress.floor < self.sealed_end:
-            return False
-        return not self.queues or (
-            self.queues[RETRY - 1].is_empty and not self.queues[DEAD - 1].redriving
-        )
+        """Whether everything it will ever hold is acknowledged, or dead; where its children get
+        what is dead, that is none."""
+        if not self.is_read() or not self.queues:
+            return self.is_read()
+        retry, dead = self.queues
+        is_left = dead.is_empty if self.keeps_order else True
+        return retry.is_empty and is_left and not asked_of_holder(self.queues)
 
     def is_over(self) -> bool:
         """Whether it is at its end, and nothing is in its queues that nobody reported."""
         return self.is_at_end() and are_known(self.queues)
 
-    def redriving(self) -> int:
-        """The operation that brings back dead letters and has durably not brought all; or 0."""
-        return self.saved_queues[DEAD - 1].redriving if self.saved_queues else 0
+    def is_to_rehome(self) -> bool:
+        """Whether something may be in its queues that its children have to get."""
+        return self.keeps_order and self.is_read() and not self.is_over()
+
+    def at_work(self) -> int:
+        """The operation whose entries its holder has durably not dealt with, all of them; or 0."""
+        return asked_of_holder(self.saved_queues)
 
     def is_exact(self) -> bool:
         """Whether the frontier bounds what was ever handed out."""
@@ -125,7 +154,7 @@ class LentStream:
         """What a commit shall say of it."""
         grant = None
         if self.grant_unsaved:
-            doubtful = self.state in HELD or not self.is_exact()
+            doubtful = self.state in HELD or self.reserved or not self.is_exact()
             grant = GrantRecord(
                 self.grant_epoch,
                 self.session_id,
@@ -161,4 +190,6 @@ class LentStream:
             pause,
             self.queues,
             self.cursor_generation,
+            self.shard,
+            self.shard_epoch,
         )

@@ -39,7 +39,7 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.machines.leader import pausing, stream_sets
+from dssd.machines.leader import barrier, pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -50,6 +50,7 @@ from dssd.machines.leader.events import (
     LeaderInput,
     LendAgain,
     Received,
+    Rehomed,
     SessionClosed,
     SessionsEnding,
     Stop,
@@ -73,8 +74,9 @@ from dssd.machines.leader.instructions import (
 from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.members import close_session, remove_member
 from dssd.machines.leader.moves_under_way import forget_moves
-from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due
+from dssd.machines.leader.rebalance import begin_moves, rebalance_if_due, share_by
 from dssd.machines.leader.receiving import receive
+from dssd.machines.leader.sharding import conclude_if_shared, forget, slice_anew
 from dssd.machines.leader.state import (
     Alarm,
     BanEnds,
@@ -117,12 +119,14 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     turn = LeaderTurn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
-        # First: who is to be evicted has no share.
+        # First: who is to be evicted has no share, and what is open now has one.
+        barrier.go_on(turn)
         begin_postponed(turn)
         rebalance_if_due(turn)
         end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
         go_on(turn)
+        conclude_if_shared(turn)
     send_grants(turn)
     _speak_of_sets(turn)
     if state.state in (LeaderState.LEADING, LeaderState.STOPPING):
@@ -157,6 +161,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
     state.order = tuple(sorted(state.streams))
+    slice_anew(state, given.slicing)
     if state.stream_sets is not None:
         versions = ((each.session_id, each.version) for each in given.versions)
         state.stream_sets.counters = {session: at for session, at in versions if at is not None}
@@ -169,6 +174,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         keep_out(turn, ban)
     state.pause = Pause(paused=given.paused)
     state.paused_ms = given.now_ms
+    barrier.judge_all(turn)
     take_pending_moves(turn, given.moves)
 
 
@@ -193,7 +199,13 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
         lent = state.streams.get(present.stream)
         if lent is None:
             born = StoredStream(
-                present.stream, Progress(0), 0, 0, present.sealed_end, queues=present.queues
+                present.stream,
+                Progress(0),
+                0,
+                0,
+                present.sealed_end,
+                queues=present.queues,
+                parents=present.parents,
             )
             lent = state.streams[present.stream] = LentStream(born)
             lent.since_ms = turn.now_ms
@@ -203,6 +215,10 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     for stream in given.gone:
         _forget_stream(turn, stream)
     state.order = tuple(sorted(state.streams))
+    if given.slicing is not None:
+        share_by(turn, given.slicing)
+    # Behind that: what is open now is lent as a part of its shard.
+    barrier.judge_all(turn)
 
 
 def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
@@ -215,7 +231,9 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
         invalidate(turn, lent.holder, stream, lent.grant_epoch, "topic removed")
     if lent.heir is not None:
         state.members[lent.heir].inherits.discard(stream)
+    forget(state, lent)
     state.dirty.pop(stream, None)
+    state.barrier.rehoming.discard(stream)
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
@@ -281,7 +299,8 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
 def _stop_idle(turn: LeaderTurn) -> None:
     """Stop after a long time without members: no session comes back for what it held."""
     state = turn.state
-    if state.moving or state.reserve is not KeptFor.NOTHING or is_holding(state):
+    busy = state.moving or state.barrier.rehoming
+    if busy or state.reserve is not KeptFor.NOTHING or is_holding(state):
         # Who held streams may still hand out and come back; moves end with the reserve, and
         # whoever asked to hold streams lends them again.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
@@ -352,6 +371,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, Instructed): ignore,
     (_S.LOADING, Hold): ignore,
     (_S.LOADING, LendAgain): ignore,
+    (_S.LOADING, Rehomed): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
@@ -364,6 +384,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, Instructed): take_instruction,
     (_S.LEADING, Hold): hold,
     (_S.LEADING, LendAgain): lend_again,
+    (_S.LEADING, Rehomed): barrier.take_rehomed,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
@@ -376,6 +397,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, Instructed): ignore,
     (_S.STOPPING, Hold): ignore,
     (_S.STOPPING, LendAgain): ignore,
+    (_S.STOPPING, Rehomed): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
@@ -388,6 +410,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, Instructed): ignore,
     (_S.STOPPED, Hold): ignore,
     (_S.STOPPED, LendAgain): ignore,
+    (_S.STOPPED, Rehomed): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,

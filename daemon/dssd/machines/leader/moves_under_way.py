@@ -1,30 +1,30 @@
 """Which operations still have moves of cursors under way at a leader.
 
-Invariant: `Leader.moving` has a number exactly while a move of it is not durably ended, and dead
-letters that it brings back are not back; when the last one is, the leader says `Concluded`. This
-module does not know what operations ask for (`instructions`).
+Invariant: `Leader.moving` has a number exactly while a move of it is not durably ended, or entries
+of queues are not dealt with that it asks for; when the last one is, the leader says `Concluded`.
+This module does not know what operations ask for (`instructions`).
 """
 
 from dss_core.ids import StreamId
-from dss_core.lane import DEAD
 from dssd.machines.leader.events import Concluded
 from dssd.machines.leader.lent_stream import LentStream
 from dssd.machines.leader.turn import LeaderTurn
 
 
 def note_moved(turn: LeaderTurn, lent: LentStream, number: int) -> None:
-    """It is durable that the stream's move ended, and how many dead letters came back."""
+    """It is durable that the stream's move ended, and what became of the entries of its queues."""
     waiting = {each.number for each in (lent.move, lent.ended_move) if each is not None}
-    for ended in {number, _redriven(lent)} - {0, lent.redriving()} - waiting:
+    for ended in {number, *_dealt_with(lent)} - {0, lent.at_work()} - waiting:
         if lent.stream in turn.state.moving.get(ended, ()):
             _end(turn, lent.stream, ended)
 
 
-def _redriven(lent: LentStream) -> int:
-    """The operation whose dead letters came back last; 0 while its move is not durable."""
+def _dealt_with(lent: LentStream) -> tuple[int, ...]:
+    """The operations whose entries were dealt with last; none while a move is not durable."""
     if lent.move is not None or lent.ended_move is not None or not lent.saved_queues:
-        return 0
-    return lent.saved_queues[DEAD - 1].redrive.operation
+        return ()
+    retry, dead = lent.saved_queues
+    return retry.errand.operation, dead.redrive.operation
 
 
 def forget_moves(turn: LeaderTurn, stream: StreamId) -> None:

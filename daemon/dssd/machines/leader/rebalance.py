@@ -8,13 +8,18 @@ drops the moves that were not begun. Invariant: while moves are left, `Alarm.MOV
 whose stream or taker is gone is void: what took it away has asked for a rebalance.
 """
 
+from collections.abc import Mapping, Sequence
+
 from dss_core.ids import StreamId
 from dssd.limits import MOVE_AGAIN_MS, MOVES_A_STEP_MAX
-from dssd.machines.leader.allocation import Owners, limited, sticky
+from dssd.machines.leader.allocation import limited, sticky
 from dssd.machines.leader.hand_over_events import HandOver
 from dssd.machines.leader.hand_overs import pin
 from dssd.machines.leader.hand_overs_under_way import stays
-from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, LentStream, StreamState
+from dssd.machines.leader.shard_allocation import Situation, by_shard
+from dssd.machines.leader.sharding import is_outdated, slice_anew
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Alarm, KeptFor, Leader, owner_of
 from dssd.machines.leader.stream_acts import lend, rebalance_by, turn_stream
 from dssd.machines.leader.stream_events import RevokeDecided
@@ -80,8 +85,35 @@ def _share(turn: LeaderTurn) -> None:
             rebalance_by(turn, turn.now_ms)
             return
         _void_pins(turn)
-    state.moves.extend(sticky(*_sharing(state)).items())
+    now = _sharing(state)
+    moves = _shared_out(now, state.shards.slicing)
+    again = [
+        (stream, owner)
+        for stream, owner in now.owners.items()
+        if stream not in moves and is_outdated(state, state.streams[stream])
+    ]
+    state.moves.extend([*moves.items(), *again])
     begin_moves(turn)
+
+
+def share_by(turn: LeaderTurn, slicing: Slicing | None) -> None:
+    """Streams are cut into these shards from now on, and shared out where that changes anything."""
+    before = turn.state.shards.slicing
+    slice_anew(turn.state, slicing)
+    if (before and before.of) != (slicing and slicing.of):
+        rebalance_by(turn, turn.now_ms)
+
+
+def _shared_out(
+    now: Situation, slicing: Slicing | None, moves_max: int | None = None
+) -> dict[StreamId, BorrowerId]:
+    """Who gets another stream than it has."""
+    if slicing is not None:
+        return by_shard(now, slicing.number_of, moves_max)
+    streams, members, owners, pins, _ = now
+    if moves_max is None:
+        return sticky(streams, members, owners, pins)
+    return limited(streams, members, owners, pins, moves_max=moves_max)
 
 
 def _void_pins(turn: LeaderTurn) -> None:
@@ -89,26 +121,46 @@ def _void_pins(turn: LeaderTurn) -> None:
     for lent in state.streams.values():
         if lent.pinned_session_id is not None and not stays(state, lent.pinned_session_id):
             pin(turn, lent, None)
+    for streams in state.shards.lanes.values():
+        _void_rivals(turn, [state.streams[each] for each in sorted(streams)])
+
+
+def _void_rivals(turn: LeaderTurn, mates: Sequence[LentStream]) -> None:
+    """Another count may have put streams into one shard that are pinned to several: one counts."""
+    pinned = [
+        each for each in mates if each.pinned_session_id is not None and each.state not in NOT_LENT
+    ]
+    for each in pinned[1:]:
+        if each.pinned_session_id != pinned[0].pinned_session_id:
+            pin(turn, each, None)
 
 
 def planned_hand_overs(state: Leader, moves_max: int) -> tuple[HandOver, ...]:
     """What a rebalance of so many moves would do now; changes nothing."""
-    streams, members, owners, pins = _sharing(state)
-    moves = limited(streams, members, owners, pins, moves_max=moves_max)
-    return tuple(HandOver(stream, owners.get(stream), moves[stream]) for stream in moves)
+    now = _sharing(state)
+    return _hand_overs(now, _shared_out(now, state.shards.slicing, moves_max))
 
 
-def _sharing(
-    state: Leader,
-) -> tuple[list[StreamId], tuple[BorrowerId, ...], Owners, Owners]:
+def planned_shares(state: Leader, slicing: Slicing | None) -> tuple[HandOver, ...]:
+    """What cutting the streams anew would move now; changes nothing."""
+    now = _sharing(state)
+    return _hand_overs(now, _shared_out(now, slicing))
+
+
+def _hand_overs(now: Situation, moves: Mapping[StreamId, BorrowerId]) -> tuple[HandOver, ...]:
+    return tuple(HandOver(stream, now.owners.get(stream), moves[stream]) for stream in moves)
+
+
+def _sharing(state: Leader) -> Situation:
     """What is shared out: streams, members that stay, owners, pins."""
     open_streams: list[StreamId] = []
     owners: dict[StreamId, BorrowerId] = {}
     pins: dict[StreamId, BorrowerId] = {}
+    last: dict[StreamId, BorrowerId] = {}
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     for stream in state.order:
         lent = state.streams[stream]
-        if lent.state is StreamState.FINISHED or lent.reserved:
+        if lent.state in NOT_LENT or lent.reserved or lent.is_to_rehome():
             continue
         owner = owner_of(lent)
         if owner in leaving:
@@ -117,11 +169,13 @@ def _sharing(
         open_streams.append(stream)
         if owner is not None:
             owners[stream] = owner
+        elif lent.heir or lent.holder:
+            last[stream] = lent.heir or lent.holder or b""
         pinned_to = _pinned_to(state, lent, owner)
         if pinned_to is not None:
             pins[stream] = pinned_to
     staying = tuple(member for member in state.members if member not in leaving)
-    return open_streams, staying, owners, pins
+    return Situation(open_streams, staying, owners, pins, last)
 
 
 def _pinned_to(state: Leader, lent: LentStream, owner: BorrowerId | None) -> BorrowerId | None:
@@ -136,7 +190,9 @@ def _pinned_to(state: Leader, lent: LentStream, owner: BorrowerId | None) -> Bor
 def _begin_move(turn: LeaderTurn, stream: StreamId, taker: BorrowerId) -> None:
     state = turn.state
     lent, member = state.streams.get(stream), state.members.get(taker)
-    if lent is None or member is None or member.leaving or owner_of(lent) == taker:
+    if lent is None or member is None or member.leaving:
+        return
+    if owner_of(lent) == taker and not is_outdated(state, lent):
         return
     if lent.state is StreamState.FREE:
         lend(turn, lent, member)

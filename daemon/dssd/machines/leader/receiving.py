@@ -97,7 +97,7 @@ def _admit(turn: LeaderTurn, message: LeaderWanted) -> None:
         return
     if message.borrower_id not in state.members:
         who = message.borrower_id, message.session_id, message.client_id
-        member = Member(*who, turn.now_ms, message.subscription)
+        member = Member(*who, turn.now_ms, message.subscription, by_shard=message.by_shard)
         state.members[member.borrower_id] = member
         state.sessions.setdefault(member.session_id, {})[member.borrower_id] = None
         state.timers.clear(Alarm.IDLE)

@@ -22,6 +22,7 @@ from dssd.machines.leader.events import (
 )
 from dssd.machines.leader.lent_stream import HELD, TRANSIENT, LentStream, StreamState
 from dssd.machines.leader.operated_state import Evictions, HandOvers
+from dssd.machines.leader.shard_state import Shards
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import NO_PAUSE, BorrowerId, Pause, SessionId
@@ -114,12 +115,25 @@ class Committing(NamedTuple):
     queues: Queues
 
 
+class Barrier:
+    """What a group that keeps the order of keys has between storage topics."""
+
+    __slots__ = ("children", "finished", "rehoming")
+
+    def __init__(self) -> None:
+        self.children: dict[StreamId, list[StreamId]] = {}
+        """The streams that wait for a stream."""
+        self.finished: list[StreamId] = []
+        """Those whose end became durable since their children were judged last."""
+        self.rehoming: set[StreamId] = set()
+
+
 class Member:
     """A borrower that the leader knows."""
 
     __slots__ = (
-        "borrower_id", "client_id", "inherits", "joined_ms", "leaving", "session_id", "streams",
-        "subscription",
+        "borrower_id", "by_shard", "client_id", "inherits", "joined_ms", "leaving", "session_id",
+        "streams", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -129,8 +143,12 @@ class Member:
         client_id: str,
         joined_ms: int,
         subscription: int = 0,
+        *,
+        by_shard: bool = False,
     ) -> None:
         self.borrower_id = borrower_id
+        self.by_shard = by_shard
+        """It keeps state by shard: `sharding`."""
         self.subscription = subscription
         self.session_id = session_id
         self.client_id = client_id
@@ -146,6 +164,7 @@ class Leader:
     """The state of one leader."""
 
     __slots__ = (
+        "barrier",
         "commit_begun_ms",
         "commit_id",
         "commit_took_ms",
@@ -171,6 +190,7 @@ class Leader:
         "returning",
         "sessions",
         "sessions_ending",
+        "shards",
         "state",
         "stream_sets",
         "streams",
@@ -207,6 +227,7 @@ class Leader:
         self.streams: dict[StreamId, LentStream] = {}
         self.order: tuple[StreamId, ...] = ()
         """The streams, sorted; allocation walks them in this order."""
+        self.barrier = Barrier()
         self.timers: Deadlines[Timer] = Deadlines()
         self.wake_ms: int | None = None
         self.resend_ms: dict[StreamId, int] = {}
@@ -217,6 +238,7 @@ class Leader:
         """What the last rebalance decided and no step has begun: streams, and who gets them."""
         self.returning = False
         """The moves return streams to the sessions of before; shares are computed after them."""
+        self.shards = Shards()
         self.rebalanced_ms: int | None = None
         self.dirty: dict[StreamId, None] = {}
         """Streams with changes that are in no commit yet, in the order in which they changed."""
@@ -238,8 +260,7 @@ class Leader:
         self.pausing: set[int] = set()
         """Operations that wait until all of them have."""
         self.commit_id = 0
-        self.commit_begun_ms = 0
-        self.commit_took_ms = 0
+        self.commit_begun_ms = self.commit_took_ms = 0
 
     def is_committing(self) -> bool:
         """Whether a commit is under way."""
@@ -288,6 +309,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
             now_ms - member.joined_ms,
             member.leaving,
             member.subscription,
+            member.by_shard,
         )
         for member in state.members.values()
     )
@@ -341,6 +363,16 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
         lent.pinned_session_id,
         next((state.members[each].client_id for each in pinned), ""),
         lent.queues,
+        unfinished_parents(state, lent) if lent.state is StreamState.CLOSED else (),
+    )
+
+
+def unfinished_parents(state: Leader, lent: LentStream) -> tuple[StreamId, ...]:
+    """Those for which the stream is closed. One that is gone holds nothing up."""
+    return tuple(
+        parent
+        for parent in lent.parents or ()
+        if (found := state.streams.get(parent)) is not None and not found.finish_saved
     )
 
 

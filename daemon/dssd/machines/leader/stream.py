@@ -9,6 +9,8 @@
        └──────────────────────────────────released, holder lost───────────────────────┘ │
     finished ◄───────the same, once the floor is at the recorded end────────────────────┘
 
+`stream_ends` has what else may become of a stream that nobody holds: closed, or re-homed.
+
 Rules:
 
 1. Lending raises the grant epoch; everything older is fenced by it from then on. The grant is sent
@@ -26,7 +28,10 @@ Rules:
    that was sent to the leader before is merged and adopts nothing: the holder may have let go of
    the stream since, and would never say so again.
 6. An operation moves the cursor (`cursor_moves`) once nobody holds the stream and it is not kept
-   for its last holder: who holds it is asked for it first. A finished stream may be opened again.
+   for its last holder: who holds it is asked for it first. A finished stream may be opened again,
+   but not where its children may hold records already: there the move is given up.
+7. Where the order of keys is kept, a lane whose records are read to the end, and whose queues may
+   hold some, is asked for too: they go to its children.
 
 `step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
 knows neither members nor timers.
@@ -34,11 +39,24 @@ knows neither members nor timers.
 
 from collections.abc import Callable, Mapping
 
-from dss_core.lane import DEAD
 from dssd.machines.attempts import merged_attempts
 from dssd.machines.leader.cursor_moves import make_move
-from dssd.machines.leader.events import CancelledMove
 from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.not_held import NOT_HELD
+from dssd.machines.leader.stream_ends import (
+    ask_move_free,
+    ask_move_revoked,
+    cancel_move,
+    close,
+    end,
+    finish,
+    ignore,
+    note_saved,
+    rehome,
+    saved_free,
+    seal,
+    take_move,
+)
 from dssd.machines.leader.stream_events import (
     Act,
     Acts,
@@ -47,6 +65,8 @@ from dssd.machines.leader.stream_events import (
     MoveAsked,
     MoveCancelled,
     Overdue,
+    ParentsJudged,
+    QueuesRehomed,
     Released,
     Reported,
     ResendDue,
@@ -69,8 +89,9 @@ def _lend(state: LentStream, event: GrantDecided) -> Acts:
     # A stream that was kept for the session may still have its move before it.
     make_move(state)
     if state.is_over():
-        _finish(state)
-        return (Act.SAVE_NOW, Act.SHARE_ANEW)
+        return (Act.SAVE_NOW, *finish(state))
+    if state.is_to_rehome():
+        return rehome(state)
     state.state = StreamState.GRANTING
     state.grant_epoch += 1
     state.queues = lent_anew(state.queues)
@@ -126,6 +147,8 @@ def _report(state: LentStream, event: Reported) -> Acts:
         state.state = StreamState.REVOKED
         state.durable = False
         return (Act.SAVE_NOW,)
+    if state.is_to_rehome() and state.state is StreamState.GRANTED:
+        return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if event.report.is_awaited:
         # Also where it is not fresh: it may have been noted, and not be durable yet.
         return (Act.SAVE_NOW,)
@@ -149,24 +172,20 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     if adopts and event.outdated:
         # Not refused either: who still holds the stream has yet to present it to this leader.
         return (Act.SAVE_SOON,) if fresh else ()
-    if adopts and state.move is not None:
+    if adopts and (state.move is not None or state.is_to_rehome()):
         # Also at the end of the stream: after the move it is lent again, so its holder lets go.
         state.stall = event.report.stall
         state.reserved = False
         state.state = StreamState.REVOKING
         return (Act.SAVE_SOON, Act.SEND_REVOKE)
-    if state.is_over():
-        return (*_end(state), Act.SEND_INVALIDATE)
+    if state.is_over() or (state.is_to_rehome() and not state.reserved):
+        return (*end(state), Act.SEND_INVALIDATE)
     if adopts:
         state.stall = event.report.stall
         state.reserved = False
         state.state = StreamState.GRANTED
         return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
     return (Act.SAVE_SOON, Act.SEND_INVALIDATE) if fresh else (Act.SEND_INVALIDATE,)
-
-
-def _invalidate(state: LentStream, event: Reported) -> Acts:
-    return (Act.SEND_INVALIDATE,)
 
 
 def _revoke(state: LentStream, event: RevokeDecided) -> Acts:
@@ -184,59 +203,10 @@ def _is_of_grant(state: LentStream, event: Released) -> bool:
     return event.borrower_id == state.holder and event.grant_epoch == state.grant_epoch
 
 
-def _finish(state: LentStream) -> None:
-    state.state = StreamState.FINISHED
-    state.heir = None
-    state.reserved = False
-
-
-def _end(state: LentStream) -> Acts:
-    state.stall = Stall.NONE
-    state.grant_unsaved = True
-    save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
-    make_move(state)
-    if state.is_over():
-        _finish(state)
-        return (save, Act.SHARE_ANEW)
-    state.state = StreamState.FREE
-    return (save, Act.PLACE)
-
-
-def _take_move(state: LentStream, event: MoveAsked) -> bool:
-    """Whether the move is to be made: it was neither made nor cancelled before."""
-    is_made = event.move.number <= state.cursor_generation and not event.move.stops_redrive
-    if is_made or state.move is not None:
-        return False
-    if event.move.number in state.cancelled_moves:
-        return False
-    state.move = event.move
-    return True
-
-
-def _ask_move_free(state: LentStream, event: MoveAsked) -> Acts:
-    if not _take_move(state, event) or state.reserved:
-        return ()
-    return _end(state)
-
-
 def _ask_move_held(state: LentStream, event: MoveAsked) -> Acts:
-    if not _take_move(state, event):
+    if not take_move(state, event):
         return ()
     return _revoke(state, RevokeDecided(event.heir))
-
-
-def _ask_move_revoked(state: LentStream, event: MoveAsked) -> Acts:
-    _take_move(state, event)
-    return ()
-
-
-def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
-    if state.move is None or state.move.number != event.number:
-        return ()
-    state.move = None
-    state.cancelled_moves.add(event.number)
-    state.ended_move = CancelledMove(event.number)
-    return (Act.SAVE_NOW,)
 
 
 def _release_doubtful(state: LentStream, event: Released) -> Acts:
@@ -244,11 +214,11 @@ def _release_doubtful(state: LentStream, event: Released) -> Acts:
     if not _is_of_grant(state, event):
         return ()
     _lose_sight(state)
-    return _end(state)
+    return end(state)
 
 
 def _release(state: LentStream, event: Released) -> Acts:
-    return _end(state) if _is_of_grant(state, event) else ()
+    return end(state) if _is_of_grant(state, event) else ()
 
 
 def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
@@ -263,16 +233,18 @@ def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
     if not state.reserved:
         return ()
     state.reserved = False
-    return (Act.PLACE,) if state.move is None else _end(state)
+    if state.move is None and not state.is_to_rehome():
+        return (Act.PLACE,)
+    return end(state)
 
 
 def _lose_holder(state: LentStream, event: HolderLost) -> Acts:
     _lose_sight(state)
-    return _end(state)
+    return end(state)
 
 
 def _end_exactly(state: LentStream, event: HolderLost) -> Acts:
-    return _end(state)
+    return end(state)
 
 
 def _take_back(state: LentStream, event: Overdue) -> Acts:
@@ -295,24 +267,13 @@ def _revoked_again(state: LentStream, event: ResendDue) -> Acts:
     return (Act.SEND_REVOKED,) if state.durable else ()
 
 
-def _note_saved(state: LentStream, event: Saved) -> Acts:
-    if event.grant_epoch >= state.moved_epoch:
-        state.saved = state.saved.merged(event.progress)
-        state.saved_queues = merged_queues(state.saved_queues, event.queues)
-    if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
-        state.suspect_end = max(state.suspect_end, event.measured_end)
-        state.unmeasured = False
-    redriven = state.saved_queues and state.saved_queues[DEAD - 1].redrive.operation
-    return (Act.NOTE_MOVED,) if event.moved_by or redriven else ()
-
-
 def _saved(state: LentStream, event: Saved) -> Acts:
-    acts = _note_saved(state, event)
+    acts = note_saved(state, event)
     return (*acts, Act.SEND_SAVED) if event.grant_epoch == state.grant_epoch else acts
 
 
 def _saved_granting(state: LentStream, event: Saved) -> Acts:
-    acts = _note_saved(state, event)
+    acts = note_saved(state, event)
     if not event.current or event.grant_epoch != state.grant_epoch:
         return acts
     state.durable = True
@@ -320,31 +281,25 @@ def _saved_granting(state: LentStream, event: Saved) -> Acts:
 
 
 def _saved_revoked(state: LentStream, event: Saved) -> Acts:
-    acts = _note_saved(state, event)
+    acts = note_saved(state, event)
     if not event.current:
         return acts
     state.durable = True
     return (*acts, Act.SEND_REVOKED)
 
 
-def _saved_free(state: LentStream, event: Saved) -> Acts:
-    return _note_saved(state, event)
-
-
-def _seal(state: LentStream, event: Sealed) -> Acts:
-    state.sealed_end = event.end
-    return ()
-
-
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
     # After a move it would be lent again while the holder that it is kept for may hand out.
-    waits = state.reserved and state.move is not None
-    return _end(state) if state.is_over() and not waits else ()
+    waits = state.reserved and (state.move is not None or state.is_to_rehome())
+    is_done = state.is_over() or state.is_to_rehome()
+    return end(state) if is_done and not waits else ()
 
 
 def _seal_granted(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
+    if state.is_to_rehome() and state.state is StreamState.GRANTED:
+        return (*_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if not state.is_over():
         return ()
     state.state = StreamState.REVOKED
@@ -352,9 +307,13 @@ def _seal_granted(state: LentStream, event: Sealed) -> Acts:
     return (Act.SAVE_NOW,)
 
 
-def ignore(state: LentStream, event: object) -> Acts:
-    """Nothing happens, and that is meant."""
-    return ()
+def _judge_free(state: LentStream, event: ParentsJudged) -> Acts:
+    state.is_closed = event.closed
+    if event.closed:
+        return close(state)
+    # A lane that is kept for its last holder may be with that one's program.
+    is_done = state.is_over() or state.is_to_rehome()
+    return end(state) if is_done and not state.reserved else ()
 
 
 _S = StreamState
@@ -363,32 +322,36 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, GrantDecided): _lend,
     (_S.FREE, Reported): _report_free,
     (_S.FREE, RevokeDecided): ignore,
-    (_S.FREE, MoveAsked): _ask_move_free,
-    (_S.FREE, MoveCancelled): _cancel_move,
+    (_S.FREE, MoveAsked): ask_move_free,
+    (_S.FREE, MoveCancelled): cancel_move,
     (_S.FREE, Released): ignore,
     (_S.FREE, HolderLost): _give_up_holder,
     (_S.FREE, ReserveEnded): _end_reserve,
     (_S.FREE, Overdue): ignore,
     (_S.FREE, ResendDue): ignore,
-    (_S.FREE, Saved): _saved_free,
+    (_S.FREE, Saved): saved_free,
     (_S.FREE, Sealed): _seal_free,
+    (_S.FREE, ParentsJudged): _judge_free,
+    (_S.FREE, QueuesRehomed): ignore,
     (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
     (_S.GRANTING, RevokeDecided): _revoke,
     (_S.GRANTING, MoveAsked): _ask_move_held,
-    (_S.GRANTING, MoveCancelled): _cancel_move,
+    (_S.GRANTING, MoveCancelled): cancel_move,
     (_S.GRANTING, Released): _release_doubtful,
     (_S.GRANTING, HolderLost): _lose_holder,
     (_S.GRANTING, ReserveEnded): ignore,
     (_S.GRANTING, Overdue): _take_back,
     (_S.GRANTING, ResendDue): _grant_again,
     (_S.GRANTING, Saved): _saved_granting,
-    (_S.GRANTING, Sealed): _seal,
+    (_S.GRANTING, Sealed): seal,
+    (_S.GRANTING, ParentsJudged): ignore,
+    (_S.GRANTING, QueuesRehomed): ignore,
     (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
     (_S.GRANTED, RevokeDecided): _revoke,
     (_S.GRANTED, MoveAsked): _ask_move_held,
-    (_S.GRANTED, MoveCancelled): _cancel_move,
+    (_S.GRANTED, MoveCancelled): cancel_move,
     (_S.GRANTED, Released): _release_doubtful,
     (_S.GRANTED, HolderLost): _lose_holder,
     (_S.GRANTED, ReserveEnded): ignore,
@@ -396,11 +359,13 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTED, ResendDue): ignore,
     (_S.GRANTED, Saved): _saved,
     (_S.GRANTED, Sealed): _seal_granted,
+    (_S.GRANTED, ParentsJudged): ignore,
+    (_S.GRANTED, QueuesRehomed): ignore,
     (_S.REVOKING, GrantDecided): ignore,
     (_S.REVOKING, Reported): _report,
     (_S.REVOKING, RevokeDecided): _change_heir,
-    (_S.REVOKING, MoveAsked): _ask_move_revoked,
-    (_S.REVOKING, MoveCancelled): _cancel_move,
+    (_S.REVOKING, MoveAsked): ask_move_revoked,
+    (_S.REVOKING, MoveCancelled): cancel_move,
     (_S.REVOKING, Released): _release_doubtful,
     (_S.REVOKING, HolderLost): _lose_holder,
     (_S.REVOKING, ReserveEnded): ignore,
@@ -408,28 +373,21 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKING, ResendDue): _revoke_again,
     (_S.REVOKING, Saved): _saved,
     (_S.REVOKING, Sealed): _seal_granted,
+    (_S.REVOKING, ParentsJudged): ignore,
+    (_S.REVOKING, QueuesRehomed): ignore,
     (_S.REVOKED, GrantDecided): ignore,
     (_S.REVOKED, Reported): _report_revoked,
     (_S.REVOKED, RevokeDecided): _change_heir,
-    (_S.REVOKED, MoveAsked): _ask_move_revoked,
-    (_S.REVOKED, MoveCancelled): _cancel_move,
+    (_S.REVOKED, MoveAsked): ask_move_revoked,
+    (_S.REVOKED, MoveCancelled): cancel_move,
     (_S.REVOKED, Released): _release,
     (_S.REVOKED, HolderLost): _end_exactly,
     (_S.REVOKED, ReserveEnded): ignore,
     (_S.REVOKED, Overdue): ignore,
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
-    (_S.REVOKED, Sealed): _seal,
-    (_S.FINISHED, GrantDecided): ignore,
-    (_S.FINISHED, Reported): _invalidate,
-    (_S.FINISHED, RevokeDecided): ignore,
-    (_S.FINISHED, MoveAsked): _ask_move_free,
-    (_S.FINISHED, MoveCancelled): _cancel_move,
-    (_S.FINISHED, Released): ignore,
-    (_S.FINISHED, HolderLost): ignore,
-    (_S.FINISHED, ReserveEnded): ignore,
-    (_S.FINISHED, Overdue): ignore,
-    (_S.FINISHED, ResendDue): ignore,
-    (_S.FINISHED, Saved): _saved_free,
-    (_S.FINISHED, Sealed): ignore,
+    (_S.REVOKED, Sealed): seal,
+    (_S.REVOKED, ParentsJudged): ignore,
+    (_S.REVOKED, QueuesRehomed): ignore,
+    **NOT_HELD,
 }

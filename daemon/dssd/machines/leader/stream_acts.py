@@ -11,10 +11,11 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader import stream_sets
 from dssd.machines.leader.commits import mark_dirty, take_committed
-from dssd.machines.leader.events import Committed
+from dssd.machines.leader.events import Committed, Rehome
 from dssd.machines.leader.hand_overs_under_way import note_stream
 from dssd.machines.leader.lent_stream import ENDED_BY_DEADLINE, HELD, LentStream, StreamState
 from dssd.machines.leader.moves_under_way import note_moved
+from dssd.machines.leader.sharding import may_have, note_held, note_let_go
 from dssd.machines.leader.state import Alarm, Holding, Leader, Member, Resend, StateDeadline
 from dssd.machines.leader.stream import step as step_stream
 from dssd.machines.leader.stream_events import (
@@ -61,10 +62,19 @@ def turn_stream(
                 member.streams.discard(lent.stream)
         if lent.state in HELD and lent.holder is not None:
             state.members[lent.holder].streams.add(lent.stream)
+        _note_shard(turn, lent, before)
     for act in acts:
         if act is not Act.PLACE or place:
             _act(turn, lent, event, act)
     note_stream(turn, lent, event)
+
+
+def _note_shard(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None:
+    if lent.state in HELD:
+        if before not in HELD:
+            note_held(turn.state, lent)
+    elif before in HELD and note_let_go(turn.state, lent):
+        rebalance_by(turn, turn.now_ms)
 
 
 def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> None:
@@ -78,6 +88,10 @@ def _note_heir(state: Leader, lent: LentStream, before: BorrowerId | None) -> No
 def _note_state(turn: LeaderTurn, lent: LentStream, before: StreamState) -> None:
     state = turn.state
     lent.since_ms = turn.now_ms
+    if lent.state is StreamState.REHOMING:
+        state.barrier.rehoming.add(lent.stream)
+    else:
+        state.barrier.rehoming.discard(lent.stream)
     if state.resend_ms.pop(lent.stream, None) is not None:
         state.timers.clear(Resend(lent.stream))
     if lent.state in ENDED_BY_DEADLINE:
@@ -117,11 +131,22 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
-        case Act.NOTE_MOVED:
+        case Act.NOTE_MOVED | Act.NOTE_FINISHED | Act.REHOME:
             assert isinstance(event, Saved)
-            note_moved(turn, lent, event.moved_by)
+            _note_durable(turn, lent, event, act)
         case _:
             assert_never(act)
+
+
+def _note_durable(turn: LeaderTurn, lent: LentStream, event: Saved, act: Act) -> None:
+    state = turn.state
+    if act is Act.NOTE_MOVED:
+        note_moved(turn, lent, event.moved_by)
+    elif act is Act.NOTE_FINISHED:
+        state.barrier.finished.append(lent.stream)
+    elif state.holding not in (Holding.FENCING, Holding.HELD):
+        # Else it begins with `LendAgain`: what queues hold is to stay as it is until then.
+        turn.effects.append(Rehome(lent.stream, lent.grant_epoch, lent.progress, lent.queues))
 
 
 def _say_in_set(
@@ -203,12 +228,15 @@ def place(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
-    """Lend a free stream to a member; while nothing is lent it stays free, and keeps its heir.
+    """Lend a free stream to a member; while nothing is lent, or another member has to let go of its
+    shard first, it stays free, and keeps its heir.
 
     Where the daemon ends its sessions, a stream stays with the last one that it was lent to: the
     next daemon keeps it for that one, whose client may still hand out what it has.
     """
     if turn.state.holding is not Holding.NOTHING or turn.state.sessions_ending:
+        return
+    if not may_have(turn.state, lent, member):
         return
     turn_stream(turn, lent, GrantDecided(member.borrower_id, member.session_id))
     if turn.state.stream_sets is not None and lent.state is StreamState.GRANTING:

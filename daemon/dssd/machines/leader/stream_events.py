@@ -30,6 +30,10 @@ class Act(Enum):
     """The stream is free: give it to its heir, or allocate."""
     SHARE_ANEW = "share_anew"
     """The stream is finished, so what members hold of the others may be out of balance."""
+    REHOME = "rehome"
+    """It is durable that nobody holds the lane: let its children get what is in its queues."""
+    NOTE_FINISHED = "note_finished"
+    """That it is finished is durable: its children may be open now."""
     NOTE_MOVED = "note_moved"
     """That a move ended, made or cancelled, is durable: its operation may be done."""
 
@@ -126,6 +130,21 @@ class Sealed:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class ParentsJudged:
+    """Whether all parents of the stream are finished is known, perhaps anew. Nobody holds it."""
+
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesRehomed:
+    """The children of the lane have what was in its queues."""
+
+    grant_epoch: int
+    queues: Queues
+
+
 StreamEvent = (
     GrantDecided
     | Reported
@@ -139,5 +158,7 @@ StreamEvent = (
     | ResendDue
     | Saved
     | Sealed
+    | ParentsJudged
+    | QueuesRehomed
 )
 Acts = tuple[Act, ...]

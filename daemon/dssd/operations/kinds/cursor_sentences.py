@@ -63,6 +63,15 @@ def _of_which_order(streams: Sequence[StreamPlan]) -> str:
     return " within each storage topic" if len(storage_topics) > len(topics) else ""
 
 
+def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:
+    """What single records that come once more mean for the others."""
+    if not sum(each.again for each in streams):
+        return
+    yield "No cursor moves: what was acknowledged behind them does not come again."
+    if group.ordered:
+        yield "So they come behind what their keys have had since."
+
+
 def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
     """What a skip does not reach: what failed in the streams and comes again."""
     if waiting:
@@ -70,8 +79,7 @@ def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
         name = quote(subject_of(group))
         yield (
             f"{waits} in the retry queues of these streams, which a skip leaves: each comes when "
-            f"it is due (dssctl rq ls {name}), and ends as a member acknowledges or rejects it. "
-            f"What is rejected is dead, and can be discarded: dssctl dlq discard {name}"
+            f"it is due (dssctl rq ls {name}). To pass over these too: dssctl rq skip {name} --all"
         )
 
 

@@ -19,6 +19,7 @@ from dss_core.changes import (
     ImportOffsets,
     MoveCursors,
     RecordSpan,
+    RedeliverRecords,
     SkipRecords,
     StreamOffsets,
     StreamTarget,
@@ -48,16 +49,18 @@ from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
 from dssd.operations.kinds.cursor_sentences import (
+    alone,
     effects_of,
     left_alone,
     left_in_queues,
     summary_of,
 )
+from dssd.operations.kinds.queued_origins import queued_origins
 from dssd.operations.plans import Begun, Made, Plan, subject_of
 from dssd.store.paging import scan_all
 from dssd.store.port import Put, Store, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, OperationRow, PendingMoveRow
-from dssd.topics.catalogue import Catalogue
+from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.internal import refuse_internal
 
 RECORDS_SKIPPED_MAX = 1_000
@@ -69,7 +72,8 @@ STREAMS_MOVED_MAX = 10_000
 plan of them fits into a message."""
 
 
-Cursors = MoveCursors | ImportOffsets | SkipRecords
+OfRecords = SkipRecords | RedeliverRecords
+Cursors = MoveCursors | ImportOffsets | OfRecords
 
 ALL: Ranges = ((0, OFFSET_MAX),)
 
@@ -119,8 +123,11 @@ class CursorMoves:
         survey = await self._registry.survey(group)
         resolved, moving = await self._resolved(change, group, survey)
         plan = await self._planned(resolved, kind_of(change), group, moving)
+        plan = replace(plan, effects=(*plan.effects, *await self._told_of_queues(group, plan)))
         if isinstance(change, ImportOffsets):
             return replace(plan, effects=(*plan.effects, *self._left_alone(change, survey)))
+        if isinstance(change, RedeliverRecords):
+            return replace(plan, effects=(*plan.effects, *alone(group, plan.streams)))
         if isinstance(change, SkipRecords) or change.direction is Direction.SKIP:
             waiting = sum(each.stream.queued.retrying for each in moving)
             return replace(plan, effects=(*plan.effects, *left_in_queues(group, waiting)))
@@ -170,8 +177,8 @@ class CursorMoves:
                 return await self._resolved_move(change, group, by_name)
             case ImportOffsets():
                 return change, self._resolved_import(change, group, by_name)
-            case SkipRecords():
-                return change, self._resolved_skips(change, group, by_name)
+            case SkipRecords() | RedeliverRecords():
+                return change, self._resolved_records(change, group, by_name)
             case _:
                 assert_never(change)
 
@@ -268,8 +275,8 @@ class CursorMoves:
             clamped=progress.floor < bounds.start,
         )
 
-    def _resolved_skips(
-        self, change: SkipRecords, group: GroupRow, by_name: dict[str, StreamSurvey]
+    def _resolved_records(
+        self, change: OfRecords, group: GroupRow, by_name: dict[str, StreamSurvey]
     ) -> list[_Moving]:
         spans = (RecordSpan(change.stream, change.offset, change.count), *change.more)
         count = sum(span.count for span in spans)
@@ -278,11 +285,14 @@ class CursorMoves:
                 argument=f"a count of {count:,}",
                 rule=f"1 to {RECORDS_SKIPPED_MAX:,} by hand; dssctl offsets skip passes over more",
             )
-        added: dict[str, list[tuple[int, int]]] = {}
+        named: dict[str, list[tuple[int, int]]] = {}
         for span in spans:
             stream = _read(by_name, group, span.stream)
-            added.setdefault(span.stream, []).append(self._within_log(span, stream))
-        return [_skipping(by_name[name], normalised(ranges)) for name, ranges in added.items()]
+            named.setdefault(span.stream, []).append(self._within_log(span, stream))
+        ranges = {name: normalised(each) for name, each in named.items()}
+        if isinstance(change, RedeliverRecords):
+            return [_reopening(by_name[name], each) for name, each in ranges.items()]
+        return [_skipping(by_name[name], each) for name, each in ranges.items()]
 
     def _within_log(self, span: RecordSpan, stream: StreamSurvey) -> tuple[int, int]:
         """The offsets of these records, the end not included.
@@ -313,13 +323,24 @@ class CursorMoves:
             last = stream.view.cursor_generation
             if last != undone.number and await self._took_back(last, undone):
                 continue  # an undo that was cancelled had come so far
-            if last != undone.number:
+            if last != undone.number and not undone.kind.startswith("records."):
                 why = f"operation {last} moved the cursor of {stream.name} after it"
                 raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
             before = Progress(made.floor_before, unpacked_ranges(made.ranges_before))
             given = Progress(made.floor_after, unpacked_ranges(made.ranges_after))
+            if last != undone.number:
+                moving.append(self._taken_back_alone(stream, before, given))
+                continue
             moving.append(_Moving(stream, all_of(given), all_of(before), before.floor))
         return moving
+
+    def _taken_back_alone(self, stream: StreamSurvey, before: Progress, given: Progress) -> _Moving:
+        """Of single records, as far as the log has them still; what other operations did stays."""
+        bounds = self._log.bounds(stream.view.stream)
+        passed = clipped(without(all_of(given), all_of(before)), bounds.start, bounds.end)
+        reopened = without(all_of(before), all_of(given))
+        floor = stream.view.progress.floor
+        return _Moving(stream, passed, reopened, min((at for at, _ in passed), default=floor))
 
     async def _took_back(self, number: int, undone: OperationRow) -> bool:
         """Whether an operation took the other one back, where it came to a stream."""
@@ -327,6 +348,15 @@ class CursorMoves:
         return found is not None and found.row.undoes == undone.number
 
     # Telling
+
+    async def _told_of_queues(self, group: GroupRow, plan: Plan) -> tuple[str, ...]:
+        """What of the records that come again failed already."""
+        if not (group.max_deliver and plan.reopened):
+            return ()
+        reopened = {name: ranges for name, _, ranges in plan.reopened}
+        streams = [each.stream for each in plan.found if str(each.stream.name) in reopened]
+        named = [(each, reopened[str(each.name)]) for each in streams]
+        return tuple((await queued_origins(self._log, named)).told(group))
 
     async def _planned(
         self, change: Change, kind: str, group: GroupRow, moving: Sequence[_Moving]
@@ -356,17 +386,12 @@ class CursorMoves:
         )
 
     def _check_order(self, group: GroupRow, moving: Sequence[_Moving]) -> None:
-        """Refuse to let an ordered group read two storage topics beside each other."""
-        if not group.ordered:
+        """Refuse to open streams again whose keys an ordered group has in other ones by now."""
+        if not group.ordered or not moving:
             return
-        reopened: dict[str, list[StreamId]] = {}
-        for each in moving:
-            stream = each.stream.view.stream
-            bounds = self._log.bounds(stream)
-            if max(each.after.floor, bounds.start) < bounds.end:
-                reopened.setdefault(each.stream.name.topic, []).append(stream)
-        for name, streams in reopened.items():
-            check_reopened_in_order(group, self._catalogue.get(name), streams)
+        topic = self._catalogue.get(moving[0].stream.name.topic)
+        reopened = [each.stream.view.stream for each in moving if _reopens(each, topic)]
+        check_reopened_in_order(group, topic, reopened)
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
         view = moving.stream.view
@@ -399,6 +424,15 @@ class CursorMoves:
         return sum(count for count, _ in counts), all(exact for _, exact in counts)
 
 
+def _reopens(moving: _Moving, topic: Topic) -> bool:
+    """Whether a sealed stream was read to the end, and would not be any more."""
+    stream, part = moving.stream.view.stream, topic.part(moving.stream.name.ordinal)
+    if part is None or part.ends is None:
+        return False
+    end = part.ends[stream.partition]
+    return moving.stream.view.progress.floor >= end > moving.after.floor
+
+
 def _name_of(offsets: StreamOffsets) -> StreamName:
     return StreamName(offsets.topic, offsets.ordinal, offsets.partition)
 
@@ -412,6 +446,8 @@ def kind_of(change: Cursors) -> str:
             return "offsets.import"
         case SkipRecords():
             return "records.skip"
+        case RedeliverRecords():
+            return "records.redeliver"
         case _:
             assert_never(change)
 
@@ -449,6 +485,11 @@ def _skipping(stream: StreamSurvey, ranges: Ranges) -> _Moving:
     """Single records: where the floor comes to lie is what they make of it."""
     floor = stream.view.progress.with_acked(ranges).floor
     return _Moving(stream, (), ranges, floor)
+
+
+def _reopening(stream: StreamSurvey, ranges: Ranges) -> _Moving:
+    """Single records, as far as they are acknowledged."""
+    return _Moving(stream, ranges, (), stream.view.progress.floor)
 
 
 def _begun(group: GroupRow, moving: Iterable[_Moving], number: int) -> Begun:

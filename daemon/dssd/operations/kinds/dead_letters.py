@@ -1,148 +1,214 @@
 """Dead letters that come back, or are given up: `dlq redrive` and `dlq discard`.
 
-A plan names the entries, by their offsets among the dead letters of each stream: what dies later is
-none of them. Applying it commits them as rows, like moves of cursors; the leader tells each lane as
-soon as nobody holds it. What comes back is brought by whoever holds the lane then, and that is done
-when all is back. All lanes take the same time for it, so together they have the rate that was asked
-for. In an ordered group whose dead letters block, a redrive takes whole keys: what is named brings
-along what waits for it (`whole_keys`). Invariant: a lane of which nothing is chosen is not touched.
-Neither can be taken back.
+A plan names the entries (`queue_choice`): what dies later is none of them. Applying it commits them
+as rows, like moves of cursors; the leader tells each lane as soon as nobody holds it. What comes
+back is brought by whoever holds the lane then, and that is done when all is back. All lanes take
+the same time for it, so together they have the rate that was asked for. Where a canary goes first
+(`canary`), the others are committed once that is done with. In an ordered group whose dead letters
+block, a redrive takes whole keys: what is named brings along what waits for it (`whole_keys`). To
+take a redrive back is to send what still waits of it to the dead letters again. Invariant: a lane
+of which nothing is chosen is not touched.
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from shlex import quote
 
-from dss_core.answers import StreamPlan
-from dss_core.changes import DiscardDeadLetters, LaneRanges, RedriveDeadLetters
+from dss_core.changes import DiscardDeadLetters, RedriveDeadLetters, Undo
 from dss_core.counted import counted
 from dss_core.errors import (
+    CanaryTooSmall,
     IllegalArgument,
     KeysBeyondLook,
+    NotUndoable,
     OperationInProgress,
     PartOfKey,
-    StreamNotRead,
 )
-from dss_core.ids import StreamName
-from dss_core.lane import DEAD
+from dss_core.lane import DEAD, RETRY
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
-from dss_core.progress import Ranges, clipped, normalised, total
-from dss_core.times import text_of_span
+from dss_core.progress import Ranges, total
+from dssd.events.model import Note
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import GroupSurvey, StreamSurvey
-from dssd.leaders.progress_columns import packed_ranges
+from dssd.leaders.lag import StreamSurvey, hindrance_sentence
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
-from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
+from dssd.machines.leader.events import CancelMoves, CursorMove
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
-from dssd.machines.queues import BLOCK
-from dssd.operations.kinds.clients_named import they
-from dssd.operations.kinds.final import Final
-from dssd.operations.kinds.whole_keys import WholeKeys, runs_of, whole_keys
-from dssd.operations.plans import Begun, Made, Plan, subject_of
-from dssd.queues.looking import Choice, EntryLook, Lane
-from dssd.store.port import Put
-from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
-
-Change = RedriveDeadLetters | DiscardDeadLetters
-
-REDRIVE, DISCARD = "dlq.redrive", "dlq.discard"
-
-CHOICE_RANGES_MAX = 10_000
-"""Ranges of dead letters that one operation names: 160 KB in rows, and some hundred in a plan."""
-
-CHOICE_BYTES_MAX = 256 << 20
-"""What a plan reads to choose dead letters by error or key: a second or two. The same command does
-the rest afterwards."""
-
-
-@dataclass(slots=True)
-class _Budget:
-    """What one plan may read."""
-
-    bytes: int = CHOICE_BYTES_MAX
-
-    @property
-    def spent(self) -> bool:
-        return self.bytes <= 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Dead letters of one stream."""
-
-    stream: StreamSurvey
-    ranges: Ranges
-    keys: int = 0
-    """So many whole keys, where they were told apart."""
-    along: int = 0
-    """Of these, so many come along with their keys."""
-
-    @property
-    def count(self) -> int:
-        return total(self.ranges)
+from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.queues import BLOCK, BURY
+from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_canary
+from dssd.operations.kinds.dead_letter_sentences import (
+    FINAL,
+    REDRIVE,
+    Change,
+    effects_of,
+    kind_of,
+    over_ms_of,
+    stream_plan,
+    told_back,
+)
+from dssd.operations.kinds.queue_choice import (
+    CHOICE_RANGES_MAX,
+    ChoiceBudget,
+    Chosen,
+    check_has_queues,
+    check_reads,
+    check_says_which,
+    choice_of,
+    chosen_of,
+    is_cut,
+    names_some,
+    none_of,
+    still_there,
+)
+from dssd.operations.kinds.queue_moves import begun_moves, errands_done
+from dssd.operations.kinds.whole_keys import WholeKeys, first_heads, whole_keys
+from dssd.operations.plans import Begun, Cancellation, Made, Plan, done_or_undone, subject_of
+from dssd.queues.looking import Choice, EntryLook, Lane, QueueEntry
+from dssd.store.port import Store
+from dssd.store.rows import GroupRow, OperationRow
 
 
-class DeadLetters(Final):
+class DeadLetters:
     """Plans and begins them."""
 
-    def __init__(self, groups: Groups, registry: Registry, log: Log) -> None:
+    def __init__(
+        self, store: Store, groups: Groups, registry: Registry, log: Log, note: Note
+    ) -> None:
         self._groups = groups
         self._registry = registry
         self._log = log
+        self._canaries = Canaries(store, groups, registry, log, note)
 
     async def plan(self, change: Change) -> Plan:
         """Which dead letters it would be.
 
         Raises:
-            GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead: it cannot
-                be done.
+            GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead,
+                NothingChosen, CanaryTooSmall: it cannot be done.
             OperationInProgress: some of them come back already.
             PartOfKey, KeysBeyondLook: they are a part of a key, or that cannot be told.
             LogUnreadable, FrameCorrupt: a queue cannot be read.
         """
         group = self._groups.find(change.group)
-        _check_has_queues(group)
-        change = _with_rate(change)
+        check_has_queues(group)
+        change = _checked(change)
         survey = await self._registry.survey(group)
         streams = {str(each.name): each for each in survey.streams if each.view.queues}
-        _check_reads(group, survey, change)
-        look = EntryLook(self._log, _Budget())
-        is_cut = False
+        check_reads(group, survey, change)
+        look = EntryLook(self._log, ChoiceBudget())
+        more = False
         if change.lanes:
-            chosen = _still_dead(look, group, streams, change.lanes)
+            chosen = still_there(look, group, streams, change.lanes, DEAD)
         elif _takes_whole_keys(group, change):
-            chosen, is_cut = await _chosen_keys(look, group, streams, change)
+            chosen, more = await _chosen_keys(look, group, streams, change)
         else:
-            chosen = await _chosen(look, streams, change)
+            chosen = await chosen_of(look, group, streams, choice_of(change), DEAD)
+        more, has_members = more or is_cut(look, chosen), bool(survey.members)
+        chosen, closed = _without_closed(change, chosen)
         _check_none_comes_back(group, chosen)
-        is_cut, has_members = is_cut or _is_cut(look, chosen), bool(survey.members)
         if not chosen:
-            return _nothing_planned(change, group, survey.queued.dead, is_cut=is_cut)
-        return _planned(change, group, chosen, has_members=has_members, is_cut=is_cut)
+            plan = _nothing_planned(change, group, survey.queued.dead, more=more)
+        else:
+            plan = _planned(change, group, chosen, has_members=has_members, more=more)
+        return replace(plan, effects=(*plan.effects, *_left_out(closed)))
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
         assert plan.group is not None
-        over_ms = _over_ms(plan.change, plan.found)
-        moves = tuple(_move(each, number, over_ms) for each in plan.found)
-        rows = (_row(plan.group, move) for move in moves)
-        return Begun(
-            writes=[Put(row) for row in rows],
-            group=replace(plan.group, cursor_generation=number) if moves else None,
-            instruction=MoveCursorsNow(number, moves) if moves else None,
-            after={"moves": len(moves), "records": sum(each.count for each in plan.found)},
-        )
+        change, chosen = plan.change, plan.found
+        records = sum(each.count for each in chosen)
+        if isinstance(change, RedriveDeadLetters) and change.canary and chosen:
+            canary = await self._canary(change, plan.group, chosen, number)
+            begun = begun_moves(plan.group, number, canary.moves(whole=False), records)
+            work = partial(self._canaries.watch, canary)
+            return replace(begun, work=work, before=canary.before())
+        over_ms = over_ms_of(change, chosen)
+        whole_keys = _brings_whole_keys(plan.group, change)
+        moves = [
+            replace(_move(each, number, over_ms), whole_keys=whole_keys and over_ms > 0)
+            for each in chosen
+        ]
+        return begun_moves(plan.group, number, moves, records)
+
+    async def _canary(
+        self, change: RedriveDeadLetters, group: GroupRow, chosen: Sequence[Chosen], number: int
+    ) -> Canary:
+        look = EntryLook(self._log, ChoiceBudget())
+        lanes: list[CanaryLane] = []
+        left = change.canary or 0
+        for at, each in enumerate(chosen):
+            view = each.stream.view
+            first = _first(each.ranges, -(-left // (len(chosen) - at)))
+            if first and _brings_whole_keys(group, change):
+                lane = Lane(each.stream.name.topic, DEAD, view.queues[DEAD - 1])
+                heads = await first_heads(look, lane, each.ranges, total(first))
+                if heads is None:
+                    raise KeysBeyondLook(group=quote(subject_of(group)), stream=each.stream.name)
+                first = heads
+            left -= total(first)
+            ends = tuple(self._log.span(queue.stream)[1] for queue in view.queues)
+            name = str(each.stream.name)
+            lanes.append(CanaryLane(name, view.stream, first, each.ranges, (ends[0], ends[1])))
+        rate = change.rate or REDRIVE_RATE
+        whole = _brings_whole_keys(group, change)
+        return Canary(number, group.group_id, rate, change.canary_percent, whole, tuple(lanes))
 
     async def resumed(self, row: OperationRow) -> Begun:
         """The leader knows what is pending, and what is not back, when it takes over."""
-        return Begun(instruction=MoveCursorsNow(row.number, ()))
+        canary = kept_canary(row)
+        work = None if canary is None else partial(self._canaries.watch, canary)
+        return Begun(instruction=MoveCursorsNow(row.number, ()), work=work)
 
-    def cancellation(self, row: OperationRow) -> Instruction:
+    def cancellation(self, row: OperationRow) -> Cancellation:
         """Lanes that were not told are not; what is not back stays dead."""
+        canary = kept_canary(row)
+        if canary is not None:
+            return partial(self._canaries.stop, canary)
         return CancelMoves(row.number)
+
+    async def plan_undo(self, undone: OperationRow) -> Plan:
+        """What still waits of a redrive goes back.
+
+        Raises:
+            NotUndoable: nothing of it waits.
+        """
+        group = self._groups.get(undone.group_id)
+        survey = await self._registry.survey(group)
+        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        look = EntryLook(self._log, ChoiceBudget())
+
+        def is_of_it(entry: QueueEntry) -> bool:
+            return entry.entry.operation == undone.number
+
+        chosen = await chosen_of(look, group, streams, Choice(), RETRY, is_of_it)
+        if not chosen:
+            why = "nothing that it brought back waits any more"
+            raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+        return Plan(
+            change=Undo(undone.number),
+            kind=undone.kind,
+            subject=subject_of(group),
+            revision=group.revision,
+            summary=f"take back operation {undone.number}: {undone.summary}",
+            group=group,
+            streams=tuple(stream_plan("", each) for each in chosen),
+            effects=tuple(told_back(group, chosen, survey, more=is_cut(look, chosen))),
+            members=tuple(sorted({each.stream.view.client_id for each in chosen} - {""})),
+            not_undoable_because=f"dssctl dlq redrive {quote(subject_of(group))} brings them back",
+            found=chosen,
+        )
+
+    async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
+        """As `begin`."""
+        assert plan.group is not None
+        moves = tuple(
+            CursorMove(each.stream.view.stream, number, (), (), errand=BURY, entries=each.ranges)
+            for each in plan.found
+        )
+        return begun_moves(plan.group, number, moves, sum(each.count for each in plan.found))
 
     async def made(self, row: OperationRow) -> Made:
         """As `records_made`."""
@@ -151,6 +217,8 @@ class DeadLetters(Final):
     async def records_made(self, row: OperationRow) -> Made:
         """How many of the dead letters came back, or were given up."""
         survey = await self._registry.survey(self._groups.get(row.group_id))
+        if row.kind != done_or_undone(row.kind):
+            return errands_done(row, survey, "records went back to the dead letters")
         dead = {
             str(each.name): each.view.queues[DEAD - 1].progress
             for each in survey.streams
@@ -166,100 +234,113 @@ class DeadLetters(Final):
         return Made(done, json.loads(row.after)["records"], f"dead letters {became}")
 
 
-def _check_has_queues(group: GroupRow) -> None:
-    if not group.max_deliver:
-        command = f"dssctl groups edit {quote(subject_of(group))} --max-deliver 5"
-        rule = f"its records come again for ever, and none is dead, until {command}"
-        raise IllegalArgument(argument=f"the group {subject_of(group)}", rule=rule)
+def _checked(change: Change) -> Change:
+    """As it is carried out.
 
-
-def _check_reads(group: GroupRow, survey: GroupSurvey, change: Change) -> None:
-    known = {str(each.name) for each in survey.streams}
-    if change.stream and str(StreamName.parse(change.stream)) not in known:
-        raise StreamNotRead(group=subject_of(group), stream=change.stream)
-
-
-def _with_rate(change: Change) -> Change:
+    Raises:
+        NothingChosen: what is to be given up was not said.
+        IllegalArgument: a rate that cannot be kept.
+        CanaryTooSmall: a canary of which nothing follows.
+    """
     if isinstance(change, DiscardDeadLetters):
+        check_says_which(
+            change, "discard", "dead letters", "dlq discard", everything=change.everything
+        )
         return change
     rate = REDRIVE_RATE if change.rate is None else change.rate
     if not 0 < rate <= REDRIVE_RATE_MAX:
         rule = f"1 to {REDRIVE_RATE_MAX:,} records a second, of all streams together"
         raise IllegalArgument(argument=f"rate {rate}", rule=rule)
+    if change.canary == 0:
+        raise CanaryTooSmall(what="A canary of 0", group=quote(change.group))
+    if change.canary_percent >= 100:
+        what = f"A canary of which {change.canary_percent} % may fail"
+        raise CanaryTooSmall(what=what, group=quote(change.group))
     return replace(change, rate=rate)
 
 
-def _over_ms(change: object, chosen: Sequence[_Chosen]) -> int:
-    """How long all of them take at the rate; 0: they do not come back."""
-    if not isinstance(change, RedriveDeadLetters) or not change.rate:
-        return 0
-    return -(-sum(each.count for each in chosen) * 1_000 // change.rate)
+def _without_closed(change: Change, chosen: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
+    """What can come back now, and what lies in streams that are closed.
+
+    That would wait until these are open, and keep the operation on the group for as long; what they
+    wait for may itself need a redrive, where its queues are full.
+    """
+    if not isinstance(change, RedriveDeadLetters):
+        return [*chosen], []
+    closed = [each for each in chosen if each.stream.view.state == StreamState.CLOSED.value]
+    return [each for each in chosen if each not in closed], closed
 
 
-def _check_none_comes_back(group: GroupRow, chosen: Sequence[_Chosen]) -> None:
+def _left_out(closed: Sequence[Chosen]) -> Iterator[str]:
+    if closed:
+        count, first = sum(each.count for each in closed), closed[0].stream
+        why = hindrance_sentence(first.view, first.waits_for)
+        what = counted(count, "dead letter is", "dead letters are")
+        yield (
+            f"{what} left out, for they lie in new streams that are not open yet: {first.name} is "
+            f"{why}. The same command brings them back then."
+        )
+
+
+def _check_none_comes_back(group: GroupRow, chosen: Sequence[Chosen]) -> None:
     for each in chosen:
         number = each.stream.view.queues[DEAD - 1].redriving
         if number:
             raise OperationInProgress(subject=subject_of(group), number=number, kind=REDRIVE)
 
 
-def _is_cut(look: EntryLook, chosen: Sequence[_Chosen]) -> bool:
-    return look.budget.spent or sum(len(each.ranges) for each in chosen) >= CHOICE_RANGES_MAX
+def _first(ranges: Ranges, count: int) -> Ranges:
+    """The first so many offsets."""
+    first: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if count <= 0:
+            break
+        first.append((start, min(end, start + count)))
+        count -= end - start
+    return tuple(first)
 
 
-async def _chosen(
-    look: EntryLook, streams: dict[str, StreamSurvey], change: Change
-) -> list[_Chosen]:
-    """What the change says, the oldest of each stream, as far as the bounds go."""
-    choice = _choice(change)
-    stream = choice.stream
-    chosen: list[_Chosen] = []
-    room = CHOICE_RANGES_MAX
-    for each in streams.values():
-        if stream in (None, each.name) and room > 0 and not look.budget.spent:
-            ranges = (await _ranges(look, each, choice))[:room]
-            room -= len(ranges)
-            chosen += [_Chosen(each, ranges)] if ranges else []
-    return chosen
-
-
-def _choice(change: Change) -> Choice:
-    stream = StreamName.parse(change.stream) if change.stream else None
-    if change.offset is not None and stream is None:
-        raise IllegalArgument(argument="offset", rule="it needs a stream")
-    return Choice(change.error, change.key, stream, change.offset)
+def _blocks(group: GroupRow) -> bool:
+    return group.ordered and group.on_dead_letter == BLOCK
 
 
 def _takes_whole_keys(group: GroupRow, change: Change) -> bool:
     """Whether what it names may be a part of a key that must not come alone."""
-    blocks = group.ordered and group.on_dead_letter == BLOCK
+    # A stream may have a part of a key, of which more lies with streams before it.
+    return _brings_whole_keys(group, change) and (names_some(change) or bool(change.stream))
+
+
+def _brings_whole_keys(group: GroupRow, change: object) -> bool:
+    """Whether what comes back is all that is dead of its keys."""
     is_redrive = isinstance(change, RedriveDeadLetters) and not change.unordered
-    return blocks and is_redrive and _names_some(change)
-
-
-def _names_some(change: Change) -> bool:
-    """Whether it may leave some of a stream; all of a stream is whole keys."""
-    return bool(change.error) or change.key is not None or change.offset is not None
+    return _blocks(group) and is_redrive
 
 
 async def _chosen_keys(
     look: EntryLook, group: GroupRow, streams: dict[str, StreamSurvey], change: Change
-) -> tuple[list[_Chosen], bool]:
+) -> tuple[list[Chosen], bool]:
     """The same by whole keys, and whether there is more."""
-    choice = _choice(change)
-    chosen: list[_Chosen] = []
+    choice = choice_of(change)
+    chosen: list[Chosen] = []
     is_cut, room = False, CHOICE_RANGES_MAX
     for each in streams.values():
-        if choice.stream not in (None, each.name):
+        if not choice.may_be_in(each.name, ordered=group.ordered):
             continue
-        lane = Lane(each.name.topic, DEAD, each.view.queues[DEAD - 1])
+        queue = each.view.queues[DEAD - 1]
+        if choice == Choice(stream=each.name):
+            # All that lies there is whole keys, whatever streams it was of at first.
+            ranges = look.waiting(queue)[:room]
+            room -= len(ranges)
+            chosen += [Chosen(each, ranges)] if ranges else []
+            continue
+        lane = Lane(each.name.topic, DEAD, queue)
         found = await whole_keys(look, lane, choice, room)
         if found.is_beyond and not chosen:
             raise KeysBeyondLook(group=quote(subject_of(group)), stream=each.name)
         if choice.offset is not None and found.along:
             raise _part_of_key(group, choice, found)
         if found.ranges:
-            chosen.append(_Chosen(each, found.ranges, found.keys, found.along))
+            chosen.append(Chosen(each, found.ranges, found.keys, found.along))
         room -= len(found.ranges)
         is_cut = is_cut or found.is_cut or found.is_beyond
         if is_cut:
@@ -277,56 +358,14 @@ def _part_of_key(group: GroupRow, choice: Choice, found: WholeKeys) -> PartOfKey
     )
 
 
-async def _ranges(look: EntryLook, stream: StreamSurvey, choice: Choice) -> Ranges:
-    queue = stream.view.queues[DEAD - 1]
-    if choice in (Choice(), Choice(stream=stream.name)):
-        return look.waiting(queue)
-    offsets: list[int] = []
-    lane = Lane(stream.name.topic, DEAD, queue)
-    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
-        async for _, found in pieces:
-            offsets += [each.queue_offset for each in found if choice.takes(each)]
-            if len(offsets) >= CHOICE_RANGES_MAX and len(runs_of(offsets)) >= CHOICE_RANGES_MAX:
-                break
-    return runs_of(offsets)
-
-
-def _still_dead(
-    look: EntryLook,
-    group: GroupRow,
-    streams: dict[str, StreamSurvey],
-    lanes: Sequence[LaneRanges],
-) -> list[_Chosen]:
-    """Of what a plan named, that which is dead now."""
-    chosen: list[_Chosen] = []
-    if sum(len(lane.ranges) for lane in lanes) > CHOICE_RANGES_MAX:
-        rule = f"at most {CHOICE_RANGES_MAX:,} ranges at a time"
-        raise IllegalArgument(argument="the change", rule=rule)
-    for lane in lanes:
-        stream = streams.get(lane.stream)
-        if stream is None or stream.view.stream.storage_topic_id != lane.storage_topic_id:
-            raise StreamNotRead(group=subject_of(group), stream=lane.stream)
-        waiting = look.waiting(stream.view.queues[DEAD - 1])
-        named = normalised(lane.ranges)
-        ranges = normalised(each for span in named for each in clipped(waiting, *span))
-        chosen += [_Chosen(stream, ranges)] if ranges else []
-    return chosen
-
-
 def _planned(
-    change: Change, group: GroupRow, chosen: list[_Chosen], *, has_members: bool, is_cut: bool
+    change: Change, group: GroupRow, chosen: list[Chosen], *, has_members: bool, more: bool
 ) -> Plan:
-    kind = _kind(change)
+    kind = kind_of(change)
     count = sum(each.count for each in chosen)
-    lanes = tuple(
-        LaneRanges(str(each.stream.name), each.stream.view.stream.storage_topic_id, each.ranges)
-        for each in chosen
-    )
+    lanes = tuple(each.lane for each in chosen)
     members = sorted({each.stream.view.client_id for each in chosen} - {""})
-    effects = [
-        *_effects(change, chosen, members, has_members=has_members, is_cut=is_cut),
-        *_effects_on_order(change, group, chosen),
-    ]
+    effects = effects_of(change, group, chosen, members, has_members=has_members, more=more)
     verb = kind.partition(".")[2]
     told = f"{counted(count, 'dead letter')} in {counted(len(chosen), 'stream')}"
     return Plan(
@@ -336,23 +375,21 @@ def _planned(
         revision=group.revision,
         summary=f"{verb} {told} of {subject_of(group)}",
         group=group,
-        streams=tuple(_stream_plan(kind, each) for each in chosen),
+        streams=tuple(stream_plan(kind, each) for each in chosen),
         effects=tuple(effects),
         members=tuple(members),
-        not_undoable_because=_FINAL[kind],
+        not_undoable_because=FINAL.get(kind, ""),
         found=chosen,
     )
 
 
-def _nothing_planned(change: Change, group: GroupRow, dead: int, *, is_cut: bool) -> Plan:
+def _nothing_planned(change: Change, group: GroupRow, dead: int, *, more: bool) -> Plan:
     """Of a choice that takes none of its dead letters."""
-    kind = _kind(change)
+    kind = kind_of(change)
     name = subject_of(group)
-    why = f"none of its {counted(dead, 'dead letter')} is {_named(change)}"
-    if not dead:
-        why = "it has no dead letters"
+    why = none_of(counted(dead, "dead letter"), change) if dead else "it has no dead letters"
     effects = [f"See what is there: dssctl dlq errors {quote(name)}"] if dead else []
-    if is_cut:
+    if more:
         effects.insert(0, "They were not looked through to the end.")
     return Plan(
         change=replace(change, lanes=()),
@@ -362,123 +399,14 @@ def _nothing_planned(change: Change, group: GroupRow, dead: int, *, is_cut: bool
         summary=f"{kind.partition('.')[2]} nothing of {name}: {why}",
         group=group,
         effects=tuple(effects),
-        not_undoable_because=_FINAL[kind],
+        not_undoable_because=FINAL.get(kind, ""),
         nothing_to_do=True,
         found=[],
     )
 
 
-def _named(change: Change) -> str:
-    """What was chosen, for people."""
-    if change.lanes:
-        return "what a plan named before"
-    key = "" if change.key is None else change.key.decode(errors="backslashreplace")
-    place = change.stream if change.offset is None else f"{change.stream}@{change.offset}"
-    told = {"error": change.error, "key": key, "stream": place}
-    if change.offset is not None:
-        told["record"] = told.pop("stream")
-    named = ", ".join(f"of the {what} {named}" for what, named in told.items() if named)
-    return named or "what was named"
-
-
-def _kind(change: Change) -> str:
-    return REDRIVE if isinstance(change, RedriveDeadLetters) else DISCARD
-
-
-_FINAL = {
-    REDRIVE: "who gets the records again may have done what they ask for",
-    DISCARD: "what is discarded may leave the disk at once",
-}
-
-
-def _stream_plan(kind: str, each: _Chosen) -> StreamPlan:
-    view = each.stream.view
-    floor = view.progress.floor
-    again, passed = (each.count, 0) if kind == REDRIVE else (0, each.count)
-    return StreamPlan(
-        str(each.stream.name), floor, floor, again, passed, True, False, view.client_id
-    )
-
-
-def _effects(
-    change: Change,
-    chosen: Sequence[_Chosen],
-    members: Sequence[str],
-    *,
-    has_members: bool,
-    is_cut: bool,
-) -> list[str]:
-    told = [_what_becomes(change, chosen)]
-    if isinstance(change, RedriveDeadLetters) and not has_members:
-        told.append("Nobody is a member: they come back once somebody is.")
-    if members:
-        told.append(
-            f"{they(members, 'gives', 'give')} these streams back and "
-            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected."
-        )
-    if is_cut:
-        told.append("Not all could be chosen at once: the same command does the rest afterwards.")
-    return told
-
-
-def _what_becomes(change: Change, chosen: Sequence[_Chosen]) -> str:
-    count = sum(each.count for each in chosen)
-    if isinstance(change, DiscardDeadLetters):
-        return f"{counted(count, 'record is', 'records are')} given up, and handed to nobody."
-    come = counted(count, "record comes", "records come")
-    told = f"{come} again at the first attempt, due at once, at most {change.rate:,} a second"
-    over_ms = _over_ms(change, chosen)
-    return f"{told}: in {text_of_span(over_ms)} or more." if over_ms >= 1_000 else f"{told}."
-
-
-def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[_Chosen]) -> Iterator[str]:
-    """Of an ordered group: what is kept of its order."""
-    if not group.ordered:
-        return
-    if group.on_dead_letter != BLOCK:
-        if isinstance(change, RedriveDeadLetters):
-            yield "They come out of order: later records of their keys went on without them."
-        return
-    if isinstance(change, DiscardDeadLetters):
-        if _names_some(change):
-            yield "What else is dead of their keys stays so, and holds these keys up."
-    elif change.unordered:
-        yield (
-            "Of each key what is named comes, up to the first dead letter of it that is not named: "
-            "that holds up its key as before, and what is behind it goes back to it."
-        )
-    else:
-        yield from _whole_keys_told(chosen)
-        yield "Each key comes back whole, in order, and before what comes to it from now on."
-
-
-def _whole_keys_told(chosen: Sequence[_Chosen]) -> Iterator[str]:
-    """How many keys they are of, where that was looked for."""
-    keys = sum(each.keys for each in chosen)
-    along = sum(each.along for each in chosen)
-    if along:
-        come = "comes" if along == 1 else "come"
-        whose = "its key" if along == 1 else "their keys"
-        yield f"{along:,} of them did not match, and {come} along with {whose}."
-    if keys:
-        yield f"They are all that is dead of {counted(keys, 'key')}."
-
-
-def _move(chosen: _Chosen, number: int, over_ms: int) -> CursorMove:
+def _move(chosen: Chosen, number: int, over_ms: int) -> CursorMove:
     stream = chosen.stream.view.stream
     if over_ms:
         return CursorMove(stream, number, (), (), redriven=chosen.ranges, redrive_ms=over_ms)
     return CursorMove(stream, number, (), (), discarded=chosen.ranges)
-
-
-def _row(group: GroupRow, move: CursorMove) -> PendingMoveRow:
-    return PendingMoveRow(
-        group.group_id,
-        *move.stream,
-        number=move.number,
-        dropped=b"",
-        added=b"",
-        redriven=packed_ranges(move.redriven),
-        discarded=packed_ranges(move.discarded),
-        redrive_ms=move.redrive_ms,
-    )

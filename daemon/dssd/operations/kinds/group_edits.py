@@ -26,7 +26,7 @@ from dssd.leaders.declarations import (
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey
 from dssd.leaders.lanes import has_queues
-from dssd.leaders.ordering import check_read_in_order, topic_in_order
+from dssd.leaders.ordering import topic_in_order
 from dssd.leaders.queue_changes import QueueChanges
 from dssd.leaders.registry import Registry
 from dssd.machines.queues import BLOCK, DEAD_LETTERS
@@ -69,7 +69,7 @@ class GroupEdits(Unstoppable):
 
         Raises:
             GroupNotFound, GroupAmbiguous, IllegalArgument, QueuesNotEmpty, OrderComesWithQueues,
-                OrderNeedsOneTopic, OrderSpansStorageTopics: it cannot be done.
+                OrderNeedsOneTopic: it cannot be done.
         """
         group = self._groups.find(change.group)
         return await self._planned(change, group, _of_group(change))
@@ -154,9 +154,7 @@ class GroupEdits(Unstoppable):
         if has_queues(group) and not has_queues(edited):
             _check_empty(group, survey)
         if edited.ordered and not group.ordered:
-            topic = topic_in_order(edited, self._catalogue)
-            unread = [each.view.stream for each in survey.streams if each.lag]
-            check_read_in_order(edited, topic, unread)
+            topic_in_order(edited, self._catalogue)
 
 
 def _changes_queues(group: GroupRow, edited: GroupRow) -> bool:

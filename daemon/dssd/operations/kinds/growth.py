@@ -28,11 +28,12 @@ from dssd.clock import Clock
 from dssd.jobs.jobs import Jobs
 from dssd.leaders.groups import Groups
 from dssd.leaders.lanes import has_queues
-from dssd.leaders.ordering import OrderedReaders
+from dssd.leaders.registry import Registry
 from dssd.leaders.topic_readers import readers_of
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.kinds.full_disk import with_room
+from dssd.operations.kinds.shard_advice import shard_advice
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, Worked, subject_of
 from dssd.store.port import Put, Store, VersionIs
@@ -59,10 +60,17 @@ class TopicGrowth(Unstoppable):
     """Additions of storage topics, and switches to them."""
 
     def __init__(
-        self, store: Store, groups: Groups, catalogue: Catalogue, jobs: Jobs, clock: Clock
+        self,
+        store: Store,
+        groups: Groups,
+        registry: Registry,
+        catalogue: Catalogue,
+        jobs: Jobs,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._groups = groups
+        self._registry = registry
         self._catalogue = catalogue
         self._jobs = jobs
         self._clock = clock
@@ -72,7 +80,7 @@ class TopicGrowth(Unstoppable):
 
         Raises:
             TopicNotFound, IllegalArgument, GrowthOfNoUse, TopicFullyGrown, StorageTopicWaits,
-                NothingToSwitchTo, TopicWrittenByJobs, TopicReadInOrder: it cannot be done.
+                NothingToSwitchTo, TopicWrittenByJobs: it cannot be done.
         """
         topic = self._catalogue.get(change.topic)
         match change:
@@ -91,8 +99,6 @@ class TopicGrowth(Unstoppable):
                 summary = f"grow {topic.name} to {_named(topic, added)}"
         if growth.switches and (writing := self._jobs.writing(topic.topic_id)):
             raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
-        if growth.switches:
-            OrderedReaders(self._groups.groups).check_switch(topic)
         effects = await self._effects(topic, added, growth)
         why_not = "what was produced since lies where it was switched to"
         return Plan(
@@ -186,7 +192,6 @@ class TopicGrowth(Unstoppable):
         Raises:
             GrowthOverdue: the disk stayed full.
             TopicNotFound: the topic was removed.
-            TopicReadInOrder: an ordered group was made meanwhile.
         """
 
         def overdue(waited_s: int) -> GrowthOverdue:
@@ -239,18 +244,31 @@ class TopicGrowth(Unstoppable):
             return ["No group reads it."]
         more = counted(added.partitions, "stream") if growth.partitions else "no stream"
         told = [f"Each group that reads it has {more} more: {_listed(groups)}."]
-        ordered = [subject_of(group) for group in groups if group.ordered]
-        if ordered:
-            told.append(
-                "It cannot be switched to as long as ordered groups read the topic, as "
-                f"{ordered[0]} does."
-            )
+        told += shard_advice(topic, added, groups)
         if growth.switches:
-            told.append(
-                "They read old and new streams side by side, so for them the order of a key is "
-                "kept within a storage topic, and not across the switch."
+            told += await self._told_of_order(
+                topic, added, [each for each in groups if each.ordered]
             )
-            told += _told_of_queues(topic, added, groups)
+            told += _told_of_others(topic, added, [each for each in groups if not each.ordered])
+        return told
+
+    async def _told_of_order(
+        self, topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]
+    ) -> list[str]:
+        """Which groups wait, and how much of theirs is appended anew."""
+        old, new = (f"{topic.name}/{part.ordinal}" for part in (topic.producing, added))
+        told: list[str] = []
+        for group in groups[:GROUPS_NAMED_MAX]:
+            survey = await self._registry.survey(group)
+            own = [each for each in survey.streams if each.name.ordinal == topic.produce_ordinal]
+            behind = sum(bool(each.lag) for each in own)
+            queued = sum(each.queued.retrying + each.queued.dead for each in own)
+            told.append(
+                f"{subject_of(group)} keeps the order of keys: a stream of {new} is closed until "
+                f"those of {old} that its keys come from are read to the end, of which {behind} of "
+                f"{len(own)} have records left. What waits in their queues then, "
+                f"{counted(queued, 'record')} now, is appended once more to queues of {new}."
+            )
         return told
 
 
@@ -259,6 +277,16 @@ _KINDS = {
     SwitchTopic: "topics.switch",
     GrowTopic: "topics.grow",
 }
+
+
+def _told_of_others(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]) -> list[str]:
+    if not groups:
+        return []
+    told = (
+        f"{_listed(groups)}: old and new streams are read side by side, so the order of a key is "
+        "kept within a storage topic, and not across the switch."
+    )
+    return [told, *_told_of_queues(topic, added, groups)]
 
 
 def _told_of_queues(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from dssd.leaders.registry import Registry
 from dssd.limits import REVOKE_DEADLINE_MS
 from dssd.machines.leader import hand_over_events as leader
 from dssd.machines.leader.events import Instruction, MemberView
-from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.leader.lent_stream import NOT_LENT, StreamState
 from dssd.operations.history import CANCELLED
 from dssd.operations.kinds.clients_named import named
 from dssd.operations.kinds.members import Membership, id_of, membership
@@ -220,18 +220,18 @@ def _plan_transfer(change: TransferGrant, live: Membership) -> Plan:
     giver = live.owner(stream)
     pinned = stream.view.pinned_session_id == taker.session_id
     stays = giver is not None and giver.session_id == taker.session_id
-    finished = stream.view.state == StreamState.FINISHED.value
-    moves = () if stays or finished else (live.move(stream, giver, taker),)
+    state = StreamState(stream.view.state)
+    moves = () if stays or state in NOT_LENT else (live.move(stream, giver, taker),)
     what = f"transfer {stream.name} of {live.subject} to {taker.client_id}"
-    if finished:
-        what += ": it is finished"
+    if state in NOT_LENT:
+        what += f": it is {state.value}"
     resolved = TransferGrant(change.group, change.stream, id_of(taker))
     return _planned(
         resolved,
         live,
         moves,
         what,
-        nothing_to_do=finished or (pinned and stays),
+        nothing_to_do=state in NOT_LENT or (pinned and stays),
         effects=_pin_effects(live, stream, taker, moves),
     )
 

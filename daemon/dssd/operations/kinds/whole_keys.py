@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import islice
 
-from dss_core.progress import Ranges, normalised, total
+from dss_core.progress import Ranges, covers, normalised, total
 from dssd.queues.looking import Choice, EntryLook, Lane
 
 KEYS_CHOSEN_MAX = 100_000
@@ -57,6 +58,24 @@ async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: in
     if look.budget.spent:
         return BEYOND
     return await asyncio.to_thread(_fitting, meant, offsets, ranges_max)
+
+
+async def first_heads(look: EntryLook, lane: Lane, ranges: Ranges, count: int) -> Ranges | None:
+    """Of so many keys the record that goes first, of those in the ranges; None: it was not all
+    looked through, so nobody knows which these are."""
+    heads: dict[bytes | int, tuple[tuple[int, int], int]] = {}
+    async with aclosing(look.entries(lane, ranges[0][0])) as pieces:
+        async for _, found in pieces:
+            for each in found:
+                if not covers(ranges, each.queue_offset):
+                    continue
+                name = each.queue_offset if each.key is None else each.key
+                origin = each.entry.origin_ordinal, each.entry.origin_offset
+                head = origin, each.queue_offset
+                heads[name] = min(heads.get(name, head), head)
+    if look.budget.spent:
+        return None
+    return runs_of(sorted([at for _, at in islice(heads.values(), count)]))
 
 
 @dataclass(slots=True)

@@ -103,17 +103,8 @@ class Alerts:
         self._hooks = hooks
 
     async def run_hook(self, name: str, document: Document, attempts: int, say: Say) -> None:
-        """Run a program with the document on its standard input.
-
-        Raises:
-            AlertFailed: it did not succeed in any attempt, or may not be run.
-        """
-        path = self._checked(name)
-
-        async def once() -> str:
-            return await _executed(path, json.dumps(document).encode(), say)
-
-        await _tried(f"the hook {name}", once, attempts, say)
+        """Run a program of the directory of hooks, as `run_program`."""
+        await run_program(self._hooks / name, document, attempts, say)
 
     async def post(self, address: str, document: Document, attempts: int, say: Say) -> None:
         """Send the document by an HTTP POST.
@@ -128,17 +119,33 @@ class Alerts:
 
         await _tried(address, once, attempts, say)
 
-    def _checked(self, name: str) -> Path:
-        path = self._hooks / name
-        try:
-            found = path.stat()
-        except OSError as missing:
-            raise AlertFailed(f"there is no hook {path}: {missing.strerror}") from missing
-        if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
-            raise AlertFailed(f"{path} belongs to somebody else, or everybody may write it")
-        if not stat.S_ISREG(found.st_mode) or not os.access(path, os.X_OK):
-            raise AlertFailed(f"{path} is no program")
-        return path
+
+async def run_program(
+    path: Path, document: Document, attempts: int, say: Say, timeout_s: float | None = None
+) -> None:
+    """Run a program with the document on its standard input; as long as an alert, or as is said.
+
+    Raises:
+        AlertFailed: it did not succeed in any attempt, or may not be run.
+    """
+    _check_program(path)
+
+    async def once() -> str:
+        content = json.dumps(document).encode()
+        return await _executed(path, content, say, timeout_s or ALERT_TIMEOUT_S)
+
+    await _tried(f"the hook {path.name}", once, attempts, say)
+
+
+def _check_program(path: Path) -> None:
+    try:
+        found = path.stat()
+    except OSError as missing:
+        raise AlertFailed(f"there is no hook {path}: {missing.strerror}") from missing
+    if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
+        raise AlertFailed(f"{path} belongs to somebody else, or everybody may write it")
+    if not stat.S_ISREG(found.st_mode) or not os.access(path, os.X_OK):
+        raise AlertFailed(f"{path} is no program")
 
 
 async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, say: Say) -> None:
@@ -155,18 +162,18 @@ async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, s
     raise AlertFailed(f"{what} could not be told: {trouble}")
 
 
-async def _executed(path: Path, content: bytes, say: Say) -> str:
+async def _executed(path: Path, content: bytes, say: Say, timeout_s: float) -> str:
     """What was wrong with one run; empty where nothing was."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     said: list[bytes] = []
     try:
         async with (
-            asyncio.timeout(ALERT_TIMEOUT_S),
+            asyncio.timeout(timeout_s),
             started([path], given=content, env=inherited) as program,
         ):
             trouble = await _heard(program, said) or _how_it_ended(await program.code())
     except TimeoutError:
-        trouble = f"it did not end within {ALERT_TIMEOUT_S:g} s"
+        trouble = f"it did not end within {timeout_s:g} s"
     except OSError as failed:
         return f"it cannot be run: {failed.strerror}; is there what its first line names?"
     text = b"".join(said)[:ALERT_OUTPUT_BYTES_MAX]

@@ -6,7 +6,6 @@ Invariant: a group counts as behind by what a list of groups shows of it.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from dss_core.counted import counted
@@ -18,6 +17,7 @@ from dssd.events.kinds import LAG_HIGH
 from dssd.events.model import GROUP_FIELD, Event, Note
 from dssd.schedules.tasks import parsing
 from dssd.schedules.tasks.alert import AlertFailed, Alerts, hook_name, url
+from dssd.schedules.tasks.groups_meant import is_meant
 from dssd.schedules.tasks.model import Argument, Given, Say, Task
 
 LAGGARDS_TOLD_MAX = 20
@@ -72,7 +72,7 @@ class _LagCheck:
         self._clock = clock
 
     async def work(self, given: Given, say: Say) -> None:
-        looked_at = [each for each in await self._lags() if _is_meant(each, given["groups"])]
+        looked_at = [each for each in await self._lags() if is_meant(each.name, given["groups"])]
         behind = [each for each in looked_at if self._is_behind(each, given)]
         behind.sort(key=lambda each: -each.lag)
         groups = counted(len(looked_at), "group")
@@ -128,10 +128,3 @@ class _LagCheck:
     def _document(self, group: GroupLag) -> dict[str, Any]:
         age_ms = self._age_ms(group)
         return {"group": group.name, "lag": group.lag, "exact": group.exact, "age_ms": age_ms}
-
-
-def _is_meant(group: GroupLag, patterns: Sequence[str]) -> bool:
-    short = group.name.partition("@")[0]
-    return any(
-        fnmatchcase(group.name, pattern) or fnmatchcase(short, pattern) for pattern in patterns
-    )

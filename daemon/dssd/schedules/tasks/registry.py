@@ -11,7 +11,15 @@ from pathlib import Path
 from dssd.clock import Clock
 from dssd.events.model import Note
 from dssd.schedules.tasks.alert import Alerts
+from dssd.schedules.tasks.backup import BackupPlace, Write, backup
 from dssd.schedules.tasks.checkpoint import checkpoint
+from dssd.schedules.tasks.dead_letters import (
+    Begin,
+    DeadCounts,
+    dlq_check,
+    dlq_expire,
+    dlq_redrive,
+)
 from dssd.schedules.tasks.export import Endpoint, export
 from dssd.schedules.tasks.lag_check import Lags, lag_check
 from dssd.schedules.tasks.model import Tasks
@@ -44,16 +52,24 @@ class TaskParts:
     sessions_kept: Callable[[], int]
     groups: Callable[[], Sequence[GroupRow]]
     change: Change
+    begin: Begin
     lags: Lags
+    dead_counts: DeadCounts
     gather: Gather
     endpoint: Endpoint
+    write_backup: Write
+    backup_place: BackupPlace | None
 
 
 def built_in(parts: TaskParts) -> Tasks:
     """The tasks."""
     return Tasks(
         [
+            backup(parts.write_backup, parts.backup_place),
             checkpoint(parts.write_back),
+            dlq_check(parts.dead_counts),
+            dlq_expire(parts.groups, parts.begin, parts.clock),
+            dlq_redrive(parts.groups, parts.begin, parts.clock),
             export(parts.endpoint, parts.data_dir / EXPORTS),
             lag_check(parts.lags, Alerts(parts.data_dir / HOOKS), parts.note, parts.clock),
             rebalance(parts.groups, parts.change),

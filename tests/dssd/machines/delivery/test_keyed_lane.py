@@ -5,20 +5,25 @@ from dataclasses import replace
 import pytest
 
 from dss_core.lane import DEAD, MAIN, RETRY
-from dssd.machines.delivery import stream
+from dssd.limits import REFUSED_MOVE_MS
+from dssd.machines.delivery import keyed_lane, stream
+from dssd.machines.delivery.ack_wait import ACK_WAIT_GRAINS
 from dssd.machines.delivery.causes import DIED, FOLLOWS, NO_KEY
 from dssd.machines.delivery.events import (
     AskBack,
+    Edited,
+    Entry,
     Nak,
     Paused,
     RevokeBegun,
     RevokeFinished,
     Settle,
+    StreamSealed,
     TakeBack,
     TakenBack,
     Unpaused,
 )
-from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, PlayedLane
+from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, Kept, PlayedLane
 
 BLOCK = replace(POLICY, ordered=True, blocks=True)
 SKIP = replace(POLICY, ordered=True)
@@ -160,6 +165,28 @@ def test_a_redrive_brings_a_key_back_in_the_order_of_its_origins() -> None:
         lane.ack(level, at)
     assert seen == [0, 2, 3]
     assert lane.places() == [[], [], [], []]
+
+
+@pytest.mark.parametrize("whole_keys", [True, False])
+def test_what_followed_a_key_to_the_dead_letters_before_its_redrive_began_comes_with_it(
+    whole_keys: bool,
+) -> None:
+    lane = lane_of(A, B, A, A)
+    lane.nak(MAIN, 1, reject=True)
+    lane.nak(MAIN, 0, reject=True)
+    assert live(lane, DEAD) == [1, 0, 2, 3]
+    lane.tick(10)
+    lane.save()
+    # A plan chose the first two of A, before the last one was met; and nothing of B.
+    lane.redrive(1, 3, whole_keys=whole_keys)
+    seen = []
+    for _ in range(3):
+        lane.tick(500)
+        for level, at in list(lane.out):
+            seen.append(lane.queues[level][at].origin)
+            lane.ack(level, at)
+    assert seen == ([0, 2, 3] if whole_keys else [0, 2])
+    assert lane.places() == [[], [DEAD], [], [] if whole_keys else [DEAD]]
 
 
 def test_newcomers_wait_behind_what_a_redrive_brings_back() -> None:
@@ -306,6 +333,18 @@ def test_a_record_without_a_key_fails_without_a_question() -> None:
     assert live(lane, RETRY) == [0]
 
 
+def test_of_many_ack_waits_that_run_out_at_once_so_many_are_asked_for_in_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "ASKED_AT_ONCE_MAX", 3)
+    lane = lane_of(*range(1, 9))
+    lane.settle(MAIN)
+    lane.tick(ACK_WAIT_MS)
+    assert lane.others == [AskBack(GRANT, ((at, at + 1),), at + 1) for at in range(3)]
+    lane.tick(10 * ACK_WAIT_MS // ACK_WAIT_GRAINS)
+    assert lane.others == [AskBack(GRANT, ((at, at + 1),), at + 1) for at in range(8)]
+
+
 def test_a_grant_that_ends_while_it_is_asked_moves_nothing() -> None:
     lane, number = asked_lane()
     lane.feed(RevokeBegun(GRANT, 1_000))
@@ -416,6 +455,43 @@ def test_the_cursor_is_not_held_up_by_what_it_has_met_and_not_passed(
     assert [place for place in lane.places() if place == [MAIN]] == []
 
 
+# In portions
+
+
+def test_of_many_followers_in_a_chunk_some_are_met_at_a_time_and_nothing_is_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "FOLLOWERS_MET_MAX", 2)
+    lane = lane_of(A, A, B, A, A, 0, A, B, A)
+    lane.nak(MAIN, 0)
+    lane.die()
+    assert out(lane) == [(2, B), (5, 0), (7, B)]
+    lane.ack(MAIN, 2, 5, 7)
+    assert [kept.origin for kept in lane.queues[RETRY]] == [0, 1, 3, 4, 6, 8]
+
+
+def test_of_a_chunk_that_is_cut_records_without_a_key_are_dead_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "FOLLOWERS_MET_MAX", 2)
+    lane = PlayedLane(6, replace(BLOCK, keyless_dead=True), [0, A, 0, 0, B, 0])
+    assert live(lane, DEAD) == [0, 2, 3, 5]
+    assert out(lane) == [(1, A), (4, B)]
+
+
+def test_however_many_wait_behind_a_head_that_dies_all_of_them_are_dead_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_lane, "MOVE_RECORDS_MAX", 2)
+    lane = lane_of(*[A] * 9)
+    lane.nak(MAIN, 0)
+    lane.tick(1_000)
+    lane.nak(RETRY, 0, reject=True)
+    lane.tick(1_000)
+    assert live(lane, DEAD) == [*range(9)]
+    assert live(lane, RETRY) == []
+
+
 # Full queues
 
 
@@ -431,6 +507,29 @@ def test_full_queues_hold_a_failed_record_and_its_key_back_and_not_others() -> N
     lane.ack(RETRY, 0)
     lane.tick(2_000)
     assert live(lane, RETRY)[:1] == [1]
+
+
+def test_what_found_no_room_is_tried_again_though_nothing_else_happens() -> None:
+    lane = PlayedLane(3, replace(BLOCK, queue_records=1), (A, B, B))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    lane.tick(REFUSED_MOVE_MS)
+    assert lane.places() == [[DEAD], [MAIN], [MAIN]]
+    lane.feed(Edited(1, ACK_WAIT_MS, False, BLOCK))
+    lane.tick(REFUSED_MOVE_MS)
+    assert lane.places() == [[DEAD], [DEAD], [DEAD]]
+
+
+def test_what_finds_no_room_does_not_keep_its_stream_from_being_given_back() -> None:
+    lane = PlayedLane(3, replace(BLOCK, queue_records=1), (A, B, B))
+    lane.nak(MAIN, 0, reject=True)
+    lane.nak(MAIN, 1, reject=True)
+    lane.feed(RevokeBegun(GRANT, 10_000))
+    lane.feed(RevokeFinished(GRANT))
+    assert all(each.finished for each in lane.window.streams())
+    lane.save()
+    lane.lend()
+    assert out(lane) == [(1, B), (2, B)]
 
 
 def test_a_record_that_holds_up_what_is_in_full_queues_is_moved_all_the_same() -> None:
@@ -455,3 +554,77 @@ def test_so_many_followers_wait_at_most_that_the_cursor_does(
     lane.refuses = False
     lane.tick(1_000)
     assert not main.capped()
+
+
+# Growth
+
+
+def test_at_the_end_of_a_sealed_stream_work_in_progress_renews_for_one_more_ack_wait() -> None:
+    lane = lane_of(A)
+    lane.feed(StreamSealed(GRANT, 1), Settle(GRANT, frontier=1))
+    for _ in range(3):
+        lane.tick(ACK_WAIT_MS * 3 // 4)
+        lane.feed(Settle(GRANT, in_progress=((0, 1),)))
+    lane.tick(ACK_WAIT_MS // 2)
+    (asked,) = (each for each in lane.others if isinstance(each, AskBack))
+    lane.feed(TakenBack(GRANT, asked.number, out=True))
+    assert live(lane, RETRY) == [0]
+
+
+def test_before_the_end_of_a_sealed_stream_it_renews_for_ever() -> None:
+    lane = lane_of(A)
+    lane.feed(StreamSealed(GRANT, 5), Settle(GRANT, frontier=1))
+    for _ in range(8):
+        lane.tick(ACK_WAIT_MS * 3 // 4)
+        lane.feed(Settle(GRANT, in_progress=((0, 1),)))
+    assert not [each for each in lane.others if isinstance(each, AskBack)]
+
+
+def rehomed(offset: int, origin: int) -> Kept:
+    """An entry that came from the lane of an earlier storage topic."""
+    entry = Entry(offset, 0, 1, MAIN, 1, 10, origin, A, is_rehomed=True)
+    return Kept(entry, origin, "refused", "")
+
+
+def test_what_comes_from_an_earlier_storage_topic_goes_before_all_of_its_key_in_its_order() -> None:
+    lane = lane_of(A, A)
+    lane.queues[RETRY] = [rehomed(0, -5), rehomed(1, -9)]
+    lane.lend()
+    lane.tick(1)
+    seen = []
+    for _ in range(2):
+        ((level, at),) = lane.out
+        assert level == RETRY
+        seen.append(lane.queues[RETRY][at].origin)
+        lane.ack(level, at)
+        lane.tick(1)
+    assert seen == [-9, -5]
+    # What the stream has of the key had to wait behind them, in the queue.
+    assert [each.origin for each in lane.queues[RETRY]][2:] == [0, 1]
+
+
+def test_a_dead_letter_of_an_earlier_storage_topic_holds_up_its_key_alone() -> None:
+    lane = lane_of(A, B)
+    lane.queues[DEAD] = [rehomed(0, -5)]
+    lane.lend()
+    lane.tick(1)
+    assert list(lane.out) == [(MAIN, 1)]
+    assert live(lane, DEAD) == [-5, 0]
+
+
+def test_what_came_from_another_lane_acknowledges_nothing_in_this_one() -> None:
+    lane = lane_of(B, B, B)
+    lane.queues[RETRY] = [rehomed(0, -5)]
+    lane.lend()
+    lane.tick(1)
+    assert sorted(lane.out) == [(MAIN, 0), (MAIN, 1), (MAIN, 2), (RETRY, 0)]
+
+
+def test_a_later_attempt_of_what_came_from_another_lane_replaces_it_over_a_death() -> None:
+    lane = lane_of(B)
+    again = Kept(Entry(1, 0, 2, RETRY, 0, 10, -5, A), -5, "refused", "")
+    lane.queues[RETRY] = [rehomed(0, -5), again]
+    lane.lend()
+    lane.tick(1)
+    assert (RETRY, 1) in lane.out
+    assert (RETRY, 0) not in lane.out

@@ -16,6 +16,7 @@ from dssd.machines.delivery.events import (
     DeliveryInput,
     Edited,
     Entry,
+    Grown,
     Nak,
     OpenLane,
     Paused,
@@ -26,8 +27,9 @@ from dssd.machines.delivery.events import (
     Ticked,
     Unpaused,
 )
-from dssd.machines.queues import RetryPolicy
+from dssd.machines.queues import BURY, RETRY_LATER, RETRY_NOW, SKIP, RetryPolicy
 from support.played_lane import ACK_WAIT_MS, GRANT, POLICY, STREAMS, Kept, PlayedLane
+from support.played_window import Stream
 from support.proof_share import share
 
 
@@ -550,6 +552,46 @@ def test_an_entry_that_fails_before_it_could_be_copied_is_moved_once_with_its_er
     assert {kept.error for kept in lane.queues[DEAD]} == {"second"}
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_an_entry_whose_time_comes_while_it_is_copied_comes_from_the_end_alone(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.copying.QUEUE_RANGES_MAX", 4)
+    policy = replace(POLICY, max_deliver=9, ordered=ordered, keyless_dead=False)
+    lane = PlayedLane(24, policy, keys=[0] * 24 if ordered else ())
+    for at in range(24):
+        lane.nak(MAIN, at, delay_ms=1_000 if at % 2 else 60_000)
+    lane.tick(2_000)
+    lane.holds = True
+    for at in range(1, 24, 2):
+        lane.ack(RETRY, at)
+    copied = {piece.start for move in lane.moves for piece in move.pieces if piece.is_copied}
+    lane.tick(60_000)
+    assert copied
+    assert not copied & {at for _, at in lane.out}
+    lane.holds = False
+    lane.answer()
+    lane.tick(10)
+    origins = sorted(lane.queues[level][at].origin for level, at in lane.out)
+    assert origins == list(range(0, 24, 2))
+
+
+def test_a_stream_reads_on_once_what_waited_to_be_moved_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dssd.machines.delivery.stream.RESTING_RANGES_MAX", 3)
+    lane = PlayedLane(1, replace(POLICY, ordered=True), keys=[7] * 5 + [8])
+    lane.holds = True
+    lane.nak(MAIN, 0)
+    for records in (5, 6):
+        lane.main = Stream([1] * records)
+        lane.feed(Grown(GRANT))
+    assert not lane.out
+    lane.answer()
+    assert len(lane.moves) == 2
+    assert list(lane.out) == [(MAIN, 5)]
+
+
 def test_an_entry_that_waits_long_does_not_keep_the_floor_of_its_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -731,6 +773,8 @@ class AnyLane(RuleBasedStateMachine):
         super().__init__()
         self.lane = PlayedLane(6)
         self.acked: set[int] = set()
+        """Or passed over."""
+        self.number = 7
 
     def _origin(self, level: int, at: int) -> int:
         return at if level == MAIN else self.lane.queues[level][at].origin
@@ -763,6 +807,20 @@ class AnyLane(RuleBasedStateMachine):
     def die(self) -> None:
         self.lane.die()
 
+    @precondition(lambda self: self.lane.queues[RETRY])
+    @rule(data=st.data(), what=st.sampled_from([RETRY_NOW, RETRY_LATER, SKIP, BURY]))
+    def ask_for_entries(self, data: st.DataObject, what: str) -> None:
+        if self.lane.saved.queues[0].errand.ranges:
+            return  # one operation at a time
+        every = range(len(self.lane.queues[RETRY]))
+        chosen = data.draw(st.sets(st.sampled_from(every), min_size=1))
+        if what == SKIP:
+            made = [each for each in self.lane.queues[RETRY] if each.entry.source_level == RETRY]
+            of_chosen = {each.origin for each in made if each.entry.source_offset in chosen}
+            self.acked |= of_chosen | {self._origin(RETRY, at) for at in chosen}
+        self.number += 1
+        self.lane.errand(what, *chosen, number=self.number)
+
     @rule(holds=st.booleans(), refuses=st.booleans())
     def change_the_log(self, holds: bool, refuses: bool) -> None:
         self.lane.holds, self.lane.refuses = holds, refuses
@@ -789,6 +847,7 @@ class AnyLane(RuleBasedStateMachine):
                 self.acked.add(self._origin(level, at))
                 self.lane.ack(level, at)
             self.lane.tick(60_000)
+        assert not self.lane.states()[1].errand.ranges
         for record, levels in enumerate(self.lane.places()):
             assert levels == [DEAD] or (not levels and record in self.acked), (record, levels)
 

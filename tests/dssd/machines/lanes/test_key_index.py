@@ -103,3 +103,43 @@ def test_one_origin_may_wait_in_two_places() -> None:
     assert index.head(1) == Waiting(5, RETRY, 0, 1)
     index.remove(RETRY, 0)
     assert index.is_dead(1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.integers(1, 3)), max_size=9, unique_by=lambda e: e[0]
+    ),
+    st.lists(st.integers(0, 30), min_size=1, max_size=9, unique=True),
+)
+def test_records_of_the_stream_that_are_entered_together_wait_as_if_one_by_one(
+    before: list[tuple[int, int]], offsets: list[int]
+) -> None:
+    together, singly = KeyIndex(), KeyIndex()
+    for origin, key in before:
+        for index in (together, singly):
+            index.add(Waiting(origin, RETRY, origin, key))
+    offsets.sort()
+    newly = [singly.add(Waiting(at, MAIN, at, 1)) for at in offsets]
+    assert together.add_in_main(1, offsets) == any(newly)
+    assert together.waiting(1) == singly.waiting(1)
+    assert (together.in_main, together.version) == (singly.in_main, singly.version)
+
+
+@given(st.lists(st.integers(1, 9), max_size=9), st.lists(st.integers(1, 9), max_size=9))
+def test_of_many_keys_it_says_where_those_are_that_are_held(
+    held: list[int], keys: list[int]
+) -> None:
+    index = KeyIndex()
+    for at, key in enumerate(held):
+        index.add(Waiting(at, RETRY, at, key))
+    assert [*index.held_among(keys)] == [at for at, key in enumerate(keys) if key in held]
+
+
+def test_what_is_stranded_may_be_asked_for_from_a_record_on_that_waits_no_longer() -> None:
+    index = KeyIndex()
+    index.add(Waiting(0, DEAD, 0, 1))
+    waiting = [Waiting(at, RETRY, at, 1) for at in range(1, 6)]
+    for each in waiting:
+        index.add(each)
+    index.remove(RETRY, 2)
+    assert [*index.stranded(1, waiting[1])] == waiting[2:]

@@ -1,5 +1,6 @@
 """Transfers, revokes and rebalances that operations ask for, under both protocols."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -336,6 +337,24 @@ def test_an_unpinned_stream_stays_where_it_is_until_shares_are_computed(protocol
     assert epochs(group) == before
     group.join(CAT)
     assert group.shares(ANN, BOB, CAT) == [1, 2, 1]
+
+
+@BOTH
+def test_what_is_unpinned_while_it_is_kept_for_its_holder_is_kept_by_the_next_leader_too(
+    protocol: str,
+) -> None:
+    group = group_of(protocol, ANN, BOB)
+    group.ask(transfer(7, 0, BOB))
+    group.members[ANN].frozen = group.members[BOB].frozen = True
+    # All that is there was acknowledged, so nothing is in doubt; but its holder reads on.
+    group.rows[stream(0)] = replace(group.rows[stream(0)], end=10)
+    group.take_over()
+    assert group.ask(Unpin(8, stream(0), session_of(BOB))) == [8]
+    assert group.rows[stream(0)].borrower_id == BOB
+    group.take_over()
+    group.join(CAT)
+    group.pass_ms(2_000)
+    assert group.held(CAT) == []
 
 
 @BOTH

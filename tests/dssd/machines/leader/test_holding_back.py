@@ -74,7 +74,7 @@ def test_all_is_taken_back_fenced_durably_and_lent_to_its_holder_with_what_it_is
     grant = run.saved[stream(0)].grant
     assert grant is not None
     assert grant.grant_epoch == 2
-    run.feed(LendAgain(run.now_ms, ((stream(0), NEW),)))
+    run.feed(LendAgain(run.now_ms, ((stream(0), NEW, None),)))
     [again] = run.granted()
     assert (again.grant_epoch, again.queues, again.progress) == (4, NEW, Progress(20))
 
@@ -83,7 +83,7 @@ def test_attempts_begin_anew_with_queues_but_what_somebody_died_with_still_comes
     run = Run()
     run.feed(Hold(0))
     run.commit_all()
-    run.feed(LendAgain(0, ((stream(0), NEW),)))
+    run.feed(LendAgain(0, ((stream(0), NEW, None),)))
     [granted] = run.join(ANN)
     assert granted.attempts == ()
     assert granted.fate == Fate(doubts=((11, 12, 1),))
@@ -109,7 +109,7 @@ def test_a_report_of_before_says_nothing_once_nobody_holds_a_stream() -> None:
     late = StreamReport(stream(0), 1, Progress(21), 21, sent=21, queues=moved)
     told = run.tell(UpdateProgress(ANN, LEADER, (late,), final=True))
     assert [type(each) for each in told] == [Invalidate]
-    run.feed(LendAgain(run.now_ms, ((stream(0), ()),)))
+    run.feed(LendAgain(run.now_ms, ((stream(0), (), None),)))
     [again] = run.granted()
     assert (again.queues, again.progress) == ((), Progress(20))
 

@@ -12,6 +12,7 @@ from dssd.machines.leader.events import (
     Instruction,
     LeaderEffect,
     LeaderInput,
+    MadeMove,
     MoveCursors,
     StoredStream,
 )
@@ -154,6 +155,24 @@ def test_a_redrive_that_is_cancelled_as_it_begins_brings_nothing_back() -> None:
     run.feed(Instructed(REDRIVE, run.now_ms))
     run.feed(Instructed(CancelMoves(NUMBER), run.now_ms))
     assert run.concluded == []
+    run.commit_all()
+    assert run.concluded == [NUMBER]
+    assert run.saved[stream(0)].queues[-1].redriving == 0
+
+
+def test_a_redrive_that_is_cancelled_before_it_is_in_a_commit_was_made_all_the_same() -> None:
+    run = Run()
+    run.tell(LeaderWanted(ANN, 0, session_of(ANN), "ann"))
+    run.pass_ms(200)
+    run.feed(Instructed(REDRIVE, run.now_ms))
+    run.tell(RevokeFinished(ANN, LEADER, stream(0), 1))
+    run.feed(Instructed(CancelMoves(NUMBER), run.now_ms))
+    run.tell(RevokeFinished(ANN, LEADER, stream(0), run.leader.streams[stream(0)].grant_epoch))
+    assert len(run.persists) == 1, "the commit that lends the stream is still under way"
+    run.commit()
+    [record] = run.persists[0].records
+    assert record.cursor_generation == NUMBER
+    assert isinstance(record.ended_move, MadeMove)
     run.commit_all()
     assert run.concluded == [NUMBER]
     assert run.saved[stream(0)].queues[-1].redriving == 0

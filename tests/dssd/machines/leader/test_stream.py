@@ -22,6 +22,8 @@ from dssd.machines.leader.stream_events import (
     MoveAsked,
     MoveCancelled,
     Overdue,
+    ParentsJudged,
+    QueuesRehomed,
     Released,
     Reported,
     ResendDue,
@@ -50,6 +52,8 @@ def stream_in(state: StreamState, *, durable: bool = True) -> LentStream:
         lent.grant_unsaved = False
     else:
         lent.state = state
+        lent.durable = False
+        lent.is_closed = state is S.CLOSED
     return lent
 
 
@@ -163,6 +167,52 @@ EXPECTED: dict[tuple[StreamState, StreamEvent], tuple[StreamState, Acts]] = {
     (S.FINISHED, ResendDue()): (S.FINISHED, ()),
     (S.FINISHED, SAVED): (S.FINISHED, ()),
     (S.FINISHED, Sealed(10)): (S.FINISHED, ()),
+    (S.FREE, ParentsJudged(closed=False)): (S.FREE, ()),
+    (S.FREE, ParentsJudged(closed=True)): (S.CLOSED, ()),
+    (S.FREE, QueuesRehomed(EPOCH, ())): (S.FREE, ()),
+    (S.GRANTING, ParentsJudged(closed=True)): (S.GRANTING, ()),
+    (S.GRANTING, QueuesRehomed(EPOCH, ())): (S.GRANTING, ()),
+    (S.GRANTED, ParentsJudged(closed=True)): (S.GRANTED, ()),
+    (S.GRANTED, QueuesRehomed(EPOCH, ())): (S.GRANTED, ()),
+    (S.REVOKING, ParentsJudged(closed=True)): (S.REVOKING, ()),
+    (S.REVOKING, QueuesRehomed(EPOCH, ())): (S.REVOKING, ()),
+    (S.REVOKED, ParentsJudged(closed=True)): (S.REVOKED, ()),
+    (S.REVOKED, QueuesRehomed(EPOCH, ())): (S.REVOKED, ()),
+    (S.FINISHED, ParentsJudged(closed=False)): (S.FINISHED, ()),
+    (S.FINISHED, ParentsJudged(closed=True)): (S.CLOSED, ()),
+    (S.FINISHED, QueuesRehomed(EPOCH, ())): (S.FINISHED, ()),
+    (S.CLOSED, GrantDecided(BOB, b"s")): (S.CLOSED, ()),
+    (S.CLOSED, RevokeDecided(BOB)): (S.CLOSED, ()),
+    (S.CLOSED, Released(ANN, EPOCH)): (S.CLOSED, ()),
+    (S.CLOSED, HolderLost()): (S.CLOSED, ()),
+    (S.CLOSED, MoveCancelled(7)): (S.CLOSED, ()),
+    (S.CLOSED, ReserveEnded()): (S.CLOSED, ()),
+    (S.CLOSED, Overdue()): (S.CLOSED, ()),
+    (S.CLOSED, ResendDue()): (S.CLOSED, ()),
+    (S.CLOSED, Sealed(10)): (S.CLOSED, ()),
+    (S.CLOSED, reported()): (S.CLOSED, (Act.SEND_INVALIDATE,)),
+    (S.REHOMING, GrantDecided(BOB, b"s")): (S.REHOMING, ()),
+    (S.REHOMING, RevokeDecided(BOB)): (S.REHOMING, ()),
+    (S.REHOMING, Released(ANN, EPOCH)): (S.REHOMING, ()),
+    (S.REHOMING, HolderLost()): (S.REHOMING, ()),
+    (S.REHOMING, MoveCancelled(7)): (S.REHOMING, ()),
+    (S.REHOMING, ReserveEnded()): (S.REHOMING, ()),
+    (S.REHOMING, Overdue()): (S.REHOMING, ()),
+    (S.REHOMING, ResendDue()): (S.REHOMING, ()),
+    (S.REHOMING, Sealed(10)): (S.REHOMING, ()),
+    (S.REHOMING, reported()): (S.REHOMING, (Act.SEND_INVALIDATE,)),
+    (S.CLOSED, SAVED): (S.CLOSED, ()),
+    (S.CLOSED, MoveAsked(TO_FIVE, None)): (S.CLOSED, (Act.SAVE_NOW,)),
+    (S.CLOSED, ParentsJudged(closed=True)): (S.CLOSED, ()),
+    (S.CLOSED, ParentsJudged(closed=False)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.CLOSED, QueuesRehomed(EPOCH, ())): (S.CLOSED, ()),
+    (S.REHOMING, SAVED): (S.REHOMING, (Act.REHOME,)),
+    (S.REHOMING, replace(SAVED, current=False)): (S.REHOMING, ()),
+    (S.REHOMING, replace(SAVED, grant_epoch=EPOCH - 1)): (S.REHOMING, ()),
+    (S.REHOMING, MoveAsked(TO_FIVE, None)): (S.REHOMING, ()),
+    (S.REHOMING, ParentsJudged(closed=False)): (S.FREE, (Act.SAVE_SOON, Act.PLACE)),
+    (S.REHOMING, QueuesRehomed(EPOCH, ())): (S.FINISHED, (Act.SAVE_NOW, Act.SHARE_ANEW)),
+    (S.REHOMING, QueuesRehomed(EPOCH - 1, ())): (S.REHOMING, ()),
 }
 
 

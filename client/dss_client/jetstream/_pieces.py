@@ -1,0 +1,174 @@
+"""A subscription of DSS whose records are messages of JetStream, and how long it heard nothing.
+
+Invariant: where no message needs a look of its own, messages come from the loop of the subscription
+itself, and cost what its records cost.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from itertools import chain
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, cast
+
+from dss_client._handout import Handout, Handouts
+from dss_client._retried import RetriedHandout
+from dss_client._subscription_options import SubscriptionOptions
+from dss_client.jetstream._subjects import dotted
+from dss_client.jetstream.message import Hold, Msg, RetriedHeaders, as_messages
+from dss_client.subscription import Subscription
+
+if TYPE_CHECKING:
+    from dss_client._retried import EntryHeaders
+    from dss_client.session import Session
+    from dss_core.decode import Row
+
+_ALL = 1 << 62
+
+
+class Pieces(Subscription):
+    """What comes for one consumer."""
+
+    def __init__(
+        self,
+        session: "Callable[[], Awaitable[Session]]",
+        options: SubscriptionOptions,
+        hold: Hold,
+    ) -> None:
+        super().__init__(session, options)
+        self.hold = hold
+        self.handouts = _handouts_of(hold)
+        self._takes_what_came = False
+        self.released: Callable[[], None] = _nothing
+        """Called once it is left."""
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave."""
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            self.released()
+
+    @property
+    def last_seq(self) -> int:
+        """Of the last message that was handed out."""
+        self.note_current()
+        return max(self._handed.values(), default=0)
+
+    def deliver(self, handout: "Handout") -> None:
+        """Records came."""
+        if not self._takes_what_came:
+            super().deliver(handout)
+
+    def _take_no_more(self) -> None:
+        super()._take_no_more()
+        self.hold.end()
+
+    def end_behind_what_came(self) -> None:
+        """Hand out what is here, and then end."""
+        self._takes_what_came = True
+        self._arrived.set()
+
+    @property
+    def here(self) -> int:
+        """How many messages are here and not handed out."""
+        return self._count(_ALL)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it was asked to end behind what had come."""
+        return self._takes_what_came
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is handed out."""
+        return self._draining
+
+    async def _arrival(self) -> None:
+        if self._takes_what_came:
+            self._take_no_more()
+        else:
+            await super()._arrival()
+
+    def messages(self) -> "AsyncGenerator[Msg, None]":
+        """Messages, one by one, until the end."""
+        records = cast("AsyncGenerator[Msg, None]", self._records())
+        return self._noted(records) if self.hold.looks_at_each else records
+
+    async def _noted(self, records: "AsyncGenerator[Msg, None]") -> "AsyncGenerator[Msg, None]":
+        async with aclosing(records):
+            while await self.hold.room(1):
+                message = await anext(records, None)
+                if message is None:
+                    return
+                self.hold.hand_out((message,))
+                yield message
+
+    async def take(self, most: int, wait_s: float | None) -> list[Msg]:
+        """Up to so many messages, waiting so long for the first one; what is here is enough."""
+        ends_s = None if wait_s is None else monotonic() + wait_s
+        try:
+            async with asyncio.timeout(wait_s):
+                most = await self.hold.room(most)
+        except TimeoutError:
+            return []
+        left_s = None if ends_s is None else max(ends_s - monotonic(), 0)
+        found = await self.fetch(min(most, self.here) or 1, timeout=left_s)
+        if found and (more := min(most - len(found), self.here)) > 0:
+            found += await self.fetch(more, timeout=0)
+        messages = cast("list[Msg]", found)
+        if self.hold.looks_at_each:
+            self.hold.hand_out(messages)
+        return messages
+
+    def silent_s(self) -> float:
+        """For how long nothing was heard of the daemon."""
+        return cast("Session", self._session).silent_s()
+
+    def ask(self) -> None:
+        """Ask the daemon whether it is there."""
+        cast("Session", self._session).ask()
+
+
+def _nothing() -> None:
+    pass
+
+
+class _MsgHandout(Handout):
+    """Frames whose records are messages."""
+
+    __slots__ = ()
+
+    def _all_rows(self) -> "Iterator[Row]":
+        rows = self.decoded.rows(as_messages)
+        return chain.from_iterable(rows)
+
+
+class _RetriedMsgHandout(RetriedHandout):
+    """Frames of a retry queue whose records are messages."""
+
+    __slots__ = ()
+
+    def _all_rows(self) -> "Iterator[Row]":
+        for offset, subject, key, payload, headers, timestamp_us in super()._all_rows():
+            seen = RetriedHeaders(cast("EntryHeaders", headers))
+            yield offset, dotted(subject), key, payload, seen, timestamp_us  # type: ignore[misc]
+
+
+def _handouts_of(hold: Hold) -> Handouts:
+    """Those of one subscription: pieces that are split make others of their class."""
+    kinds = {_MsgHandout: hold.kind, _RetriedMsgHandout: hold.retried_kind}
+    main, retried = (
+        cast(
+            "type[Handout]",
+            type(base.__name__, (base,), {"__slots__": (), "kind_of_records": kind}),
+        )
+        for base, kind in kinds.items()
+    )
+    return Handouts(main, retried)

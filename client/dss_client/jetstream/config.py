@@ -1,0 +1,276 @@
+"""What consumers, streams and messages of JetStream are configured and told as.
+
+Invariant: values only, with JetStream's names for their fields. A field that is None was not said:
+it is never compared with what a consumer has.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from dss_core.errors import JetStreamMisuse
+
+ACK_WAIT_S = 30.0
+EPHEMERAL_S = 5.0
+"""How long an unused ephemeral consumer stays where nothing else is said, as in JetStream."""
+
+MAX_ACK_PENDING = 1_000
+MAX_WAITING = 512
+"""What a consumer has where nothing is said, as a JetStream server says it."""
+
+
+class AckPolicy(StrEnum):
+    """What has to be acknowledged."""
+
+    NONE = "none"
+    ALL = "all"
+    EXPLICIT = "explicit"
+
+
+class DeliverPolicy(StrEnum):
+    """Where a consumer begins."""
+
+    ALL = "all"
+    LAST = "last"
+    NEW = "new"
+    BY_START_SEQUENCE = "by_start_sequence"
+    BY_START_TIME = "by_start_time"
+    LAST_PER_SUBJECT = "last_per_subject"
+
+
+class ReplayPolicy(StrEnum):
+    """How fast what is stored comes."""
+
+    INSTANT = "instant"
+    ORIGINAL = "original"
+
+
+@dataclass(slots=True)
+class ConsumerConfig:
+    """A consumer as it is asked for, or as it is; spans are in seconds."""
+
+    name: str | None = None
+    durable_name: str | None = None
+    description: str | None = None
+    deliver_policy: DeliverPolicy | None = None
+    opt_start_seq: int | None = None
+    opt_start_time: datetime | None = None
+    ack_policy: AckPolicy | None = None
+    ack_wait: float | None = None
+    max_deliver: int | None = None
+    backoff: list[float] | None = None
+    filter_subject: str | None = None
+    filter_subjects: list[str] | None = None
+    replay_policy: ReplayPolicy | None = None
+    rate_limit_bps: int | None = None
+    sample_freq: str | None = None
+    max_waiting: int | None = None
+    max_ack_pending: int | None = None
+    flow_control: bool | None = None
+    idle_heartbeat: float | None = None
+    headers_only: bool | None = None
+    max_batch: int | None = None
+    max_expires: float | None = None
+    max_bytes: int | None = None
+    deliver_subject: str | None = None
+    deliver_group: str | None = None
+    inactive_threshold: float | None = None
+    num_replicas: int | None = None
+    mem_storage: bool | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def is_pull(self) -> bool:
+        """Whether it is pulled from rather than subscribed to."""
+        return self.deliver_subject is None
+
+    def said(self) -> dict[str, Any]:
+        """What is said, by name."""
+        return {
+            each.name: value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) is not None
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """What is said, for the metadata of a group."""
+        said = self.said()
+        if self.opt_start_time is not None:
+            said["opt_start_time"] = self.opt_start_time.astimezone(UTC).isoformat()
+        return said
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> "ConsumerConfig":
+        """Of what `to_json` gave; a field of a later version is passed over."""
+        known = {each.name for each in fields(cls)}
+        made = cls(**{name: value for name, value in said.items() if name in known})
+        for name, kind in _ENUMS.items():
+            if (value := getattr(made, name)) is not None:
+                setattr(made, name, kind(value))
+        if isinstance(made.opt_start_time, str):
+            made.opt_start_time = datetime.fromisoformat(made.opt_start_time)
+        return made
+
+
+_ENUMS: dict[str, type[StrEnum]] = {
+    "ack_policy": AckPolicy,
+    "deliver_policy": DeliverPolicy,
+    "replay_policy": ReplayPolicy,
+}
+
+_DEFAULTS: dict[str, Any] = {
+    "deliver_policy": DeliverPolicy.ALL,
+    "ack_policy": AckPolicy.EXPLICIT,
+    "replay_policy": ReplayPolicy.INSTANT,
+    "ack_wait": ACK_WAIT_S,
+    "max_deliver": -1,
+    "num_replicas": 1,
+}
+_ONE_WAY = ("flow_control", "mem_storage")
+"""That it is off is never asked for: only a wish that they be on differs from off."""
+
+_CHOSEN = ("name", "deliver_subject", "deliver_group", "filter_subject", "filter_subjects")
+"""What finds the consumer, or is compared by a check of its own."""
+
+
+def with_defaults(config: ConsumerConfig) -> ConsumerConfig:
+    """As a server would complete it.
+
+    But for max_ack_pending: where it is not said, the credit of the session bounds what is out.
+    """
+    said = config.said()
+    defaults = dict(_DEFAULTS)
+    if config.is_pull:
+        defaults["max_waiting"] = MAX_WAITING
+    if config.durable_name is None:
+        defaults["inactive_threshold"] = EPHEMERAL_S
+    return ConsumerConfig(**(defaults | said))
+
+
+def differences(asked: ConsumerConfig, has: ConsumerConfig) -> Iterator[str]:
+    """What of what is asked for the consumer does not have, in words."""
+    for name, wanted in asked.said().items():
+        found = getattr(has, name)
+        if name in _CHOSEN or (name in _ONE_WAY and not wanted):
+            continue
+        if _comparable(name, wanted) != _comparable(name, found):
+            yield f"{name} was asked to be {wanted!s}, and is {found!s}"
+
+
+def _comparable(name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
+    if name == "max_deliver":
+        return value or -1
+    if name == "max_ack_pending":
+        return value or MAX_ACK_PENDING
+    if name == "num_replicas":
+        return value or 1
+    if name in ("rate_limit_bps", "max_batch", "max_bytes", "max_expires", "inactive_threshold"):
+        return value or 0
+    if name == "metadata" and isinstance(value, dict):
+        # What begins so is the server's own.
+        return {key: text for key, text in value.items() if not key.startswith("_nats")}
+    return value or None if name in ("headers_only", *_ONE_WAY) else value
+
+
+def check_seconds(name: str, value: float | None) -> None:
+    """Refuse a span that runs backwards.
+
+    Raises:
+        JetStreamMisuse: it is negative.
+    """
+    if value is not None and value < 0:
+        raise JetStreamMisuse(rule=f"{name} {value} is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceInfo:
+    """A place, by both counts."""
+
+    consumer_seq: int | None
+    """None: DSS counts no deliveries of a consumer."""
+    stream_seq: int | None
+    """None where the stream has several partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerInfo:
+    """A consumer and how it stands."""
+
+    name: str
+    stream_name: str
+    config: ConsumerConfig
+    created: datetime
+    push_bound: bool
+    """Somebody has subscribed to it."""
+    ack_floor: SequenceInfo | None = None
+    num_ack_pending: int | None = None
+    num_pending: int | None = None
+    num_redelivered: int | None = None
+    delivered: SequenceInfo | None = None
+    """None: nobody but the client knows how far it handed out."""
+    group_id: int = field(default=0, compare=False)
+    """Of its group in DSS; tells it from a later one of the same name."""
+    filter: str = field(default="", compare=False)
+    """What its group reads, as DSS writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """What a stream is."""
+
+    name: str
+    subjects: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """How much a stream holds."""
+
+    messages: int
+    bytes: int
+    first_seq: int | None
+    """This and the next: None where it has several partitions."""
+    last_seq: int | None
+    consumer_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A stream and how it stands."""
+
+    config: StreamConfig
+    state: StreamState
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PubAck:
+    """Where a message was stored."""
+
+    stream: str
+    seq: int | None
+    """None where the stream has several partitions."""
+    duplicate: bool = False
+
+
+METADATA_VERSION = 1
+
+
+def to_metadata(stream: str, config: ConsumerConfig, created_by: str) -> str:
+    """What is kept with the group of a consumer."""
+    kept = {"jetstream": METADATA_VERSION, "stream": stream, "created_by": created_by}
+    return json.dumps(kept | {"config": config.to_json()}, separators=(",", ":"))
+
+
+def from_metadata(text: str) -> tuple[str, ConsumerConfig] | None:
+    """Stream and configuration; None where the group was not made by this facade."""
+    try:
+        kept = json.loads(text) if text else {}
+    except ValueError:
+        return None
+    if not isinstance(kept, dict) or kept.get("jetstream") != METADATA_VERSION:
+        return None
+    return kept["stream"], ConsumerConfig.from_json(kept["config"])

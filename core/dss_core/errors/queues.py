@@ -1,0 +1,64 @@
+"""What operators cannot do with retry queues and dead letters (of DSS2xxx).
+
+Invariant: leaves only; each states its sentence, its hint, its gRPC status and its exit code.
+"""
+
+from dss_core.errors.condition import DssError, ExitCode, registered
+
+
+@registered
+class NothingChosen(DssError):
+    """A change that nothing brings back names no records. Fields: verb, group, noun, command."""
+
+    code = "DSS2170"
+    sentence = "Which {noun} of {group} to {verb} was not said; nothing was changed."
+    hint = "Name them, or say that all are meant: {command}"
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class CanaryTooSmall(DssError):
+    """A canary of no records, or a share that cannot be exceeded. Fields: what, group."""
+
+    code = "DSS2171"
+    sentence = "{what} tells nothing about the others; nothing was changed."
+    hint = (
+        "Some go first, and others only if none of these fails: "
+        "dssctl dlq redrive {group} --canary 10"
+    )
+    grpc_status = "INVALID_ARGUMENT"
+    exit_code = ExitCode.USAGE
+
+
+@registered
+class CanaryFailed(DssError):
+    """Too many of those that a redrive brought back first failed again.
+
+    Fields: failed, canary, error, left, group.
+    """
+
+    code = "DSS2172"
+    sentence = (
+        "{failed} of the {canary} that came back first failed again: {error}. So {left} others "
+        "stay dead."
+    )
+    hint = "What failed, and how often: dssctl dlq errors {group}; dssctl rq errors {group}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class DaemonKnowsNoSteering(DssError):
+    """An older daemon would pass over a part of what is said of queues. Fields: version."""
+
+    code = "DSS2173"
+    sentence = (
+        "The daemon, of version {version}, cannot choose entries of queues so; nothing was changed."
+    )
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays. Or choose by error, key or record only, without a canary."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT

@@ -1,0 +1,1 @@
+"""Backups: taken of a daemon that runs, checked and restored where none does."""

@@ -1,0 +1,57 @@
+"""Who joins a group and who removes it if nobody uses it: one waits for the other.
+
+Invariant: between the look whether a group is used and its removal, no session joins it.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dss_core.errors import GroupInUse
+from dss_core.filters import SubscriptionFilter
+
+GroupKey = tuple[str, str]
+"""Name and filter."""
+
+
+class JoinGate:
+    """Of all groups, by name and filter."""
+
+    def __init__(self) -> None:
+        self._joining: Counter[GroupKey] = Counter()
+        self._ends: dict[GroupKey, asyncio.Event] = {}
+        """Of groups that may be about to go: done once that is settled."""
+
+    @contextmanager
+    def joining(self, parsed: SubscriptionFilter) -> Iterator[None]:
+        """A session subscribes: until it has written so, the group is in use."""
+        key = parsed.group or "", parsed.filter.text
+        self._joining[key] += 1
+        try:
+            yield
+        finally:
+            self._joining.subtract([key])
+            if not self._joining[key]:
+                del self._joining[key]
+
+    @contextmanager
+    def ending(self, key: GroupKey) -> Iterator[None]:
+        """Whoever joins the group meanwhile waits until it is known whether it goes.
+
+        Raises:
+            GroupInUse: a session is just subscribing, or somebody else asks the same.
+        """
+        if self._joining[key] or key in self._ends:
+            raise GroupInUse(group="@".join(key))
+        settled = self._ends[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._ends[key]
+            settled.set()
+
+    async def settled(self, key: GroupKey) -> None:
+        """Wait until it is known whether the group goes."""
+        while (settled := self._ends.get(key)) is not None:
+            await settled.wait()

@@ -1,0 +1,181 @@
+"""Carries out what a leader asks for the lanes that it re-homes: where their keys go, and the work.
+
+Invariant: each lane is answered for, unless the leader ends first; what is under way then ends too,
+and the next leader begins anew. This module must not know what makes a lane ready for it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dss_core.errors import LogUnreadable, StreamNotFound
+from dss_core.ids import StreamId
+from dss_core.progress import Ranges
+from dss_core.routing import partition_of
+from dssd.events.teller import Teller
+from dssd.leaders.declarations import STALL
+from dssd.leaders.delivery_trouble import DeliveryTrouble
+from dssd.leaders.generations import children, next_part
+from dssd.leaders.lanes import queues_of
+from dssd.machines.leader.events import Rehome
+from dssd.machines.queues import Queues
+from dssd.queues.lane import Failed, Lane
+from dssd.queues.moving import Parts
+from dssd.queues.rehoming import Child, Rehoming, rehome
+from dssd.store.port import Store
+from dssd.store.rows import GroupRow, ProgressRow
+from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
+
+QUEUES_WANTED_S = 0.2
+"""How often it is looked whether the queues of children are made: some commits take as long."""
+
+Task = asyncio.Task[None]
+
+
+class Rehomings:
+    """Of one leader."""
+
+    def __init__(
+        self,
+        group: Callable[[], GroupRow],
+        store: Store,
+        catalogue: Catalogue,
+        parts: Parts,
+        events: Teller,
+        tell: Callable[[StreamId, int, Queues], None],
+    ) -> None:
+        self._group = group
+        self._store = store
+        self._catalogue = catalogue
+        self._parts = parts
+        self._trouble = DeliveryTrouble(events, "")
+        self._tell = tell
+        self._under_way: dict[StreamId, Task] = {}
+
+    def begin(
+        self, asked: Rehome, start: Callable[[Coroutine[object, object, None], str], Task]
+    ) -> None:
+        """Let the children of a lane have what waits in its queues; what was asked for it before
+        counts no more."""
+        before = self._under_way.pop(asked.stream, None)
+        if before is not None:
+            before.cancel()
+        name = f"re-home {asked.stream} of group {self._group().group_id}"
+        self._under_way[asked.stream] = start(self._do(asked), name)
+
+    def end(self) -> None:
+        """The leader ends."""
+        for task in self._under_way.values():
+            task.cancel()
+        self._under_way.clear()
+
+    async def _do(self, asked: Rehome) -> None:
+        # Where the topic was removed, the leader hears of that too.
+        with suppress(StreamNotFound):
+            rehoming = await self._wanted(asked)
+            group = self._group()
+            names = [str(self._catalogue.name_of(each)) for each in rehoming.lane.levels]
+            trouble = _Trouble(self._trouble, group, tuple(names))
+            queues = await rehome(rehoming, self._parts, trouble)
+            if queues is not None:
+                self._tell(asked.stream, asked.grant_epoch, queues)
+
+    async def _wanted(self, asked: Rehome) -> Rehoming:
+        while True:
+            topic = self._catalogue.topic_of(asked.stream)
+            part = _part_of(topic, asked.stream)
+            after = next_part(topic, part)
+            found = None if after is None else await self._children(topic, part, after, asked)
+            if after is not None and found is not None:
+                return self._rehoming(asked, (topic, part, after), found)
+            await asyncio.sleep(QUEUES_WANTED_S)
+
+    async def _children(
+        self, topic: Topic, part: StorageTopic, after: StorageTopic, asked: Rehome
+    ) -> dict[int, Child] | None:
+        """By partition; None: their queues are not made yet."""
+        found: dict[int, Child] = {}
+        for partition in children(topic, part, asked.stream.partition, after):
+            child = await self._child(StreamId(after.storage_topic_id, partition))
+            if child is None:
+                return None
+            found[partition] = child
+        return found
+
+    async def _child(self, stream: StreamId) -> Child | None:
+        group = self._group()
+        named = self._catalogue.queues_of(group.group_id, stream)
+        if named is None:
+            return None
+        rows = {
+            queue: found.row
+            for queue in named
+            if (found := await self._store.read(ProgressRow, (group.group_id, *queue)))
+        }
+        # Nobody holds it, so what is stored of its queues is all there is.
+        queues = queues_of(self._catalogue, group, stream, rows)
+        if not queues:
+            return None
+        retry, dead = queues
+        return Child((retry.stream, dead.stream), (retry.applied_end, dead.applied_end))
+
+    def _rehoming(
+        self,
+        asked: Rehome,
+        where: tuple[Topic, StorageTopic, StorageTopic],
+        found: dict[int, Child],
+    ) -> Rehoming:
+        topic, part, after = where
+        retry, dead = asked.queues
+        lane = Lane(
+            (asked.stream, retry.stream, dead.stream),
+            part.ordinal,
+            asked.grant_epoch,
+            cursor_generation=0,
+            client_id="",
+            is_ordered=True,
+        )
+        numbers = {partition: number for number, partition in enumerate(found)}
+
+        def child_of(hashed: int) -> int:
+            at = partition_of(topic.router, hashed, after.partitions, after.factor)
+            # A key that its producer routed here against the rule has no order anyway.
+            return numbers.get(at, hashed % len(found))
+
+        of_lane = lane, asked.progress, asked.queues
+        max_deliver = self._group().max_deliver
+        return Rehoming(*of_lane, tuple(found.values()), child_of, max_deliver)
+
+
+def _part_of(topic: Topic, stream: StreamId) -> StorageTopic:
+    for part in topic.storage_topics:
+        if part.storage_topic_id == stream.storage_topic_id:
+            return part
+    raise StreamNotFound(stream=stream)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Implements `dssd.queues.lane.Trouble`."""
+
+    trouble: DeliveryTrouble
+    group: GroupRow
+    names: tuple[str, ...]
+    """By level."""
+
+    def unreadable(self, level: int, error: LogUnreadable) -> None:
+        """A read failed; it is tried again."""
+        self.trouble.unreadable(self.names[level], self.group, error)
+
+    def readable(self, level: int) -> None:
+        """A read succeeded."""
+        self.trouble.readable(self.names[level], self.group)
+
+    async def damaged(self, level: int, damaged: Ranges) -> bool:
+        """Tell of it; whether the group passes over it, and what says so is durable."""
+        told = await self.trouble.damaged(self.names[level], self.group, damaged)
+        return told and self.group.on_damage != STALL
+
+    def failed(self, failed: Failed) -> None:
+        """Nothing fails by being re-homed."""

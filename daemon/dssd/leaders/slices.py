@@ -1,0 +1,102 @@
+"""The shards of a group, by its row and the topic that it reads.
+
+Where the row names no count, there are as many as the storage topic has for a base that takes
+records: so where a topic grows by a whole factor, its shards stay as they are. Invariant: what is
+found here changes with the row and with the catalogue only.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import Protocol
+
+from dss_core.errors import ShardCountUnfit
+from dss_core.filters import TopicFilter
+from dss_core.ids import StreamId
+from dss_core.routing import Router
+from dss_core.shards import Layout
+from dssd.leaders.declarations import SHARD
+from dssd.leaders.lag import GroupSurvey
+from dssd.machines.leader.lent_stream import StreamState
+from dssd.machines.leader.slicing import Slicing
+from dssd.store.rows import GroupRow
+from dssd.topics.model import StorageTopic, Topic
+
+FINISHED = StreamState.FINISHED.value
+
+
+class Selects(Protocol):
+    """What this asks of the catalogue."""
+
+    def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
+        """The topics that a filter selects."""
+
+
+def slicing_of(group: GroupRow, catalogue: Selects) -> Slicing | None:
+    """How the group's streams are cut into shards; None: they are not."""
+    if group.allocation != SHARD:
+        return None
+    topics = catalogue.meeting(TopicFilter.parse(group.filter))
+    partitions = {
+        part.storage_topic_id: part.partitions for topic in topics for part in topic.storage_topics
+    }
+    return Slicing(group.shards or _base(topics), partitions)
+
+
+def _base(topics: tuple[Topic, ...]) -> int:
+    """Of the one topic that an ordered group reads; it may be gone."""
+    return topics[0].producing.base if topics else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The storage topics that an ordered group reads, or will."""
+
+    topic: str
+    router: Router
+    parts: tuple[StorageTopic, ...]
+    """The oldest first; never empty."""
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """How each of them routes."""
+        return tuple(Layout(part.partitions, part.factor) for part in self.parts)
+
+
+def span_of(topic: Topic, survey: GroupSurvey) -> Span:
+    """From the first storage topic that the group is not done with, or that takes records."""
+    done = {each.view.stream for each in survey.streams if each.view.state == FINISHED}
+    return _span(topic, lambda part: not done.issuperset(part.streams()))
+
+
+def new_span(topic: Topic, starts: Mapping[StreamId, int]) -> Span:
+    """Of a group that begins there."""
+
+    def is_read(part: StorageTopic) -> bool:
+        ends = zip(part.streams(), part.ends or (), strict=False)
+        return any(starts.get(stream, 0) < end for stream, end in ends)
+
+    return _span(topic, is_read)
+
+
+def _span(topic: Topic, is_read: Callable[[StorageTopic], bool]) -> Span:
+    parts = topic.storage_topics
+    first = next(at for at, part in enumerate(parts) if part is topic.producing or is_read(part))
+    return Span(topic.name, Router(topic.router), parts[first:])
+
+
+def check_shard_count(group: GroupRow, shards: int, span: Span) -> None:
+    """Refuse as many shards as nothing can be cut into.
+
+    Raises:
+        ShardCountUnfit: none, or more than there are partitions.
+    """
+    most = max(part.partitions for part in span.parts)
+    if not 1 <= shards <= most:
+        raise ShardCountUnfit(
+            group=quote(group.full_name),
+            shards=shards,
+            topic=span.topic,
+            most=most,
+            near=1 if shards < 1 else most,
+        )

@@ -1,0 +1,50 @@
+"""Which files the log has, up to where they hold records, and where its streams end: for a backup.
+
+Invariant: what is told here was answered, or could have been, and no file of it is ever changed
+below the size that is told. Memory only; this module copies nothing.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from dssd.log.segment.file import SegmentId, SegmentPaths
+from dssd.log.topic_state import StorageTopicState
+from dssd.log.upkeep.removal_gate import RemovalGate
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """How far the log has come, at a moment."""
+
+    sizes: Mapping[SegmentId, int]
+    """Where the last frame of each segment ends in its file."""
+    ends: Mapping[int, tuple[int, ...]]
+    """By storage topic: the end offset of each stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Those of one log. Used on the event loop."""
+
+    paths: SegmentPaths
+    _topics: Mapping[int, StorageTopicState]
+    _gate: RemovalGate
+
+    def held(self) -> AbstractAsyncContextManager[None]:
+        """No file is removed within."""
+        return self._gate.held()
+
+    def ends(self) -> LogEnds:
+        """How far it has come now."""
+        return LogEnds(
+            {
+                one.id: one.size
+                for topic in self._topics.values()
+                for one in topic.segments.values()
+            },
+            {
+                number: tuple(stream.end for stream in topic.streams)
+                for number, topic in self._topics.items()
+            },
+        )

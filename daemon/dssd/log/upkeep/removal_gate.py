@@ -1,0 +1,46 @@
+"""Lets nobody remove a file of the log while somebody else takes down which there are.
+
+Invariant: while it is held, no removal is under way, and none begins; who holds it does so for
+moments. This module must not know files.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class RemovalGate:
+    """One log's. Used on the event loop."""
+
+    def __init__(self) -> None:
+        self._removing = 0
+        self._held = 0
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def removing(self) -> AsyncIterator[None]:
+        """Remove files within; it waits while somebody holds them."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._held)
+            self._removing += 1
+        try:
+            yield
+        finally:
+            self._removing -= 1
+            await self._tell()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """No file goes within; it waits until removals that are under way have ended."""
+        self._held += 1
+        try:
+            async with self._changed:
+                await self._changed.wait_for(lambda: not self._removing)
+            yield
+        finally:
+            self._held -= 1
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

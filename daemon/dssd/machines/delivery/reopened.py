@@ -1,0 +1,22 @@
+"""Which records of a stream an operator reopened, though an entry of a queue is of them.
+
+Invariant: an entry of a record of an earlier storage topic has its origin below zero, and means no
+record of this stream. This module does not know what becomes of them.
+"""
+
+from collections.abc import Sequence
+
+from dss_core.progress import Progress, Ranges, normalised
+from dssd.machines.delivery.events import Entry
+
+
+def reopened_of(entries: Sequence[Entry], queue: Progress, main: Progress) -> Ranges:
+    """Of the records that the entries of a queue are of, those that the stream has open too."""
+    origins = [each.origin for each in entries if each.origin >= 0]
+    if not origins or main.is_acked_all(min(origins), max(origins) + 1):
+        return ()
+    return normalised(
+        (each.origin, each.origin + 1)
+        for each in entries
+        if each.origin >= 0 and not queue.is_acked(each.offset) and not main.is_acked(each.origin)
+    )

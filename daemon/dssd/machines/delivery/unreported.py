@@ -1,0 +1,47 @@
+"""What the queues of a lane hold that its last holder did not report, taken in entry by entry.
+
+An entry acknowledges its source: decision 53. So an entry beyond `applied_end` lives where its
+source was not acknowledged before it came, and its source is done by that; else the record was
+acknowledged while it was on its way, and the entry is done. Whoever holds a lane does this as it
+opens it; this does it where nobody will hold the lane again. Invariant: entries are told in the
+order of levels, and of offsets within a level. This module must not know what becomes of them.
+"""
+
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Progress, Ranges, normalised
+from dssd.machines.delivery.events import Entry
+from dssd.machines.queues import Queues
+
+
+class Unreported:
+    """Of one lane."""
+
+    def __init__(self, main: Progress, queues: Queues) -> None:
+        self._progress = (main, *(queue.progress for queue in queues))
+        self._applied = (0, *(queue.applied_end for queue in queues))
+        self._more: tuple[set[int], set[int], set[int]] = (set(), set(), set())
+        self.acked = [0, 0, 0]
+        """By level: so many entries are done because their record was acknowledged."""
+
+    def take(self, level: int, entry: Entry) -> None:
+        """An entry of a queue; one that was reported changes nothing."""
+        # What came from another lane has no source in this one.
+        if entry.offset < self._applied[level] or entry.is_rehomed:
+            return
+        if self._is_done(level, entry.offset):
+            return
+        if self._is_done(entry.source_level, entry.source_offset):
+            self._more[level].add(entry.offset)
+            self.acked[level] += 1
+        else:
+            self._more[entry.source_level].add(entry.source_offset)
+
+    def _is_done(self, level: int, offset: int) -> bool:
+        return offset in self._more[level] or self._progress[level].is_acked(offset)
+
+    def done(self, level: int) -> Ranges:
+        """What of a queue is done, by all that is known now."""
+        assert level in (RETRY, DEAD)
+        progress, more = self._progress[level], self._more[level]
+        floor = ((0, progress.floor),) if progress.floor else ()
+        return normalised((*floor, *progress.ranges, *((at, at + 1) for at in more)))

@@ -1,0 +1,147 @@
+"""What a stream does that nobody may hold: it is finished, closed, or re-homed; see `stream_ends`.
+
+`stream` has the other states. Invariant: an answer to a `Rehome` counts only under the grant epoch
+that it was asked under; what was begun under an older one was refused from then on.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dssd.machines.leader.cursor_moves import moved
+from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.stream_ends import (
+    ask_move_free,
+    ask_move_revoked,
+    cancel_move,
+    close,
+    end,
+    finish,
+    ignore,
+    invalidate,
+    note_saved,
+    open_up,
+    saved_free,
+    seal,
+    take_move,
+)
+from dssd.machines.leader.stream_events import (
+    Act,
+    Acts,
+    GrantDecided,
+    HolderLost,
+    MoveAsked,
+    MoveCancelled,
+    Overdue,
+    ParentsJudged,
+    QueuesRehomed,
+    Released,
+    Reported,
+    ResendDue,
+    ReserveEnded,
+    RevokeDecided,
+    Saved,
+    Sealed,
+    StreamEvent,
+)
+
+
+def _ask_move_finished(state: LentStream, event: MoveAsked) -> Acts:
+    return _move_finished(state) if take_move(state, event) else ()
+
+
+def _move_finished(state: LentStream) -> Acts:
+    """Nothing of it is reopened where its children may hold records of its keys. What a move asks
+    of entries of its queues is given up: they are with its children, under other offsets."""
+    move = state.move
+    assert move is not None
+    is_of_queues = bool(move.redriven or move.discarded or move.errand)
+    is_reopened = moved(state.progress, move).floor < (state.sealed_end or 0)
+    if state.keeps_order and (is_of_queues or is_reopened):
+        return cancel_move(state, MoveCancelled(move.number))
+    return end(state)
+
+
+def _saved_rehoming(state: LentStream, event: Saved) -> Acts:
+    acts = note_saved(state, event)
+    if state.durable or not event.current or event.grant_epoch != state.grant_epoch:
+        return acts
+    state.durable = True
+    return (*acts, Act.REHOME)
+
+
+def _saved_finished(state: LentStream, event: Saved) -> Acts:
+    acts = note_saved(state, event)
+    if state.finish_saved or not (event.current and state.keeps_order):
+        return acts
+    state.finish_saved = True
+    return (*acts, Act.NOTE_FINISHED)
+
+
+def _judge_closed(state: LentStream, event: ParentsJudged) -> Acts:
+    return () if event.closed else open_up(state)
+
+
+def _judge_rehoming(state: LentStream, event: ParentsJudged) -> Acts:
+    """Begin anew: what was asked before is of an older epoch then."""
+    state.is_closed = event.closed
+    return end(state)
+
+
+def _judge_finished(state: LentStream, event: ParentsJudged) -> Acts:
+    state.is_closed = event.closed
+    return close(state) if event.closed else ()
+
+
+def _take_rehomed(state: LentStream, event: QueuesRehomed) -> Acts:
+    if event.grant_epoch != state.grant_epoch:
+        return ()
+    state.queues = event.queues
+    acts = (Act.SAVE_NOW, *finish(state))
+    return acts if state.move is None else (*acts, *_move_finished(state))
+
+
+_S = StreamState
+
+NOT_HELD: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = {
+    (_S.FINISHED, GrantDecided): ignore,
+    (_S.FINISHED, Reported): invalidate,
+    (_S.FINISHED, RevokeDecided): ignore,
+    (_S.FINISHED, MoveAsked): _ask_move_finished,
+    (_S.FINISHED, MoveCancelled): cancel_move,
+    (_S.FINISHED, Released): ignore,
+    (_S.FINISHED, HolderLost): ignore,
+    (_S.FINISHED, ReserveEnded): ignore,
+    (_S.FINISHED, Overdue): ignore,
+    (_S.FINISHED, ResendDue): ignore,
+    (_S.FINISHED, Saved): _saved_finished,
+    (_S.FINISHED, Sealed): ignore,
+    (_S.FINISHED, ParentsJudged): _judge_finished,
+    (_S.FINISHED, QueuesRehomed): ignore,
+    (_S.CLOSED, GrantDecided): ignore,
+    (_S.CLOSED, Reported): invalidate,
+    (_S.CLOSED, RevokeDecided): ignore,
+    (_S.CLOSED, MoveAsked): ask_move_free,
+    (_S.CLOSED, MoveCancelled): cancel_move,
+    (_S.CLOSED, Released): ignore,
+    (_S.CLOSED, HolderLost): ignore,
+    (_S.CLOSED, ReserveEnded): ignore,
+    (_S.CLOSED, Overdue): ignore,
+    (_S.CLOSED, ResendDue): ignore,
+    (_S.CLOSED, Saved): saved_free,
+    (_S.CLOSED, Sealed): seal,
+    (_S.CLOSED, ParentsJudged): _judge_closed,
+    (_S.CLOSED, QueuesRehomed): ignore,
+    (_S.REHOMING, GrantDecided): ignore,
+    (_S.REHOMING, Reported): invalidate,
+    (_S.REHOMING, RevokeDecided): ignore,
+    (_S.REHOMING, MoveAsked): ask_move_revoked,
+    (_S.REHOMING, MoveCancelled): cancel_move,
+    (_S.REHOMING, Released): ignore,
+    (_S.REHOMING, HolderLost): ignore,
+    (_S.REHOMING, ReserveEnded): ignore,
+    (_S.REHOMING, Overdue): ignore,
+    (_S.REHOMING, ResendDue): ignore,
+    (_S.REHOMING, Saved): _saved_rehoming,
+    (_S.REHOMING, Sealed): ignore,
+    (_S.REHOMING, ParentsJudged): _judge_rehoming,
+    (_S.REHOMING, QueuesRehomed): _take_rehomed,
+}

@@ -1,0 +1,160 @@
+"""What becomes of a stream once nobody holds it: free, finished, closed, or re-homed.
+
+::
+
+                       its parents are finished
+    closed ─────────────────────────┬──────────► free, to be lent
+      ▲                             │
+      │ a parent is not             │ its records are all acknowledged, or in its queues
+      │                             ▼
+    nobody holds it              rehoming ──children have what was in its queues──► finished
+                                                                                      │ durably
+                                                            its children are judged ◄─┘
+
+That is the order of keys over growth: a key goes on in a child once its parent holds nothing of it
+that is to come. Only groups that keep the order have it; in others a stream has no parents.
+Invariants: a closed stream is never finished, however empty it is, so what is behind it stays
+closed too; nothing of a lane is lent any more from when it is re-homed on, also by the next leader,
+for its children may have a part of it by then.
+"""
+
+from dss_core.lane import DEAD
+from dssd.machines.leader.cursor_moves import fence, make_move
+from dssd.machines.leader.events import CancelledMove, CursorMove
+from dssd.machines.leader.lent_stream import LentStream, StreamState
+from dssd.machines.leader.stream_events import (
+    Act,
+    Acts,
+    MoveAsked,
+    MoveCancelled,
+    Reported,
+    Saved,
+    Sealed,
+)
+from dssd.machines.messages import Stall
+from dssd.machines.queues import have_been_asked, merged_queues, out_of_sight
+
+
+def end(state: LentStream) -> Acts:
+    """Nobody holds the stream, or is kept it for: where it goes from here."""
+    state.stall = Stall.NONE
+    state.grant_unsaved = True
+    save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
+    make_move(state)
+    if state.is_closed:
+        return (save, *close(state))
+    if state.is_over():
+        return (save, *finish(state))
+    if state.is_to_rehome():
+        return rehome(state)
+    state.state = StreamState.FREE
+    return (save, Act.PLACE)
+
+
+def finish(state: LentStream) -> Acts:
+    """Nothing is left of it."""
+    state.state = StreamState.FINISHED
+    state.heir = None
+    state.reserved = False
+    # Its children wait for it.
+    return (Act.SAVE_NOW, Act.SHARE_ANEW) if state.keeps_order else (Act.SHARE_ANEW,)
+
+
+def close(state: LentStream) -> Acts:
+    """A parent of it is not finished."""
+    was_finished, state.finish_saved = state.finish_saved, False
+    state.state = StreamState.CLOSED
+    state.heir = None
+    state.reserved = False
+    return (Act.SAVE_NOW,) if was_finished else ()
+
+
+def rehome(state: LentStream) -> Acts:
+    """Its children are to get what is in its queues, once it is durable that nobody holds it."""
+    fence(state)
+    state.state = StreamState.REHOMING
+    state.heir = None
+    state.unmeasured = False
+    state.durable = False
+    return (Act.SAVE_NOW,)
+
+
+def open_up(state: LentStream) -> Acts:
+    """All parents are finished. They may have put something into its queues."""
+    state.is_closed = False
+    state.queues = out_of_sight(state.queues)
+    return end(state)
+
+
+def take_move(state: LentStream, event: MoveAsked) -> bool:
+    """Whether the move is to be made: it was neither made nor cancelled before."""
+    is_made = event.move.number <= state.cursor_generation and not _goes_further(state, event.move)
+    if is_made or state.move is not None:
+        return False
+    if event.move.number in state.cancelled_moves:
+        return False
+    state.move = event.move
+    return True
+
+
+def _goes_further(state: LentStream, move: CursorMove) -> bool:
+    """Whether it goes on where one of its number stopped, or stops that."""
+    if not (state.queues and move.redriven):
+        return move.stops_redrive
+    known = state.queues[DEAD - 1].redrive
+    return known.operation == move.number and bool(known.ranges) and known.ranges != move.redriven
+
+
+def ask_move_free(state: LentStream, event: MoveAsked) -> Acts:
+    """Nobody holds the stream: the move is made at once."""
+    if not take_move(state, event) or state.reserved:
+        return ()
+    return end(state)
+
+
+def ask_move_revoked(state: LentStream, event: MoveAsked) -> Acts:
+    """The move is made once the stream is free."""
+    take_move(state, event)
+    return ()
+
+
+def cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
+    """The move is not made, unless it is made already."""
+    if state.move is None or state.move.number != event.number:
+        return ()
+    state.move = None
+    state.cancelled_moves.add(event.number)
+    state.ended_move = CancelledMove(event.number)
+    return (Act.SAVE_NOW,)
+
+
+def note_saved(state: LentStream, event: Saved) -> Acts:
+    """So much is durable."""
+    if event.grant_epoch >= state.moved_epoch:
+        state.saved = state.saved.merged(event.progress)
+        state.saved_queues = merged_queues(state.saved_queues, event.queues)
+    if event.grant_epoch == state.grant_epoch and event.measured_end is not None:
+        state.suspect_end = max(state.suspect_end, event.measured_end)
+        state.unmeasured = False
+    return (Act.NOTE_MOVED,) if event.moved_by or have_been_asked(state.saved_queues) else ()
+
+
+def saved_free(state: LentStream, event: Saved) -> Acts:
+    """So much is durable, and nobody waits for it."""
+    return note_saved(state, event)
+
+
+def seal(state: LentStream, event: Sealed) -> Acts:
+    """The stream ends there."""
+    state.sealed_end = event.end
+    return ()
+
+
+def invalidate(state: LentStream, event: Reported) -> Acts:
+    """Whoever reports holds it no more."""
+    return (Act.SEND_INVALIDATE,)
+
+
+def ignore(state: LentStream, event: object) -> Acts:
+    """Nothing happens, and that is meant."""
+    return ()

@@ -1,0 +1,54 @@
+"""What an operation on queues commits: the moves of its lanes, as rows, and who tells the lanes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dss_core.lane import RETRY
+from dss_core.progress import total
+from dssd.leaders.lag import GroupSurvey
+from dssd.leaders.progress_columns import packed_ranges
+from dssd.machines.leader.events import CursorMove
+from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
+from dssd.operations.plans import Begun, Made
+from dssd.store.port import Put
+from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
+
+
+def begun_moves(group: GroupRow, number: int, moves: Sequence[CursorMove], records: int) -> Begun:
+    """What the operation of that number commits, and the instruction to the leader."""
+    return Begun(
+        writes=[Put(move_row(group, move)) for move in moves],
+        group=replace(group, cursor_generation=number) if moves else None,
+        instruction=MoveCursorsNow(number, tuple(moves)) if moves else None,
+        after={"moves": len(moves), "records": records},
+    )
+
+
+def errands_done(row: OperationRow, survey: GroupSurvey, what: str) -> Made:
+    """How many of the entries of retry queues that it names are dealt with."""
+    left = sum(
+        total(errand.ranges) - sum(progress.acked_in(*span) for span in errand.ranges)
+        for queues in (each.view.queues for each in survey.streams if each.view.queues)
+        for errand, progress in [(queues[RETRY - 1].errand, queues[RETRY - 1].progress)]
+        if errand.operation == row.number
+    )
+    records = json.loads(row.after)["records"]
+    return Made(max(records - left, 0), records, what)
+
+
+def move_row(group: GroupRow, move: CursorMove) -> PendingMoveRow:
+    """The row of a move that waits to be made."""
+    return PendingMoveRow(
+        group.group_id,
+        *move.stream,
+        number=move.number,
+        dropped=b"",
+        added=b"",
+        redriven=packed_ranges(move.redriven),
+        discarded=packed_ranges(move.discarded),
+        redrive_ms=move.redrive_ms,
+        redrive_whole_keys=move.whole_keys,
+        errand_kind=move.errand,
+        errand_ranges=packed_ranges(move.entries),
+    )

@@ -1,0 +1,17 @@
+"""What a client was asked last of a subscription: to stop handing out, or to go on."""
+
+from dataclasses import dataclass
+
+from dssd.sessions.client_items import PauseSet
+from dssd.subscriptions.agent import Agent
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """Who asked, and for whom."""
+
+    item: PauseSet
+    agent: Agent
+    borrower_id: bytes
+    turn: int
+    """Of the borrower, which wants to know when it is done."""

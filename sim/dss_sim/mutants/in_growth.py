@@ -1,0 +1,34 @@
+"""Mistakes about ordered groups whose topics grow: the barrier, and re-homing."""
+
+from dss_sim.mutants.planting import Mutant
+
+IN_GROWTH = (
+    Mutant(
+        "no barrier",
+        "streams of a new storage topic are lent beside those that their keys come from",
+        "leader.barrier._judge",
+        "bool(unfinished_parents(turn.state, lent))",
+        "False",
+    ),
+    Mutant(
+        "barrier of one generation",
+        "a closed stream holds nothing up, so after two switches a key overtakes itself",
+        "leader.state.unfinished_parents",
+        "not found.finish_saved",
+        "not (found.finish_saved or found.is_closed)",
+    ),
+    Mutant(
+        "re-homed before it is given back",
+        "the queues of a lane are moved on while its holder still hands out what is in them",
+        "leader.stream._report",
+        "_revoke(state, RevokeDecided(None))",
+        "rehome(state)",
+    ),
+    Mutant(
+        "re-homed without a look",
+        "what a crash left in the queues of the children is appended to them once more",
+        "_Attempt._found",
+        "self._asked.children",
+        "()",
+    ),
+)

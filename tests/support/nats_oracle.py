@@ -1,0 +1,270 @@
+"""A real NATS server with JetStream, and the workflow's port to it: what the facade is held to.
+
+Invariant: the server listens on the loopback only, keeps nothing but in a directory of its own, and
+ends with the block that started it, or with this process.
+"""
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NotFoundError
+
+from dss_client.jetstream.calls import SubscribeCall
+from dss_client.jetstream.config import ConsumerConfig, ConsumerInfo, SequenceInfo
+from dss_client.jetstream.workflow import (
+    Attach,
+    Bound,
+    Create,
+    Discard,
+    Listen,
+    LookUp,
+    carried_out,
+    workflow,
+)
+
+START_S_MAX = 20.0
+EXISTS = {10013, 10105, 10148}
+"""What the server says where there is a consumer of the name."""
+
+SECONDS = ("ack_wait", "idle_heartbeat", "inactive_threshold", "max_expires")
+NS = 1_000_000_000
+
+
+@asynccontextmanager
+async def nats_server() -> AsyncIterator[str]:
+    """The address of a server that ends with the block."""
+    binary = Path(sys.executable).parent / "nats-server"
+    home = Path(tempfile.mkdtemp(prefix="dss-nats-"))
+    process = await asyncio.create_subprocess_exec(
+        str(binary), "-js", "-sd", str(home), "-a", "127.0.0.1", "-p", "-1",
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    said: asyncio.Task[None] | None = None
+    try:
+        async with asyncio.timeout(START_S_MAX):
+            address = await _listening(process)
+        said = asyncio.create_task(_read_on(process), name="stderr of nats-server")
+        yield address
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        if said is not None:
+            await said
+        shutil.rmtree(home, ignore_errors=True)
+
+
+async def _listening(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    address, lines = "", []
+    async for raw in process.stderr:
+        lines.append(raw.decode())
+        if found := re.search(r"Listening for client connections on (\S+)", lines[-1]):
+            address = found[1]
+        if "Server is ready" in lines[-1]:
+            return f"nats://{address}"
+    raise AssertionError("".join(lines))
+
+
+async def _read_on(process: asyncio.subprocess.Process) -> None:
+    """So that it is never kept waiting by a full pipe."""
+    assert process.stderr is not None
+    async for _ in process.stderr:
+        pass
+
+
+def to_server(config: ConsumerConfig) -> dict[str, Any]:
+    """A configuration as the server reads it."""
+    said = config.to_json()
+    for name in SECONDS:
+        if name in said:
+            said[name] = int(said[name] * NS)
+    if "backoff" in said:
+        said["backoff"] = [int(step * NS) for step in said["backoff"]]
+    defaults = {"deliver_policy": "all", "ack_policy": "explicit", "replay_policy": "instant"}
+    return defaults | said
+
+
+def from_server(said: dict[str, Any]) -> ConsumerConfig:
+    """The configuration that the server tells."""
+    told = dict(said)
+    for name in SECONDS:
+        if name in told:
+            told[name] = told[name] / NS
+    if "backoff" in told:
+        told["backoff"] = [step / NS for step in told["backoff"]]
+    told.pop("metadata", None)  # the server's own facts on its version
+    return ConsumerConfig.from_json(told)
+
+
+@dataclass
+class Answer:
+    """What the server says to a question of its API."""
+
+    body: dict[str, Any]
+
+    @property
+    def err_code(self) -> int:
+        """0 where it is no error."""
+        return int(self.body.get("error", {}).get("err_code", 0))
+
+
+@dataclass
+class NatsPort:
+    """The workflow's port to a NATS server."""
+
+    client: Client
+    context: JetStreamContext
+    subscription: Any = None
+    created: list[tuple[str, str]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    """What the server was asked, in order."""
+
+    async def ask(self, subject: str, body: dict[str, Any]) -> Answer:
+        """A question of the server's API."""
+        self.asked.append(subject)
+        reply = await self.client.request(f"$JS.API.{subject}", json.dumps(body).encode())
+        return Answer(json.loads(reply.data))
+
+    async def find_streams(self, subject: str) -> tuple[str, ...]:
+        answer = await self.ask("STREAM.NAMES", {"subject": subject})
+        return tuple(answer.body.get("streams") or ())
+
+    async def look_up(self, request: LookUp) -> ConsumerInfo | None:
+        answer = await self.ask(f"CONSUMER.INFO.{request.stream}.{request.name}", {})
+        return None if answer.err_code == 10014 else info_from(answer.body)
+
+    async def listen(self, request: Listen) -> None:
+        assert request.config.deliver_subject is not None
+        self.subscription = await self.client.subscribe(
+            request.config.deliver_subject, queue=request.config.deliver_group or ""
+        )
+        await self.client.flush()
+
+    async def create(self, request: Create) -> ConsumerInfo | None:
+        body = {"stream_name": request.stream, "config": to_server(request.config)}
+        name = request.config.name
+        answer = await self.ask(
+            f"CONSUMER.CREATE.{request.stream}.{name}", {**body, "action": "create"}
+        )
+        if answer.err_code in EXISTS:
+            return None
+        if answer.err_code:
+            raise APIError.from_error(answer.body["error"])
+        return info_from(answer.body)
+
+    async def attach(self, request: Attach) -> bool:
+        info = request.info
+        if request.call.pull:
+            self.subscription = await self.context.pull_subscribe_bind(
+                consumer=info.name, stream=info.stream_name
+            )
+        elif self.subscription is None:
+            await self.listen(Listen(info.config))
+        return True
+
+    async def withdraw(self) -> None:
+        if self.subscription is not None:
+            await self.subscription.unsubscribe()
+            self.subscription = None
+
+    async def discard(self, request: Discard) -> None:
+        with suppress(NotFoundError):
+            await self.context.delete_consumer(request.info.stream_name, request.info.name)
+
+
+def info_from(body: dict[str, Any]) -> ConsumerInfo:
+    """What the server tells of a consumer."""
+    floor = body["ack_floor"]
+    return ConsumerInfo(
+        body["name"],
+        body["stream_name"],
+        from_server(body["config"]),
+        datetime.fromisoformat(body["created"]),
+        push_bound=bool(body.get("push_bound")),
+        ack_floor=SequenceInfo(floor["consumer_seq"], floor["stream_seq"]),
+        num_ack_pending=body["num_ack_pending"],
+        num_pending=body["num_pending"],
+        num_redelivered=body["num_redelivered"],
+    )
+
+
+@dataclass
+class NatsSubscription:
+    """A subscription that the workflow made over NATS, with the calls of the facade."""
+
+    port: NatsPort
+    bound: Bound
+    is_over: bool = False
+
+    async def next_msg(self, timeout: float = 1.0) -> Any:  # noqa: ANN401, ASYNC109
+        return await self.port.subscription.next_msg(timeout)
+
+    async def fetch(self, batch: int = 1, timeout: float = 5.0, **_: Any) -> list[Any]:  # noqa: ANN401, ASYNC109
+        found: list[Any] = await self.port.subscription.fetch(batch, timeout)
+        return found
+
+    async def consumer_info(self) -> ConsumerInfo:
+        info = self.bound.info
+        found = await self.port.look_up(LookUp(info.stream_name, info.name, pull=False))
+        assert found is not None
+        return found
+
+    async def unsubscribe(self) -> None:
+        await self.port.withdraw()
+        if self.bound.created:
+            await self.port.discard(Discard(self.bound.info))
+
+
+class NatsJetStream:
+    """The calls of the facade, by the same workflow, on a NATS server."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.context = client.jetstream()
+        self._fresh = 0
+
+    def port(self) -> NatsPort:
+        return NatsPort(self.client, self.context)
+
+    async def add_stream(self, name: str, subjects: list[str]) -> None:
+        await self.context.add_stream(name=name, subjects=subjects)
+
+    async def publish(self, subject: str, payload: bytes = b"", **given: Any) -> Any:  # noqa: ANN401
+        return await self.context.publish(subject, payload, **given)
+
+    async def consumer_info(self, stream: str, name: str) -> ConsumerInfo | None:
+        return await self.port().look_up(LookUp(stream, name, pull=False))
+
+    async def consumers(self, stream: str) -> set[str]:
+        return {each.name for each in await self.context.consumers_info(stream)}
+
+    async def delete_consumer(self, stream: str, name: str) -> bool:
+        return await self.context.delete_consumer(stream, name)
+
+    async def subscribe(self, call: SubscribeCall) -> NatsSubscription:
+        port = self.port()
+        return NatsSubscription(port, await carried_out(workflow(call), port))
+
+
+@asynccontextmanager
+async def nats_client(address: str) -> AsyncIterator[NatsJetStream]:
+    """A client of the server; a missed answer is an error, not a wait."""
+    client = await nats.connect(address, allow_reconnect=False)
+    try:
+        yield NatsJetStream(client)
+    finally:
+        await client.close()

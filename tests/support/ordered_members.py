@@ -1,0 +1,166 @@
+"""Members of an ordered group as processes that die and are started again, and who judges them.
+
+Invariant: the judge goes by what handlers said, each at its moment on the one clock of the machine,
+and by nothing that the daemon or the client says of itself.
+"""
+
+import asyncio
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from heapq import merge
+from pathlib import Path
+from random import Random
+
+from support.revived_daemon import RevivedDaemon
+from support.started_program import StartedProgram, started
+
+PROGRAM = Path(__file__).parents[1] / "scenarios" / "programs" / "ordered_member.py"
+MEMBERS = 3
+BEGAN, DONE, FAILED, DIED = WORDS = ("began", "done", "failed", "died")
+
+Line = tuple[int, int, int, str]
+"""A moment, the life that said it, a number and what became of it."""
+
+
+class Life:
+    """What one process said, some bytes a line: a proof has millions."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._said = array("q")
+
+    def note(self, what: str, number: int, at_ns: int) -> None:
+        """It said this."""
+        self._said.extend((at_ns, number * len(WORDS) + WORDS.index(what)))
+
+    def lines(self) -> Iterator[Line]:
+        """In the order in which it said them."""
+        for at in range(0, len(self._said), 2):
+            number, what = divmod(self._said[at + 1], len(WORDS))
+            yield self._said[at], self._number, number, WORDS[what]
+
+
+class Told:
+    """All that members of a group said, over all of their lives."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.numbers: dict[str, Counter[int]] = {FAILED: Counter(), DIED: Counter()}
+        """How often each failed, and how often a process died of it."""
+        self.lives: list[Life] = []
+        self._heard = asyncio.Event()
+
+    async def hear(self, process: StartedProgram) -> None:
+        """Take in what a new life says, to its end."""
+        life = Life(len(self.lives))
+        self.lives.append(life)
+        assert process.stdout is not None
+        async for line in process.stdout:
+            what, number, at_ns = line.decode().split()
+            life.note(what, int(number), int(at_ns))
+            self.counts[what] += 1
+            if what in self.numbers:
+                self.numbers[what][int(number)] += 1
+            self._heard.set()
+
+    async def reaches(self, done: int) -> None:
+        """Wait until so many hand-outs were done."""
+        while self.counts[DONE] < done:
+            self._heard.clear()
+            await self._heard.wait()
+
+    def lines(self) -> Iterator[Line]:
+        """All lines, by their moments."""
+        return merge(*(each.lines() for each in self.lives))
+
+
+@asynccontextmanager
+async def members(
+    endpoint: str, filter_: str, mood: str, told: Told
+) -> AsyncIterator[dict[str, StartedProgram]]:
+    """Members by their names, each started again whenever it dies."""
+    living: dict[str, StartedProgram] = {}
+
+    async def live(name: str) -> None:
+        while True:
+            program = living[name] = await started(
+                str(PROGRAM), endpoint, name, filter_, mood, pipes=["stdout"]
+            )
+            try:
+                await told.hear(program)
+                await program.wait()
+            finally:
+                program.kill()
+                await program.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(live(f"m{at}"), name=f"m{at}") for at in range(MEMBERS)]
+        yield living
+        for each in running:
+            each.cancel()
+
+
+async def kill_at(
+    done: Sequence[int],
+    told: Told,
+    living: dict[str, StartedProgram],
+    daemon: RevivedDaemon,
+    chance: Random,
+) -> Counter[str]:
+    """Kill somebody whenever so many hand-outs were done; how often a member, and the daemon."""
+    killed: Counter[str] = Counter()
+    for each in done:
+        await told.reaches(each)
+        name = chance.choice(sorted(living))
+        whom = chance.choice(("member", "member", "daemon", "both"))
+        if whom != "daemon":
+            living[name].kill()
+        if whom != "member":
+            await daemon.revive()
+        killed += Counter({"member": whom != "daemon", "daemon": whom != "member"})
+    return killed
+
+
+def inversions(
+    told: Told, keys: Sequence[Hashable | None], passable: Collection[int] = ()
+) -> list[str]:
+    """What came out of order, or beside another of its key, by number and key of each record.
+
+    Records without a key have no order. What is ``passable`` is out of its key's way once it
+    failed. A life that never ended what it began is dead, and had nothing beside others.
+    """
+    order: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for number, key in enumerate(keys):
+        order[key].append(number)
+    firsts: defaultdict[Hashable, int] = defaultdict(int)
+    """Of each key, how many records are out of its way, from the first one on."""
+    settled = bytearray(len(keys))
+    out: defaultdict[Hashable, dict[int, bool]] = defaultdict(dict)
+    """Of each key, the lives that have one, and whether another life got one meanwhile."""
+    wrong: list[str] = []
+    for _, life, number, what in told.lines():
+        key = keys[number]
+        if key is None:
+            continue
+        of_key, with_lives = order[key], out[key]
+        if what == BEGAN:
+            if firsts[key] < len(of_key) and of_key[firsts[key]] < number:
+                wrong.append(f"{number} of {key} came before {of_key[firsts[key]]}")
+            if life in with_lives:
+                wrong.append(f"{number} of {key} came while another was out")
+            with_lives.update(dict.fromkeys(with_lives, True))
+            with_lives[life] = False
+            continue
+        if with_lives.pop(life, True):
+            wrong.append(f"{number} of {key} was out beside another")
+        settled[number] |= what == DONE or number in passable
+        while firsts[key] < len(of_key) and settled[of_key[firsts[key]]]:
+            firsts[key] += 1
+    return wrong
+
+
+def done(told: Told) -> set[int]:
+    """What was done at least once."""
+    return {number for _, _, number, what in told.lines() if what == DONE}
