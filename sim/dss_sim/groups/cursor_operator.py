@@ -218,7 +218,8 @@ class CursorOperator:
             if move.stream in world.log and not self._opens_again(operation.group, move)
         }
         done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
-        world.ledger.check_concluded(group_id, number, there - done, cancelled=operation.cancelled)
+        cancelled = there if operation.cancelled else self._rehomed(operation)
+        world.ledger.check_concluded(group_id, number, there - done, cancelled)
         if self._running.get(group_id) is operation:
             del self._running[group_id]
             self._ended[group_id] = operation
@@ -319,6 +320,16 @@ class CursorOperator:
         """Whether an ordered group would read a stream again that it has read to the end."""
         before, end = self._progress(group, move.stream), self._world.sealed_end(move.stream)
         return group.ordered and before.floor >= end > moved(before, move).floor
+
+    def _rehomed(self, operation: Operation) -> set[StreamId]:
+        """Streams whose queues went on to other lanes, durably, with what it asked of them. So the
+        leader cancelled that, and the daemon says that the operation failed."""
+        return {
+            move.stream
+            for move in operation.moves
+            if operation.group.ordered and (move.redriven or move.discarded or move.errand)
+            if (row := self._row(operation.group, move.stream)) is not None and row.finished
+        }
 
     def _row(self, group: GroupRow, stream: StreamId) -> ProgressRow | None:
         rows = self._world.store.rows

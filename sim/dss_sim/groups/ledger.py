@@ -120,18 +120,22 @@ class Ledger:
         self._progress[lent] = row
 
     def check_concluded(
-        self, group_id: int, number: int, left: Collection[StreamId], *, cancelled: bool
+        self,
+        group_id: int,
+        number: int,
+        left: Collection[StreamId],
+        cancelled: Collection[StreamId],
     ) -> None:
         """S24: an operation is called done once all that it asked for is durable.
 
-        ``left``: the streams that it has not moved.
+        ``left``: the streams that it has not moved; ``cancelled``: those where it need not.
 
         Raises:
             Violation: a move is pending, or was not made though nobody cancelled it.
         """
         for stream in left:
             pending = self._pending.get((group_id, stream))
-            if (pending is not None and pending.number == number) or not cancelled:
+            if (pending is not None and pending.number == number) or stream not in cancelled:
                 raise Violation("S24", f"operation {number} is not done: {stream} was not moved")
 
     def check_said(self, group_id: int, leader: Leader, message: ToBorrower) -> None:

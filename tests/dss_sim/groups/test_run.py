@@ -86,6 +86,7 @@ ORDERED_ONCE_FAILED = {
     13082: "a lane woke without end for a move that it had dropped",
     15360: "what the cursor had met and not passed held it up for ever",
     31798: "a redrive that was made and cancelled within a commit left no word that it was made",
+    500167: "the rule did not know that a lane that is re-homed does nothing more of what is asked",
 }
 """The same of groups that are ordered."""
 
