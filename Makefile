@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install spark demo demo-spark test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs lock bench clean
+.PHONY: help install spark demo demo-spark test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs site lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -91,6 +91,13 @@ docs: $(READY) ## write completions, help, manual pages and the synchronous clie
 	$(BIN)/python scripts/gen_golden.py
 	$(BIN)/python scripts/gen_sync.py
 
+site: $(VENV)/ready-site ## the pages of docs/ as a small site, in .cache/site
+	@$(BIN)/zensical build --clean --strict --config-file zensical.toml
+
+$(VENV)/ready-site: $(READY) requirements-site.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.lock
+	@touch $@
+
 bench: $(READY) ## measure against the targets, with baselines, into bench/results.json
 	$(BIN)/python bench/run.py
 
@@ -101,8 +108,11 @@ lock: ## resolve pyproject.toml into requirements.lock anew
 	printf 'pyspark==%s\n' "$$(sed -n 's/^spark = \["pyspark==\([^"]*\)"\].*/\1/p' pyproject.toml)" | \
 	    .cache/lock/bin/uv pip compile - --constraint requirements.lock --generate-hashes --universal \
 	    --python-version 3.11 --no-emit-index-url --no-annotate --no-header --quiet -o requirements-spark.lock
+	.cache/lock/bin/uv pip compile --group site --constraint requirements.lock --generate-hashes --universal \
+	    --python-version 3.11 --no-emit-index-url --no-annotate --no-header --quiet -o requirements-site.lock
 	sed -i '1i # Every dependency with its hashes, for `pip install --require-hashes`. Made by `make lock` from pyproject.toml.' requirements.lock
 	sed -i '1i # PySpark on top of requirements.lock, for `make spark`. Made by `make lock` from pyproject.toml.' requirements-spark.lock
+	sed -i '1i # Zensical on top of requirements.lock, for `make site`. Made by `make lock` from pyproject.toml.' requirements-site.lock
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

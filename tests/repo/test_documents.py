@@ -1,6 +1,7 @@
 """The documents speak of what is there: paths, links, names of modules, sizes, the index."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,3 +168,20 @@ def test_a_decision_has_the_number_of_its_file() -> None:
         if not path.read_text().startswith(f"# {int(path.name[:4])}. ")
     ]
     assert misnumbered == []
+
+
+def pages_of_the_site(nav: list[dict[str, object]]) -> Iterator[str]:
+    """The pages that a navigation leads to."""
+    for entry in nav:
+        for target in entry.values():
+            if isinstance(target, str):
+                yield target
+            elif isinstance(target, list):
+                yield from pages_of_the_site(target)
+
+
+def test_every_page_is_in_the_navigation_of_the_site_and_on_its_first_page() -> None:
+    pages = {path.name for path in (REPO / "docs").glob("*.md")}
+    site = tomllib.loads((REPO / "zensical.toml").read_text())["project"]
+    assert pages - set(pages_of_the_site(site["nav"])) == set()
+    assert pages - {path for path, _ in links_of("docs/index.md")} == {"index.md"}
