@@ -274,7 +274,8 @@ class WriterThread:
         left = self._leave(topic)
         topic.file = file
         topic.frames = 0
-        # What is adopted next to it is of this time: the snapshot has it when that is gone.
+        # A segment adopted beside this file may carry the present time. The snapshot keeps that
+        # time, so that no later frame is stamped earlier once the adopted segment is removed.
         topic.last_us = max(topic.last_us, self._wall_us())
         return Switched(left, _snapshot(topic, SnapshotPosition(*file.segment, file.size)))
 
