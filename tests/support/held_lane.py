@@ -140,7 +140,8 @@ class Holder:
         frame = build_frame(
             columns, partition=PARTITION, producer_id=bytes(16), sequence=0, limits=ENTRIES
         )
-        (stored,) = await self.shelf.log.append([Append(self.levels[MAIN], frame, 1)])
+        main = self.levels[MAIN]
+        (stored,) = await self.shelf.log.append([Append(main, frame, main.storage_topic_id)])
         assert isinstance(stored, Appended), stored
         return stored
 

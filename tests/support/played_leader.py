@@ -4,6 +4,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader.events import (
     Committed,
+    CursorMove,
     LeaderEffect,
     LeaderInput,
     Persist,
@@ -56,6 +57,7 @@ class LeaderRun:
         restarted: bool = False,
         versions: tuple[SetVersion, ...] = (),
         slicing: Slicing | None = None,
+        moves: tuple[CursorMove, ...] = (),
     ) -> None:
         self.leader = leader
         self.now_ms = 0
@@ -67,7 +69,7 @@ class LeaderRun:
         self.saved: dict[StreamId, StreamRecord] = {}
         self.versions: dict[bytes, int] = {}
         """Of stream sets, by session."""
-        self.feed(TookOver(0, stored, restarted, versions, slicing=slicing))
+        self.feed(TookOver(0, stored, restarted, versions, moves, slicing=slicing))
 
     def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
         """Take a step, and keep what it asks for."""

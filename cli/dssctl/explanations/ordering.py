@@ -18,11 +18,6 @@ ORDERING = {
         within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a
         topic owns orders/#, but not +/eu, and not orders/# where no topic owns all of it. Nothing
         was made or changed. Make the topic first, or a group for each topic.""",
-    "DSS2151": """When a topic grows, an ordered group reads an old stream to its end first; what
-        waits in queues by then goes to the streams that have its keys from then on. To read the old
-        stream again, all of that would have to come back before the cursor moves, and that is not
-        built. Nothing was changed. Streams that are not read to the end may be moved, and so may
-        those of the storage topic that is written to.""",
     "DSS2153": """The topic that an ordered group read was removed, and this new one would own some
         of its subjects, and not all of them. The group would read several topics then, which have
         no order between them. Nothing was made. Widen the pattern of the topic, choose other

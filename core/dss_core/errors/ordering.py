@@ -21,24 +21,6 @@ class OrderNeedsOneTopic(DssError):
 
 
 @registered
-class OrderSpansStorageTopics(DssError):
-    """An ordered group would read streams again that it has read to the end.
-
-    Fields: group, topic, ordinal, current, command.
-    """
-
-    code = "DSS2151"
-    sentence = (
-        "{group} keeps the order of keys, and has read streams of {topic}/{ordinal} to the end: "
-        "what waits of their keys is in {topic}/{current} or on its way there, so the cursor does "
-        "not go back behind that."
-    )
-    hint = "To where {topic}/{current} begins at most: {command}"
-    grpc_status = "FAILED_PRECONDITION"
-    exit_code = ExitCode.CONFLICT
-
-
-@registered
 class TopicDividesOrder(DssError):
     """A new topic would own a part of what an ordered group reads. Fields: topic, group, filter."""
 

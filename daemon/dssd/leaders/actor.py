@@ -42,6 +42,7 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    GoBack,
     Held,
     Hold,
     Instructed,
@@ -54,7 +55,6 @@ from dssd.machines.leader.events import (
     Persist,
     Received,
     Rehome,
-    Rehomed,
     Send,
     SessionClosed,
     SessionsEnding,
@@ -72,7 +72,6 @@ from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader, glance, view
 from dssd.machines.leader.timing import LeaderTiming
 from dssd.machines.messages import LeaderWanted, ToBorrower, ToLeader
-from dssd.machines.queues import Queues
 from dssd.queues.moving import Parts
 from dssd.queues.writers import QueueWriters
 from dssd.store.port import Precondition, PreconditionFailed, Store, Write
@@ -124,7 +123,7 @@ class LeaderActor:
             group.group_id, catalogue, self._tell_topic, lambda: has_queues(self.group)
         )
         self._rehomings = Rehomings(
-            lambda: self.group, store, catalogue, Parts(log, writers, clock), heard, self._rehomed
+            lambda: self.group, store, catalogue, Parts(log, writers, clock), heard, self._put
         )
         self._held = Waiter()
         self._leader: Leader | None = None
@@ -260,9 +259,6 @@ class LeaderActor:
         slicing = slicing_of(group, self._catalogue)
         self._put(LendAgain(self._clock.now_ms(), lanes, slicing))
 
-    def _rehomed(self, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
-        self._put(Rehomed(stream, grant_epoch, queues, self._clock.now_ms()))
-
     def end_wait(self) -> None:
         """After `run`: who waits for what it holds waits no more."""
         self._held.tell(held=False)
@@ -387,7 +383,7 @@ class LeaderActor:
                 self._concluded(number)
             case Held():
                 self._held.tell(held=True)
-            case Rehome():
+            case Rehome() | GoBack():
                 self._rehomings.begin(effect, lambda job, name: tasks.create_task(job, name=name))
             case Stop():
                 self._stopped = True

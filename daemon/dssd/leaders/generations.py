@@ -5,7 +5,7 @@ what is said follows from the numbers of the storage topics alone. This module m
 what becomes of records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from dss_core.ids import StreamId
@@ -59,3 +59,19 @@ def children(topic: Topic, part: StorageTopic, partition: int, after: StorageTop
         for each in range(after.partitions)
         if partition in _numbers(topic.router, each, part, after)
     ]
+
+
+def descendants(topic: Topic, streams: Iterable[StreamId]) -> set[StreamId]:
+    """Those of all later storage topics that may get keys of these streams."""
+    found: set[StreamId] = set()
+    from_ = set(streams)
+    for part, after in pairwise(topic.storage_topics):
+        of_part = from_.intersection(part.streams())
+        found_after = {
+            StreamId(after.storage_topic_id, each)
+            for stream in of_part
+            for each in children(topic, part, stream.partition, after)
+        }
+        found |= found_after
+        from_ |= found_after
+    return found

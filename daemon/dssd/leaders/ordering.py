@@ -11,11 +11,9 @@ from shlex import quote
 
 from dss_core.errors import (
     OrderNeedsOneTopic,
-    OrderSpansStorageTopics,
     TopicDividesOrder,
 )
 from dss_core.filters import TopicFilter
-from dss_core.ids import StreamId
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
@@ -54,30 +52,6 @@ def _not_of_one(group: GroupRow, meeting: Sequence[Topic]) -> OrderNeedsOneTopic
             f"{of} --ordered --max-deliver 5"
         )
     return OrderNeedsOneTopic(group=group.name, filter=group.filter, why=why, command=command)
-
-
-def check_reopened_in_order(group: GroupRow, topic: Topic, reopened: Sequence[StreamId]) -> None:
-    """Refuse to move cursors of an ordered group so that streams which it has read to the end have
-    records for it again.
-
-    Raises:
-        OrderSpansStorageTopics: some would.
-    """
-    for part in topic.storage_topics:
-        if not set(reopened).isdisjoint(part.streams()):
-            raise OrderSpansStorageTopics(
-                group=group.full_name,
-                topic=topic.name,
-                ordinal=part.ordinal,
-                current=topic.produce_ordinal,
-                command=f"dssctl offsets rewind {quote(group.full_name)} --to {begin_of(topic)}",
-            )
-
-
-def begin_of(topic: Topic) -> str:
-    """When the storage topic began that is written to, as commands take it."""
-    begin_us = topic.producing.begins_us
-    return f"@{begin_us // 1_000_000}.{begin_us % 1_000_000:06}" if begin_us else "earliest"
 
 
 class OrderedReaders:

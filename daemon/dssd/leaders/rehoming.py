@@ -1,4 +1,5 @@
-"""Carries out what a leader asks for the lanes that it re-homes: where their keys go, and the work.
+"""Carries out what a leader asks for lanes whose entries go to others, on or back: where the keys
+go, and the work.
 
 Invariant: each lane is answered for, unless the leader ends first; what is under way then ends too,
 and the next leader begins anew. This module must not know what makes a lane ready for it.
@@ -8,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import assert_never
 
 from dss_core.errors import LogUnreadable, StreamNotFound
 from dss_core.ids import StreamId
@@ -18,8 +20,9 @@ from dssd.leaders.declarations import STALL
 from dssd.leaders.delivery_trouble import DeliveryTrouble
 from dssd.leaders.generations import children, next_part
 from dssd.leaders.lanes import queues_of
-from dssd.machines.leader.events import Rehome
+from dssd.machines.leader.events import GoBack, Rehome, Rehomed, WentBack
 from dssd.machines.queues import Queues
+from dssd.queues.going_back import GoingBack, LaterLane, go_back
 from dssd.queues.lane import Failed, Lane
 from dssd.queues.moving import Parts
 from dssd.queues.rehoming import Child, Rehoming, rehome
@@ -43,7 +46,7 @@ class Rehomings:
         catalogue: Catalogue,
         parts: Parts,
         events: Teller,
-        tell: Callable[[StreamId, int, Queues], None],
+        tell: Callable[[Rehomed | WentBack], None],
     ) -> None:
         self._group = group
         self._store = store
@@ -54,15 +57,22 @@ class Rehomings:
         self._under_way: dict[StreamId, Task] = {}
 
     def begin(
-        self, asked: Rehome, start: Callable[[Coroutine[object, object, None], str], Task]
+        self, asked: Rehome | GoBack, start: Callable[[Coroutine[object, object, None], str], Task]
     ) -> None:
-        """Let the children of a lane have what waits in its queues; what was asked for it before
-        counts no more."""
+        """Let the children of a lane have what waits in its queues, or a stream what came of it in
+        later lanes; what was asked for it before counts no more."""
         before = self._under_way.pop(asked.stream, None)
         if before is not None:
             before.cancel()
-        name = f"re-home {asked.stream} of group {self._group().group_id}"
-        self._under_way[asked.stream] = start(self._do(asked), name)
+        match asked:
+            case Rehome():
+                verb, doing = "re-home", self._rehome(asked)
+            case GoBack():
+                verb, doing = "go back to", self._go_back(asked)
+            case _:
+                assert_never(asked)
+        name = f"{verb} {asked.stream} of group {self._group().group_id}"
+        self._under_way[asked.stream] = start(doing, name)
 
     def end(self) -> None:
         """The leader ends."""
@@ -70,16 +80,42 @@ class Rehomings:
             task.cancel()
         self._under_way.clear()
 
-    async def _do(self, asked: Rehome) -> None:
+    async def _rehome(self, asked: Rehome) -> None:
         # Where the topic was removed, the leader hears of that too.
         with suppress(StreamNotFound):
             rehoming = await self._wanted(asked)
-            group = self._group()
-            names = [str(self._catalogue.name_of(each)) for each in rehoming.lane.levels]
-            trouble = _Trouble(self._trouble, group, tuple(names))
-            queues = await rehome(rehoming, self._parts, trouble)
+            queues = await rehome(rehoming, self._parts, self._trouble_of(rehoming.lane))
             if queues is not None:
-                self._tell(asked.stream, asked.grant_epoch, queues)
+                now_ms = self._parts.clock.now_ms()
+                self._tell(Rehomed(asked.stream, asked.grant_epoch, queues, now_ms))
+
+    async def _go_back(self, asked: GoBack) -> None:
+        with suppress(StreamNotFound):
+            gone = await go_back(self._going_back(asked), self._parts)
+            if gone is not None:
+                now_ms = self._parts.clock.now_ms()
+                self._tell(WentBack(asked.stream, asked.grant_epoch, tuple(gone.items()), now_ms))
+
+    def _going_back(self, asked: GoBack) -> GoingBack:
+        topic = self._catalogue.topic_of(asked.stream)
+        part = _part_of(topic, asked.stream)
+        lane = _lane_of(topic, asked.stream, asked.grant_epoch, asked.queues)
+        later = [
+            LaterLane(other, each.progress, each.queues, self._trouble_of(other))
+            for each in asked.lanes
+            for other in [_lane_of(topic, each.stream, each.grant_epoch, each.queues)]
+        ]
+
+        def is_ours(hashed: int) -> bool:
+            at = partition_of(topic.router, hashed, part.partitions, part.factor)
+            return at == asked.stream.partition
+
+        of_group = self._group().max_deliver, self._trouble_of(lane)
+        return GoingBack(lane, asked.queues, tuple(later), is_ours, *of_group)
+
+    def _trouble_of(self, lane: Lane) -> "_Trouble":
+        names = [str(self._catalogue.name_of(each)) for each in lane.levels]
+        return _Trouble(self._trouble, self._group(), tuple(names))
 
     async def _wanted(self, asked: Rehome) -> Rehoming:
         while True:
@@ -126,16 +162,8 @@ class Rehomings:
         where: tuple[Topic, StorageTopic, StorageTopic],
         found: dict[int, Child],
     ) -> Rehoming:
-        topic, part, after = where
-        retry, dead = asked.queues
-        lane = Lane(
-            (asked.stream, retry.stream, dead.stream),
-            part.ordinal,
-            asked.grant_epoch,
-            cursor_generation=0,
-            client_id="",
-            is_ordered=True,
-        )
+        topic, _, after = where
+        lane = _lane_of(topic, asked.stream, asked.grant_epoch, asked.queues)
         numbers = {partition: number for number, partition in enumerate(found)}
 
         def child_of(hashed: int) -> int:
@@ -146,6 +174,19 @@ class Rehomings:
         of_lane = lane, asked.progress, asked.queues
         max_deliver = self._group().max_deliver
         return Rehoming(*of_lane, tuple(found.values()), child_of, max_deliver)
+
+
+def _lane_of(topic: Topic, stream: StreamId, grant_epoch: int, queues: Queues) -> Lane:
+    """As the leader has it itself."""
+    retry, dead = queues
+    return Lane(
+        (stream, retry.stream, dead.stream),
+        _part_of(topic, stream).ordinal,
+        grant_epoch,
+        cursor_generation=0,
+        client_id="",
+        is_ordered=True,
+    )
 
 
 def _part_of(topic: Topic, stream: StreamId) -> StorageTopic:

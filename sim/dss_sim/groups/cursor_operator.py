@@ -211,12 +211,7 @@ class CursorOperator:
         if operation is None:
             return
         world = self._world
-        # It may have been read to the end since the operation was planned.
-        there = {
-            move.stream
-            for move in operation.moves
-            if move.stream in world.log and not self._opens_again(operation.group, move)
-        }
+        there = {move.stream for move in operation.moves if move.stream in world.log}
         done = {StreamId(each.storage_topic_id, each.partition) for each in self._made(operation)}
         cancelled = there if operation.cancelled else self._rehomed(operation)
         world.ledger.check_concluded(group_id, number, there - done, cancelled)
@@ -262,8 +257,6 @@ class CursorOperator:
         leaders = self._world.leaders
         busy = self.is_running(group.group_id) or self._world.hold_operator.holds(group.group_id)
         if not changing or busy or not leaders.takes_sessions:
-            return
-        if any(self._opens_again(group, move) for move in changing):
             return
         found = at_once(self._world.store.rows.read(GroupRow, (group.group_id,)))
         if found is None:
@@ -315,11 +308,6 @@ class CursorOperator:
             if lent is not None:
                 return lent.progress
         return progress_of(self._row(group, stream))
-
-    def _opens_again(self, group: GroupRow, move: CursorMove) -> bool:
-        """Whether an ordered group would read a stream again that it has read to the end."""
-        before, end = self._progress(group, move.stream), self._world.sealed_end(move.stream)
-        return group.ordered and before.floor >= end > moved(before, move).floor
 
     def _rehomed(self, operation: Operation) -> set[StreamId]:
         """Streams whose queues went on to other lanes, durably, with what it asked of them. So the

@@ -18,8 +18,9 @@ from dss_sim.groups.history import HandedOut, Moved
 from dss_sim.groups.violation import Violation
 
 
-def take_move(event: Moved, lent: CheckedStream, end: int) -> None:
-    """Judge a move of a stream that ends at ``end``, and expect what follows from it.
+def take_move(event: Moved, lent: CheckedStream, end: int) -> set[int]:
+    """Judge a move of a stream that ends at ``end``, and expect what follows from it; returns what
+    is reopened.
 
     Raises:
         Violation: it did more or less than it says.
@@ -40,8 +41,10 @@ def take_move(event: Moved, lent: CheckedStream, end: int) -> None:
     lent.acked.clear()
     lent.passed |= _offsets(without(_all(after), _all(before)))
     lent.owed -= lent.passed
+    again = {offset for offset in reopened if offset < end}
     if reopened:
-        _reopen(lent, {offset for offset in reopened if offset < end}, min(reopened))
+        _reopen(lent, again, min(reopened))
+    return again
 
 
 def _check_undone(event: Moved, lent: CheckedStream, before: Progress, reopened: set[int]) -> None:

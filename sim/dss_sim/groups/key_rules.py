@@ -55,6 +55,8 @@ class KeyRules:
         self._newest[event.group, main] = newest
         if event.grant_epoch < max(newest, streams[main].moved_epoch):
             return
+        if self._is_outdated(event, main, streams):
+            return
         out = self._with_program[event.group, main, event.member, event.grant_epoch]
         batch = event.batch or NO_BATCH
         others = [
@@ -68,6 +70,18 @@ class KeyRules:
                 continue
             if not self._is_out_of_its_way(event, stream, at, streams[stream], every):
                 raise Violation("K2", f"{stream} @{at} of its key is not settled: {event}")
+
+    def _is_outdated(self, event: HandedOut, main: str, streams: Streams) -> bool:
+        """Whether its stream was taken back, and one before it is read again since: a client that
+        was lost may not have heard of that."""
+        if event.grant_epoch >= streams[main].grant_epoch:
+            return False
+        topic, ordinal, _ = main.rsplit("/", 2)
+        return any(
+            lent.moved_epoch and int(other.rsplit("/", 2)[1]) < int(ordinal)
+            for other, lent in streams.items()
+            if "~" not in other and other.rsplit("/", 2)[0] == topic
+        )
 
     def _before(self, origin: Origin, key: Key, streams: Streams) -> Iterator[Origin]:
         """The records of a key that come before one, in the topic."""
@@ -85,6 +99,8 @@ class KeyRules:
     def _is_out_of_its_way(
         self, event: HandedOut, main: str, at: int, lent: CheckedStream, every: int
     ) -> bool:
+        if self._queues.waits_since_before(event.group, main, at):
+            return False
         if at < lent.start and at not in lent.reopened:
             return True
         if every and at % every == 0:

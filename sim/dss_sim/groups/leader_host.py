@@ -6,6 +6,7 @@ the claim of the next one fences it.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
@@ -37,6 +38,7 @@ from dssd.machines.leader.events import (
     Committed,
     Concluded,
     Destroyed,
+    GoBack,
     Held,
     Hold,
     Instructed,
@@ -58,6 +60,7 @@ from dssd.machines.leader.events import (
     Ticked,
     TookOver,
     WakeAt,
+    WentBack,
 )
 from dssd.machines.leader.machine import step
 from dssd.machines.leader.slicing import Slicing
@@ -75,7 +78,6 @@ from dssd.machines.messages import (
     ToLeader,
     UpdateStreams,
 )
-from dssd.machines.queues import Queues
 from dssd.store.port import Precondition, PreconditionFailed, Put, Write
 from dssd.store.rows import GroupRow, LeaderRow
 from dssd.topics.model import Topic
@@ -338,7 +340,7 @@ class LeaderHost:
                 self._world.pause_operator.concluded(acting.group, number)
             case Held():
                 self._world.hold_operator.held(acting)
-            case Rehome():
+            case Rehome() | GoBack():
                 self._rehome(acting, effect)
             case Stop():
                 self._end(acting)
@@ -422,13 +424,12 @@ class LeaderHost:
             acting.wake_ms = None
             self._feed(acting, Ticked(self.host.now_ms()))
 
-    def _rehome(self, acting: Leading, asked: Rehome) -> None:
+    def _rehome(self, acting: Leading, asked: Rehome | GoBack) -> None:
         world = self._world
         if acting.rehomings is None:
 
-            def tell(stream: StreamId, grant_epoch: int, queues: Queues) -> None:
-                told = partial(self._rehomed, acting, stream, grant_epoch, queues)
-                world.schedule.after(0, told, self.host)
+            def tell(done: Rehomed | WentBack) -> None:
+                world.schedule.after(0, partial(self._rehomed, acting, done), self.host)
 
             acting.rehomings = Rehomings(
                 lambda: acting.group,
@@ -440,8 +441,8 @@ class LeaderHost:
             )
         acting.rehomings.begin(asked, world.queue_work.start)
 
-    def _rehomed(self, acting: Leading, stream: StreamId, grant_epoch: int, queues: Queues) -> None:
-        self._feed(acting, Rehomed(stream, grant_epoch, queues, self.host.now_ms()))
+    def _rehomed(self, acting: Leading, done: Rehomed | WentBack) -> None:
+        self._feed(acting, replace(done, now_ms=self.host.now_ms()))
 
     def _end_jobs(self, acting: Leading) -> None:
         """They are of the leader's process, as it ends."""

@@ -74,7 +74,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     if lent.heir == lent.holder and lent.cancelled_moves:
         # So it does where the operation was cancelled since, before its holder was asked.
         return
-    if _is_operated(leader, stream) or (lent.keeps_order and lent.is_read()):
+    if _is_operated(leader, stream) or (lent.keeps_order and (lent.is_read() or lent.is_closed)):
         return
     if lent.heir == lent.holder or any(
         # Deciding anew changes heirs, but not since when a stream is on its way to them.

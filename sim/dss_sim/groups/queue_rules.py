@@ -64,8 +64,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "buried", "discarded", "durable", "entries", "hurried", "left", "naks",
-        "owed", "redriven", "stored", "whole_keys",
+        "acked", "applied", "buried", "discarded", "durable", "earlier", "entries", "hurried",
+        "left", "naks", "owed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -73,6 +73,9 @@ class _Level:
         """By offset."""
         self.left: dict[int, Queued] = {}
         """The entries that its records became."""
+        self.earlier: defaultdict[int, list[Queued]] = defaultdict(list)
+        """Those of before an operator reopened the record, which waited in queues then: the stream
+        has it from there."""
         self.acked: set[int] = set()
         """By users."""
         self.durable: set[int] = set()
@@ -117,13 +120,18 @@ class QueueRules:
         return 0 if lane is None else lane.names.index(stream)
 
     def has_left(self, group: str, stream: str, offset: int) -> bool:
-        """Whether the record is an entry of a queue now."""
-        return (group, stream) in self._lanes and offset in self._levels[group, stream].left
+        """Whether the record is an entry of a queue now, or was one when it was reopened."""
+        if (group, stream) not in self._lanes:
+            return False
+        level = self._levels[group, stream]
+        return offset in level.left or offset in level.earlier
 
     def is_done(self, group: str, stream: str, offset: int) -> bool:
         """Whether an entry may be acknowledged: it has left, or its source was acknowledged."""
         level = self._levels[group, stream]
-        if offset in level.left or offset in level.acked or offset in level.discarded:
+        if any(offset in known for known in (level.left, level.acked, level.discarded)):
+            return True
+        if offset in level.earlier:
             return True
         if (group, stream) not in self._lanes or offset >= len(level.entries):
             return False
@@ -175,6 +183,14 @@ class QueueRules:
         lane = self._lanes.get((group, stream))
         return lane is not None and lane.ordered
 
+    def waits_since_before(self, group: str, stream: str, offset: int) -> bool:
+        """Whether an operator reopened the record of a stream, and an entry of before holds up its
+        key still."""
+        return any(
+            not self.is_settled(group, entry.stream, entry.offset)
+            for entry in self._levels[group, stream].earlier.get(offset, ())
+        )
+
     def is_settled(self, group: str, stream: str, offset: int) -> bool:
         """Whether a record of a lane is out of the way of later ones of its key: acknowledged by a
         user, given up by an operator, or dead where that holds up nothing."""
@@ -199,6 +215,21 @@ class QueueRules:
         """A lane begins."""
         lane = _Lane(event)
         self._lanes |= dict.fromkeys(((event.group, name) for name in lane.names), lane)
+
+    def reopened(self, group: str, stream: str, offsets: set[int]) -> None:
+        """An operator reopened records of a stream. Those that wait in queues come from there; by
+        what nobody has reported they are done again."""
+        if (group, stream) not in self._lanes:
+            return
+        level = self._levels[group, stream]
+        level.acked -= offsets
+        level.durable -= offsets
+        for offset in offsets.intersection(level.left):
+            entry = level.left[offset]
+            if entry.offset < self._levels[group, entry.stream].applied:
+                del level.left[offset]
+                if not self.is_settled(group, entry.stream, entry.offset):
+                    level.earlier[offset].append(entry)
 
     def taken(self, event: LaneTaken) -> None:
         """A lane is taken over."""
@@ -305,6 +336,9 @@ class QueueRules:
         level = self._levels[event.group, event.stream]
         if event.offset in level.left:
             raise Violation("Q3", f"it is elsewhere, as {level.left[event.offset]}: {event}")
+        if self.waits_since_before(event.group, event.stream, event.offset):
+            waiting = level.earlier[event.offset]
+            raise Violation("Q3", f"it waits in a queue, as {waiting}: {event}")
         if not self.level(event.group, event.stream):
             return
         entry = level.entries[event.offset]

@@ -129,6 +129,10 @@ class WorldClock:
         """The time of the world."""
         return self._schedule.now_us // 1_000
 
+    def now_ms(self) -> int:
+        """The same."""
+        return self.wall_ms()
+
 
 class SessionJobs:
     """The jobs of one session: as `dssd.sessions.lane_jobs`."""

@@ -1,4 +1,4 @@
-"""Sixty-seven scripted runs in which a crash is tried after every effect, not sampled.
+"""Seventy-one scripted runs in which a crash is tried after every effect, not sampled.
 
 A scenario has no chance of harm: its script is what members and operators do, its network is
 sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
@@ -425,6 +425,55 @@ def _grown_in_order() -> list[Scenario]:
     ]
 
 
+def _read_again_in_order() -> list[Scenario]:
+    begin, queues = at(10, "begin"), RetryPolicy(2, (100,), 1_000, 1 << 30, ordered=True)
+    skips = (_group(queues=queues),)
+    blocks = (_group(queues=replace(queues, blocks=True)),)
+    grown = [
+        begin,
+        *records(300, 4),
+        at(440, "switch_topic", 0, 4),
+        *records(480, 6, partitions=6),
+    ]
+    return [
+        _scenario(
+            "a cursor goes back over a switch, and dead letters hold up their keys there",
+            [*grown, move(1_100, REWIND), at(1_700, "redrive")],
+            habits=(REJECTS,),
+            groups=blocks,
+        ),
+        _scenario(
+            "a cursor goes back over a switch, and that is taken back",
+            [*grown, move(1_100, REWIND), at(1_200, "undo_moves"), *records(1_250, 2)],
+            habits=(REFUSES, SLOW),
+            groups=skips,
+        ),
+        _scenario(
+            "a cursor goes back over two switches under two members",
+            [
+                *grown,
+                at(12, "begin", 1),
+                at(720, "switch_topic", 0, 3),
+                *records(760, 4, partitions=9),
+                move(1_400, REWIND),
+            ],
+            habits=(REFUSES, REJECTS),
+            groups=blocks,
+        ),
+        _scenario(
+            "a skip over the rest of what is left is taken back over the switch, and cancelled",
+            [
+                *grown,
+                move(460, SKIP),
+                at(1_000, "undo_moves"),
+                at(1_006, "cancel_moves"),
+            ],
+            habits=(SLOW, REFUSES),
+            groups=blocks,
+        ),
+    ]
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     *_alone(),
     *_joining(),
@@ -434,4 +483,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *_moved(),
     *_retried(),
     *_grown_in_order(),
+    *_read_again_in_order(),
 )

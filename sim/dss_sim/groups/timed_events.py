@@ -274,7 +274,7 @@ def _group(world: World, timed: Timed) -> GroupRow:
 
 def _move_cursors(world: World, timed: Timed) -> None:
     group = _group(world, timed)
-    if not group.max_deliver:
+    if group.ordered or not group.max_deliver:
         world.cursor_operator.move(group, KINDS_OF_MOVES[timed.amount])
 
 

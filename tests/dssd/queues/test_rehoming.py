@@ -15,7 +15,7 @@ from dssd.log.port import Answered, Append
 from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, REDRIVEN, REFUSED
 from dssd.machines.fate import Fate
 from dssd.machines.queues import BURY, RETRY_NOW, SKIP, Queues, QueueState, Redrive
-from dssd.queues import rehoming
+from dssd.queues import gathering
 from dssd.queues.entries import error_of, lane_of
 from dssd.queues.rehoming import Child, Rehoming, rehome
 from support.held_lane import Holder, piece
@@ -27,7 +27,7 @@ NOTHING = Progress(0)
 
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehoming, "AGAIN_S", 0)
+    monkeypatch.setattr(gathering, "AGAIN_S", 0)
 
 
 @dataclass
@@ -169,7 +169,7 @@ async def test_an_entry_whose_record_was_acknowledged_on_its_way_is_done(home: H
 async def test_what_a_crash_left_in_the_children_is_not_doubled(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehoming, "GATHERED_ENTRIES_MAX", 2)
+    monkeypatch.setattr(gathering, "GATHERED_ENTRIES_MAX", 2)
     await home.holder.move(piece(0, 4))
     await home.holder.move(piece(4, 6, to=DEAD))
     begin = home.holder.log.begin_append

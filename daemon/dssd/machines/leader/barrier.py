@@ -3,8 +3,8 @@
 A stream is closed until each of its parents is finished, durably, for this group; a closed stream
 is never finished. So no key goes on in a new storage topic before the old one holds nothing of it
 that is to come, however many switches there were. Invariant: a stream is judged when a parent of it
-finishes or goes, when it appears, and at a takeover; nobody holds it then, for a parent is opened
-again only while nothing is lent. This module must not know how keys are routed.
+finishes, goes, or is to be read again, when it appears, and at a takeover; who holds it then is
+asked for it. This module must not know how keys are routed.
 """
 
 from dssd.machines.leader.events import Rehomed
@@ -28,10 +28,13 @@ def judge_all(turn: LeaderTurn) -> None:
 
 
 def go_on(turn: LeaderTurn) -> None:
-    """At the end of a step: judge those whose parents have finished in it."""
+    """At the end of a step: judge those of which a parent has finished in it, or is it no more."""
     state = turn.state
-    while state.barrier.finished:
-        for child in state.barrier.children.get(state.barrier.finished.pop(), ()):
+    while state.barrier.turned:
+        stream = state.barrier.turned.pop()
+        if stream in state.streams and state.streams[stream].goes_back:
+            state.barrier.going_back.add(stream)
+        for child in state.barrier.children.get(stream, ()):
             _judge(turn, state.streams[child])
 
 
@@ -44,7 +47,8 @@ def _judge(turn: LeaderTurn, lent: LentStream) -> None:
 def judge_rehoming(turn: LeaderTurn) -> None:
     """What could not begin while nothing was lent begins now, if there is anything to re-home."""
     for stream in sorted(turn.state.barrier.rehoming):
-        turn_stream(turn, turn.state.streams[stream], ParentsJudged(closed=False))
+        lent = turn.state.streams[stream]
+        turn_stream(turn, lent, ParentsJudged(lent.is_closed))
 
 
 def take_rehomed(turn: LeaderTurn, given: Rehomed) -> None:

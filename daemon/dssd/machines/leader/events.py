@@ -255,6 +255,18 @@ class Rehomed:
 
 
 @dataclass(frozen=True, slots=True)
+class WentBack:
+    """What had to go back to a stream is durable in its queues."""
+
+    stream: StreamId
+    grant_epoch: int
+    """As in the `GoBack`."""
+    lanes: tuple[tuple[StreamId, Queues], ...]
+    """Of lanes that something went from: their queues as they are then."""
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Destroyed:
     """The group was removed."""
 
@@ -292,6 +304,7 @@ LeaderInput = (
     | Hold
     | LendAgain
     | Rehomed
+    | WentBack
     | Destroyed
     | SessionsEnding
     | StopAsked
@@ -377,6 +390,30 @@ class Rehome:
     queues: Queues
 
 
+class ClosedLane(NamedTuple):
+    """A lane that nobody holds, nor will before the `WentBack`."""
+
+    stream: StreamId
+    grant_epoch: int
+    """Appends of holders before it are refused from now on."""
+    progress: Progress
+    queues: Queues
+
+
+@dataclass(frozen=True, slots=True)
+class GoBack:
+    """Append to the queues of a stream that was read to its end what later streams hold of it: what
+    waits there of its keys, and not behind all of its records. Answer with `WentBack`.
+
+    Nobody holds it, nor one of those lanes, until then.
+    """
+
+    stream: StreamId
+    grant_epoch: int
+    queues: Queues
+    lanes: tuple[ClosedLane, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
@@ -403,7 +440,7 @@ class Stop:
     reason: str
 
 
-LeaderEffect = Persist | Send | Concluded | Held | Rehome | WakeAt | Stop
+LeaderEffect = Persist | Send | Concluded | Held | Rehome | GoBack | WakeAt | Stop
 
 
 @dataclass(frozen=True, slots=True)

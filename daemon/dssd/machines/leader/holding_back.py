@@ -25,6 +25,7 @@ from dssd.machines.leader.barrier import judge_all, judge_rehoming
 from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.cursor_moves import fence
 from dssd.machines.leader.events import Held, Hold, LendAgain
+from dssd.machines.leader.going_back import is_under_way
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.sharding import slice_anew
 from dssd.machines.leader.state import Holding, KeptFor, Leader
@@ -46,7 +47,8 @@ def go_on(turn: LeaderTurn) -> None:
         state.holding = Holding.TAKING_BACK
         _ask_back(turn)
     taken_back = not any(member.streams for member in state.members.values())
-    if state.holding is Holding.TAKING_BACK and taken_back and not state.barrier.rehoming:
+    is_moving = bool(state.barrier.rehoming) or is_under_way(state)
+    if state.holding is Holding.TAKING_BACK and taken_back and not is_moving:
         state.holding = Holding.FENCING
         _fence_all(turn)
     if state.holding is Holding.FENCING and not state.dirty and not state.is_committing():

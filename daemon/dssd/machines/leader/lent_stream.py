@@ -58,10 +58,10 @@ class LentStream:
 
     __slots__ = (
         "attempts", "cancelled_moves", "cursor_generation", "durable", "ended_move", "fate",
-        "finish_saved", "frontier", "grant_epoch", "grant_unsaved", "heir", "holder", "is_closed",
-        "move", "moved_epoch", "parents", "pinned_session_id", "progress", "queues", "reserved",
-        "saved", "saved_queues", "sealed_end", "session_id", "shard", "shard_epoch", "since_ms",
-        "stall", "state", "stream", "suspect_end", "unmeasured",
+        "finish_saved", "frontier", "goes_back", "grant_epoch", "grant_unsaved", "heir", "holder",
+        "is_closed", "move", "moved_epoch", "parents", "pinned_session_id", "progress", "queues",
+        "reserved", "saved", "saved_queues", "sealed_end", "session_id", "shard", "shard_epoch",
+        "since_ms", "stall", "state", "stream", "suspect_end", "unmeasured",
     )  # fmt: skip
 
     def __init__(self, stored: StoredStream) -> None:
@@ -106,8 +106,9 @@ class LentStream:
         """Of which shard its holder has it, in a group that is shared out by shards."""
         self.shard_epoch = 0
         self.parents: Parents = stored.parents
-        self.is_closed = False
-        """A parent of it is not finished."""
+        self.is_closed = self.goes_back = False
+        """A parent of it is not finished; and its move opens it again, which was read to its end:
+        `going_back`."""
         self.finish_saved = stored.finished
         """It is finished, and that is durable: so for its children it is."""
         if not stored.finished and (stored.grant_epoch or self.keeps_order):

@@ -39,7 +39,7 @@ from typing import assert_never
 from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dssd.machines.leader import barrier, pausing, stream_sets
+from dssd.machines.leader import barrier, going_back, pausing, stream_sets
 from dssd.machines.leader.commits import commit_if_due, mark_dirty
 from dssd.machines.leader.events import (
     Committed,
@@ -60,6 +60,7 @@ from dssd.machines.leader.events import (
     Ticked,
     TookOver,
     WakeAt,
+    WentBack,
 )
 from dssd.machines.leader.evictions import end_ban, end_evicted, keep_out
 from dssd.machines.leader.hand_overs import begin_hand_overs
@@ -125,6 +126,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
         rebalance_if_due(turn)
         end_evicted(turn)
         pausing.conclude_if_obeyed(turn)
+        going_back.go_on(turn)
         go_on(turn)
         conclude_if_shared(turn)
     send_grants(turn)
@@ -174,6 +176,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
         keep_out(turn, ban)
     state.pause = Pause(paused=given.paused)
     state.paused_ms = given.now_ms
+    going_back.take_pending(turn, given.moves)
     barrier.judge_all(turn)
     take_pending_moves(turn, given.moves)
 
@@ -234,6 +237,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
     forget(state, lent)
     state.dirty.pop(stream, None)
     state.barrier.rehoming.discard(stream)
+    going_back.forget(turn, stream)
     state.timers.clear(Resend(stream))
     state.timers.clear(StateDeadline(stream))
     state.resend_ms.pop(stream, None)
@@ -372,6 +376,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LOADING, Hold): ignore,
     (_S.LOADING, LendAgain): ignore,
     (_S.LOADING, Rehomed): ignore,
+    (_S.LOADING, WentBack): ignore,
     (_S.LOADING, Destroyed): _stop_unloaded,
     (_S.LOADING, SessionsEnding): _note_sessions_ending,
     (_S.LOADING, StopAsked): _stop_unloaded,
@@ -385,6 +390,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.LEADING, Hold): hold,
     (_S.LEADING, LendAgain): lend_again,
     (_S.LEADING, Rehomed): barrier.take_rehomed,
+    (_S.LEADING, WentBack): going_back.take_went_back,
     (_S.LEADING, Destroyed): _destroy,
     (_S.LEADING, SessionsEnding): _note_sessions_ending,
     (_S.LEADING, StopAsked): _begin_stop,
@@ -398,6 +404,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPING, Hold): ignore,
     (_S.STOPPING, LendAgain): ignore,
     (_S.STOPPING, Rehomed): ignore,
+    (_S.STOPPING, WentBack): ignore,
     (_S.STOPPING, Destroyed): _destroy,
     (_S.STOPPING, SessionsEnding): ignore,
     (_S.STOPPING, StopAsked): ignore,
@@ -411,6 +418,7 @@ TRANSITIONS: Mapping[tuple[LeaderState, type[LeaderInput]], Callable[..., None]]
     (_S.STOPPED, Hold): ignore,
     (_S.STOPPED, LendAgain): ignore,
     (_S.STOPPED, Rehomed): ignore,
+    (_S.STOPPED, WentBack): ignore,
     (_S.STOPPED, Destroyed): ignore,
     (_S.STOPPED, SessionsEnding): ignore,
     (_S.STOPPED, StopAsked): ignore,

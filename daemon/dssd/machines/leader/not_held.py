@@ -1,24 +1,27 @@
 """What a stream does that nobody may hold: it is finished, closed, or re-homed; see `stream_ends`.
 
 `stream` has the other states. Invariant: an answer to a `Rehome` counts only under the grant epoch
-that it was asked under; what was begun under an older one was refused from then on.
+that it was asked under; what was begun under an older one was refused from then on. What goes back
+is finished or closed.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from dssd.machines.leader.cursor_moves import moved
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_ends import (
-    ask_move_free,
     ask_move_revoked,
     cancel_move,
     close,
     end,
     finish,
+    go_back,
     ignore,
     invalidate,
+    is_to_go_back,
     note_saved,
     open_up,
+    rehome,
     saved_free,
     seal,
     take_move,
@@ -26,6 +29,7 @@ from dssd.machines.leader.stream_ends import (
 from dssd.machines.leader.stream_events import (
     Act,
     Acts,
+    CameBack,
     GrantDecided,
     HolderLost,
     MoveAsked,
@@ -42,6 +46,7 @@ from dssd.machines.leader.stream_events import (
     Sealed,
     StreamEvent,
 )
+from dssd.machines.queues import out_of_sight
 
 
 def _ask_move_finished(state: LentStream, event: MoveAsked) -> Acts:
@@ -49,15 +54,38 @@ def _ask_move_finished(state: LentStream, event: MoveAsked) -> Acts:
 
 
 def _move_finished(state: LentStream) -> Acts:
-    """Nothing of it is reopened where its children may hold records of its keys. What a move asks
-    of entries of its queues is given up: they are with its children, under other offsets."""
+    """What a move asks of entries of its queues is given up: they are with its children, under
+    other offsets."""
     move = state.move
     assert move is not None
-    is_of_queues = bool(move.redriven or move.discarded or move.errand)
-    is_reopened = moved(state.progress, move).floor < (state.sealed_end or 0)
-    if state.keeps_order and (is_of_queues or is_reopened):
+    if state.keeps_order and (move.redriven or move.discarded or move.errand):
         return cancel_move(state, MoveCancelled(move.number))
-    return end(state)
+    return go_back(state) if is_to_go_back(state, move) else end(state)
+
+
+def _ask_move_closed(state: LentStream, event: MoveAsked) -> Acts:
+    """One that was finished before it was closed may have children that hold some of it."""
+    if not take_move(state, event):
+        return ()
+    return go_back(state) if is_to_go_back(state, event.move) else end(state)
+
+
+def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
+    """What goes back comes first, for a part of it may be there already; then it goes on again."""
+    if not state.goes_back or state.move is None or state.move.number != event.number:
+        return cancel_move(state, event)
+    state.move = replace(state.move, cancelled=True)
+    return ()
+
+
+def _come_back(state: LentStream, event: CameBack) -> Acts:
+    """The move is made; or it was cancelled, and what came back is re-homed."""
+    state.goes_back = state.finish_saved = False
+    # Something may have come into its queues.
+    state.queues = out_of_sight(state.queues)
+    if state.move is not None and state.move.cancelled:
+        cancel_move(state, MoveCancelled(state.move.number))
+    return (Act.SAVE_NOW, *end(state))
 
 
 def _saved_rehoming(state: LentStream, event: Saved) -> Acts:
@@ -73,17 +101,21 @@ def _saved_finished(state: LentStream, event: Saved) -> Acts:
     if state.finish_saved or not (event.current and state.keeps_order):
         return acts
     state.finish_saved = True
-    return (*acts, Act.NOTE_FINISHED)
+    return (*acts, Act.JUDGE_CHILDREN)
 
 
 def _judge_closed(state: LentStream, event: ParentsJudged) -> Acts:
-    return () if event.closed else open_up(state)
+    if not (event.closed or state.goes_back):
+        return open_up(state)
+    state.is_closed = event.closed
+    return ()
 
 
 def _judge_rehoming(state: LentStream, event: ParentsJudged) -> Acts:
-    """Begin anew: what was asked before is of an older epoch then."""
+    """Begin anew: what was asked before is of an older epoch then. Also where it is closed behind
+    that, for a part of it may be with its children."""
     state.is_closed = event.closed
-    return end(state)
+    return rehome(state) if event.closed else end(state)
 
 
 def _judge_finished(state: LentStream, event: ParentsJudged) -> Acts:
@@ -96,6 +128,8 @@ def _take_rehomed(state: LentStream, event: QueuesRehomed) -> Acts:
         return ()
     state.queues = event.queues
     acts = (Act.SAVE_NOW, *finish(state))
+    if state.is_closed:
+        acts = (*acts, *close(state))
     return acts if state.move is None else (*acts, *_move_finished(state))
 
 
@@ -106,7 +140,7 @@ NOT_HELD: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = 
     (_S.FINISHED, Reported): invalidate,
     (_S.FINISHED, RevokeDecided): ignore,
     (_S.FINISHED, MoveAsked): _ask_move_finished,
-    (_S.FINISHED, MoveCancelled): cancel_move,
+    (_S.FINISHED, MoveCancelled): _cancel_move,
     (_S.FINISHED, Released): ignore,
     (_S.FINISHED, HolderLost): ignore,
     (_S.FINISHED, ReserveEnded): ignore,
@@ -116,11 +150,12 @@ NOT_HELD: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = 
     (_S.FINISHED, Sealed): ignore,
     (_S.FINISHED, ParentsJudged): _judge_finished,
     (_S.FINISHED, QueuesRehomed): ignore,
+    (_S.FINISHED, CameBack): _come_back,
     (_S.CLOSED, GrantDecided): ignore,
     (_S.CLOSED, Reported): invalidate,
     (_S.CLOSED, RevokeDecided): ignore,
-    (_S.CLOSED, MoveAsked): ask_move_free,
-    (_S.CLOSED, MoveCancelled): cancel_move,
+    (_S.CLOSED, MoveAsked): _ask_move_closed,
+    (_S.CLOSED, MoveCancelled): _cancel_move,
     (_S.CLOSED, Released): ignore,
     (_S.CLOSED, HolderLost): ignore,
     (_S.CLOSED, ReserveEnded): ignore,
@@ -130,6 +165,7 @@ NOT_HELD: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = 
     (_S.CLOSED, Sealed): seal,
     (_S.CLOSED, ParentsJudged): _judge_closed,
     (_S.CLOSED, QueuesRehomed): ignore,
+    (_S.CLOSED, CameBack): _come_back,
     (_S.REHOMING, GrantDecided): ignore,
     (_S.REHOMING, Reported): invalidate,
     (_S.REHOMING, RevokeDecided): ignore,
@@ -144,4 +180,5 @@ NOT_HELD: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]] = 
     (_S.REHOMING, Sealed): ignore,
     (_S.REHOMING, ParentsJudged): _judge_rehoming,
     (_S.REHOMING, QueuesRehomed): _take_rehomed,
+    (_S.REHOMING, CameBack): ignore,
 }

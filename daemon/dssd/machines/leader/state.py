@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.deadlines import Deadlines
+from dssd.machines.leader.barrier_state import Barrier
 from dssd.machines.leader.events import (
     LeaderGlance,
     LeaderView,
@@ -113,19 +114,6 @@ class Committing(NamedTuple):
     moved_by: int
     """The operation of which it ends a move; 0: of none."""
     queues: Queues
-
-
-class Barrier:
-    """What a group that keeps the order of keys has between storage topics."""
-
-    __slots__ = ("children", "finished", "rehoming")
-
-    def __init__(self) -> None:
-        self.children: dict[StreamId, list[StreamId]] = {}
-        """The streams that wait for a stream."""
-        self.finished: list[StreamId] = []
-        """Those whose end became durable since their children were judged last."""
-        self.rehoming: set[StreamId] = set()
 
 
 class Member:
@@ -372,7 +360,8 @@ def unfinished_parents(state: Leader, lent: LentStream) -> tuple[StreamId, ...]:
     return tuple(
         parent
         for parent in lent.parents or ()
-        if (found := state.streams.get(parent)) is not None and not found.finish_saved
+        if (found := state.streams.get(parent)) is not None
+        and (found.goes_back or not found.finish_saved)
     )
 
 

@@ -28,10 +28,10 @@ Rules:
    that was sent to the leader before is merged and adopts nothing: the holder may have let go of
    the stream since, and would never say so again.
 6. An operation moves the cursor (`cursor_moves`) once nobody holds the stream and it is not kept
-   for its last holder: who holds it is asked for it first. A finished stream may be opened again,
-   but not where its children may hold records already: there the move is given up.
+   for its last holder: who holds it is asked for it first. A finished stream may be opened again;
+   where its children may hold records of its keys, these come back before (`going_back`).
 7. Where the order of keys is kept, a lane whose records are read to the end, and whose queues may
-   hold some, is asked for too: they go to its children.
+   hold some, is asked for too: they go to its children. So is one whose parent is read again.
 
 `step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
 knows neither members nor timers.
@@ -60,6 +60,7 @@ from dssd.machines.leader.stream_ends import (
 from dssd.machines.leader.stream_events import (
     Act,
     Acts,
+    CameBack,
     GrantDecided,
     HolderLost,
     MoveAsked,
@@ -172,7 +173,7 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     if adopts and event.outdated:
         # Not refused either: who still holds the stream has yet to present it to this leader.
         return (Act.SAVE_SOON,) if fresh else ()
-    if adopts and (state.move is not None or state.is_to_rehome()):
+    if adopts and _is_wanted(state):
         # Also at the end of the stream: after the move it is lent again, so its holder lets go.
         state.stall = event.report.stall
         state.reserved = False
@@ -233,9 +234,12 @@ def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
     if not state.reserved:
         return ()
     state.reserved = False
-    if state.move is None and not state.is_to_rehome():
-        return (Act.PLACE,)
-    return end(state)
+    return end(state) if _is_wanted(state) else (Act.PLACE,)
+
+
+def _is_wanted(state: LentStream) -> bool:
+    """Whether there is something to do before anybody may have it again."""
+    return state.move is not None or state.is_closed or state.is_to_rehome()
 
 
 def _lose_holder(state: LentStream, event: HolderLost) -> Acts:
@@ -291,7 +295,7 @@ def _saved_revoked(state: LentStream, event: Saved) -> Acts:
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
     # After a move it would be lent again while the holder that it is kept for may hand out.
-    waits = state.reserved and (state.move is not None or state.is_to_rehome())
+    waits = state.reserved and _is_wanted(state)
     is_done = state.is_over() or state.is_to_rehome()
     return end(state) if is_done and not waits else ()
 
@@ -309,11 +313,22 @@ def _seal_granted(state: LentStream, event: Sealed) -> Acts:
 
 def _judge_free(state: LentStream, event: ParentsJudged) -> Acts:
     state.is_closed = event.closed
+    # A lane that is kept for its last holder may be with that one's program.
+    if state.reserved:
+        return ()
     if event.closed:
         return close(state)
-    # A lane that is kept for its last holder may be with that one's program.
-    is_done = state.is_over() or state.is_to_rehome()
-    return end(state) if is_done and not state.reserved else ()
+    return end(state) if state.is_over() or state.is_to_rehome() else ()
+
+
+def _judge_granted(state: LentStream, event: ParentsJudged) -> Acts:
+    state.is_closed = event.closed
+    return (*_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW) if event.closed else ()
+
+
+def _judge_revoked(state: LentStream, event: ParentsJudged) -> Acts:
+    state.is_closed = event.closed
+    return _change_heir(state, RevokeDecided(None)) if event.closed else ()
 
 
 _S = StreamState
@@ -333,6 +348,7 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.FREE, Sealed): _seal_free,
     (_S.FREE, ParentsJudged): _judge_free,
     (_S.FREE, QueuesRehomed): ignore,
+    (_S.FREE, CameBack): ignore,
     (_S.GRANTING, GrantDecided): ignore,
     (_S.GRANTING, Reported): _report,
     (_S.GRANTING, RevokeDecided): _revoke,
@@ -345,8 +361,9 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTING, ResendDue): _grant_again,
     (_S.GRANTING, Saved): _saved_granting,
     (_S.GRANTING, Sealed): seal,
-    (_S.GRANTING, ParentsJudged): ignore,
+    (_S.GRANTING, ParentsJudged): _judge_granted,
     (_S.GRANTING, QueuesRehomed): ignore,
+    (_S.GRANTING, CameBack): ignore,
     (_S.GRANTED, GrantDecided): ignore,
     (_S.GRANTED, Reported): _report,
     (_S.GRANTED, RevokeDecided): _revoke,
@@ -359,8 +376,9 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.GRANTED, ResendDue): ignore,
     (_S.GRANTED, Saved): _saved,
     (_S.GRANTED, Sealed): _seal_granted,
-    (_S.GRANTED, ParentsJudged): ignore,
+    (_S.GRANTED, ParentsJudged): _judge_granted,
     (_S.GRANTED, QueuesRehomed): ignore,
+    (_S.GRANTED, CameBack): ignore,
     (_S.REVOKING, GrantDecided): ignore,
     (_S.REVOKING, Reported): _report,
     (_S.REVOKING, RevokeDecided): _change_heir,
@@ -373,8 +391,9 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKING, ResendDue): _revoke_again,
     (_S.REVOKING, Saved): _saved,
     (_S.REVOKING, Sealed): _seal_granted,
-    (_S.REVOKING, ParentsJudged): ignore,
+    (_S.REVOKING, ParentsJudged): _judge_revoked,
     (_S.REVOKING, QueuesRehomed): ignore,
+    (_S.REVOKING, CameBack): ignore,
     (_S.REVOKED, GrantDecided): ignore,
     (_S.REVOKED, Reported): _report_revoked,
     (_S.REVOKED, RevokeDecided): _change_heir,
@@ -387,7 +406,8 @@ TRANSITIONS: Mapping[tuple[StreamState, type[StreamEvent]], Callable[..., Acts]]
     (_S.REVOKED, ResendDue): _revoked_again,
     (_S.REVOKED, Saved): _saved_revoked,
     (_S.REVOKED, Sealed): seal,
-    (_S.REVOKED, ParentsJudged): ignore,
+    (_S.REVOKED, ParentsJudged): _judge_revoked,
     (_S.REVOKED, QueuesRehomed): ignore,
+    (_S.REVOKED, CameBack): ignore,
     **NOT_HELD,
 }

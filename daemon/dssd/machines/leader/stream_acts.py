@@ -110,11 +110,9 @@ def _within_ms(state: Leader, lent: LentStream) -> int:
 
 def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> None:
     match act:
-        case Act.SAVE_SOON:
+        case Act.SAVE_SOON | Act.SAVE_NOW:
             mark_dirty(turn, lent.stream)
-        case Act.SAVE_NOW:
-            mark_dirty(turn, lent.stream)
-            turn.state.urgent = True
+            turn.state.urgent |= act is Act.SAVE_NOW
         case Act.SEND_GRANT | Act.SEND_REVOKE | Act.SEND_REVOKED:
             _arm_resend(turn, lent.stream)
             if turn.state.stream_sets is None:
@@ -131,7 +129,9 @@ def _act(turn: LeaderTurn, lent: LentStream, event: StreamEvent, act: Act) -> No
             place(turn, lent)
         case Act.SHARE_ANEW:
             rebalance_by(turn, turn.now_ms + turn.state.timing.gather_ms)
-        case Act.NOTE_MOVED | Act.NOTE_FINISHED | Act.REHOME:
+        case Act.JUDGE_CHILDREN:
+            turn.state.barrier.turned.append(lent.stream)
+        case Act.NOTE_MOVED | Act.REHOME:
             assert isinstance(event, Saved)
             _note_durable(turn, lent, event, act)
         case _:
@@ -142,8 +142,6 @@ def _note_durable(turn: LeaderTurn, lent: LentStream, event: Saved, act: Act) ->
     state = turn.state
     if act is Act.NOTE_MOVED:
         note_moved(turn, lent, event.moved_by)
-    elif act is Act.NOTE_FINISHED:
-        state.barrier.finished.append(lent.stream)
     elif state.holding not in (Holding.FENCING, Holding.HELD):
         # Else it begins with `LendAgain`: what queues hold is to stay as it is until then.
         turn.effects.append(Rehome(lent.stream, lent.grant_epoch, lent.progress, lent.queues))

@@ -12,14 +12,15 @@
                                                             its children are judged ◄─┘
 
 That is the order of keys over growth: a key goes on in a child once its parent holds nothing of it
-that is to come. Only groups that keep the order have it; in others a stream has no parents.
-Invariants: a closed stream is never finished, however empty it is, so what is behind it stays
-closed too; nothing of a lane is lent any more from when it is re-homed on, also by the next leader,
-for its children may have a part of it by then.
+that is to come. Only groups that keep the order have it; in others a stream has no parents. A
+stream that is finished is read again where a cursor goes back into it: `going_back`. Invariants: a
+closed stream is never finished, however empty it is, so what is behind it stays closed too; nothing
+of a lane is lent any more from when it is re-homed on, also by the next leader, for its children
+may have a part of it by then; one that goes back makes its move when it came back, not before.
 """
 
 from dss_core.lane import DEAD
-from dssd.machines.leader.cursor_moves import fence, make_move
+from dssd.machines.leader.cursor_moves import fence, make_move, moved
 from dssd.machines.leader.events import CancelledMove, CursorMove
 from dssd.machines.leader.lent_stream import LentStream, StreamState
 from dssd.machines.leader.stream_events import (
@@ -40,7 +41,8 @@ def end(state: LentStream) -> Acts:
     state.stall = Stall.NONE
     state.grant_unsaved = True
     save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
-    make_move(state)
+    if not state.goes_back:
+        make_move(state)
     if state.is_closed:
         return (save, *close(state))
     if state.is_over():
@@ -61,12 +63,18 @@ def finish(state: LentStream) -> Acts:
 
 
 def close(state: LentStream) -> Acts:
-    """A parent of it is not finished."""
+    """A parent of it is not finished, or not any more. Who held it appends to its queues no more,
+    and does not come back for it."""
     was_finished, state.finish_saved = state.finish_saved, False
+    was_lent = state.grant_epoch > 0 and state.state is not StreamState.CLOSED
+    if was_lent:
+        fence(state)
     state.state = StreamState.CLOSED
     state.heir = None
     state.reserved = False
-    return (Act.SAVE_NOW,) if was_finished else ()
+    if was_finished:
+        return (Act.SAVE_NOW, Act.JUDGE_CHILDREN)
+    return (Act.SAVE_NOW,) if was_lent else ()
 
 
 def rehome(state: LentStream) -> Acts:
@@ -84,6 +92,22 @@ def open_up(state: LentStream) -> Acts:
     state.is_closed = False
     state.queues = out_of_sight(state.queues)
     return end(state)
+
+
+def is_to_go_back(state: LentStream, move: CursorMove) -> bool:
+    """Whether its children may hold records of its keys that are to come behind what comes again:
+    it was read to its end, and is not any more by the move."""
+    if not (state.keeps_order and state.is_read()):
+        return False
+    return moved(state.progress, move).floor < (state.sealed_end or 0)
+
+
+def go_back(state: LentStream) -> Acts:
+    """The move is made once nobody holds a descendant of it, and what waits there came back."""
+    if state.goes_back:
+        return ()
+    state.goes_back = True
+    return (Act.JUDGE_CHILDREN,)
 
 
 def take_move(state: LentStream, event: MoveAsked) -> bool:

@@ -32,8 +32,8 @@ class Act(Enum):
     """The stream is finished, so what members hold of the others may be out of balance."""
     REHOME = "rehome"
     """It is durable that nobody holds the lane: let its children get what is in its queues."""
-    NOTE_FINISHED = "note_finished"
-    """That it is finished is durable: its children may be open now."""
+    JUDGE_CHILDREN = "judge_children"
+    """It is finished by now, durably; or is it no more, or is to be read again."""
     NOTE_MOVED = "note_moved"
     """That a move ended, made or cancelled, is durable: its operation may be done."""
 
@@ -132,7 +132,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class ParentsJudged:
-    """Whether all parents of the stream are finished is known, perhaps anew. Nobody holds it."""
+    """Whether all parents of the stream are finished is known, perhaps anew."""
 
     closed: bool
 
@@ -143,6 +143,12 @@ class QueuesRehomed:
 
     grant_epoch: int
     queues: Queues
+
+
+@dataclass(frozen=True, slots=True)
+class CameBack:
+    """Nobody holds a descendant of the stream, and nothing in their queues has to go before what
+    comes again of it."""
 
 
 StreamEvent = (
@@ -160,5 +166,6 @@ StreamEvent = (
     | Sealed
     | ParentsJudged
     | QueuesRehomed
+    | CameBack
 )
 Acts = tuple[Act, ...]

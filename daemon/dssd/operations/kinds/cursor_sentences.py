@@ -8,6 +8,7 @@ from shlex import quote
 
 from dss_core.answers import StreamPlan
 from dss_core.counted import counted
+from dssd.leaders.lag import StreamSurvey
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
@@ -61,6 +62,26 @@ def _of_which_order(streams: Sequence[StreamPlan]) -> str:
     storage_topics = {each.stream.rpartition("/")[0] for each in streams if each.again}
     topics = {each.rpartition("/")[0] for each in storage_topics}
     return " within each storage topic" if len(storage_topics) > len(topics) else ""
+
+
+def closed_by(again: Sequence[str], later: Sequence[StreamSurvey]) -> Iterator[str]:
+    """What waits until streams are read again that an ordered group had read to the end."""
+    if not (again and later):
+        return
+    named = _some([str(each.name) for each in later])
+    lag = sum(each.lag for each in later)
+    are, waits = ("is", "waits") if len(later) == 1 else ("are", "wait")
+    reads = "is" if len(again) == 1 else "are"
+    yield (
+        f"{named} {are} closed, and {waits} until {_some(again)} {reads} read to the end again: "
+        f"{counted(lag, 'record')} there now. What was acknowledged there stays so."
+    )
+    queued = sum(each.queued.retrying + each.queued.dead for each in later)
+    if queued:
+        yield (
+            f"Of {counted(queued, 'record')} in their queues, those that failed before that end go "
+            "back first, and hold up their keys there as before."
+        )
 
 
 def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:

@@ -36,9 +36,9 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.progress import Progress, Ranges, clipped, normalised, without
+from dssd.leaders.generations import descendants
 from dssd.leaders.groups import Groups
 from dssd.leaders.lag import GroupSurvey, StreamSurvey, selects_whole
-from dssd.leaders.ordering import check_reopened_in_order
 from dssd.leaders.progress_columns import packed_ranges, unpacked_ranges
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
@@ -50,6 +50,7 @@ from dssd.machines.start_point import OFFSET_MAX
 from dssd.operations.cursor_targets import Placed, found_target, times_of_span, within
 from dssd.operations.kinds.cursor_sentences import (
     alone,
+    closed_by,
     effects_of,
     left_alone,
     left_in_queues,
@@ -117,12 +118,12 @@ class CursorMoves:
 
         Raises:
             GroupNotFound, GroupAmbiguous, StreamNotRead, OffsetOutOfRange, OffsetsDoNotFit,
-            OrderSpansStorageTopics, IllegalArgument: it cannot be done.
+            IllegalArgument: it cannot be done.
         """
         group = self._groups.find(change.group)
         survey = await self._registry.survey(group)
         resolved, moving = await self._resolved(change, group, survey)
-        plan = await self._planned(resolved, kind_of(change), group, moving)
+        plan = await self._planned(resolved, kind_of(change), group, moving, survey)
         plan = replace(plan, effects=(*plan.effects, *await self._told_of_queues(group, plan)))
         if isinstance(change, ImportOffsets):
             return replace(plan, effects=(*plan.effects, *self._left_alone(change, survey)))
@@ -145,8 +146,9 @@ class CursorMoves:
             NotUndoable: a later operation moved one of its cursors, or a topic is gone.
         """
         group = self._groups.get(undone.group_id)
-        moving = await self._moving_back(undone, group)
-        plan = await self._planned(Undo(undone.number), undone.kind, group, moving)
+        survey = await self._registry.survey(group)
+        moving = await self._moving_back(undone, survey)
+        plan = await self._planned(Undo(undone.number), undone.kind, group, moving, survey)
         return replace(plan, summary=f"take back operation {undone.number}: {undone.summary}")
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
@@ -311,8 +313,7 @@ class CursorMoves:
             )
         return span.offset, end
 
-    async def _moving_back(self, undone: OperationRow, group: GroupRow) -> list[_Moving]:
-        survey = await self._registry.survey(group)
+    async def _moving_back(self, undone: OperationRow, survey: GroupSurvey) -> list[_Moving]:
         by_id = {stream.view.stream: stream for stream in survey.streams}
         moving: list[_Moving] = []
         for found in await scan_all(self._store, MadeMoveRow, (undone.number,)):
@@ -359,7 +360,12 @@ class CursorMoves:
         return tuple((await queued_origins(self._log, named)).told(group))
 
     async def _planned(
-        self, change: Change, kind: str, group: GroupRow, moving: Sequence[_Moving]
+        self,
+        change: Change,
+        kind: str,
+        group: GroupRow,
+        moving: Sequence[_Moving],
+        survey: GroupSurvey,
     ) -> Plan:
         streams: list[StreamPlan] = []
         wanted = TopicFilter.parse(group.filter)
@@ -368,7 +374,6 @@ class CursorMoves:
             await turn.give_way()
             streams.append(self._stream_plan(each, wanted))
         touched = [each for each in moving if each.changes]
-        self._check_order(group, touched)
         members = sorted({each.stream.view.client_id for each in touched} - {""})
         return Plan(
             change=change,
@@ -378,20 +383,28 @@ class CursorMoves:
             summary=summary_of(kind, group, len(touched), streams),
             group=group,
             streams=tuple(streams),
-            effects=tuple(effects_of(streams, members)) if touched else (),
+            effects=(*effects_of(streams, members), *self._closed_by(group, touched, survey))
+            if touched
+            else (),
             members=tuple(members),
             nothing_to_do=not touched,
             reopened=tuple(reopened for each in touched if (reopened := self._reopened(each))[2]),
             found=moving,
         )
 
-    def _check_order(self, group: GroupRow, moving: Sequence[_Moving]) -> None:
-        """Refuse to open streams again whose keys an ordered group has in other ones by now."""
-        if not group.ordered or not moving:
-            return
-        topic = self._catalogue.get(moving[0].stream.name.topic)
-        reopened = [each.stream.view.stream for each in moving if _reopens(each, topic)]
-        check_reopened_in_order(group, topic, reopened)
+    def _closed_by(
+        self, group: GroupRow, touched: Sequence[_Moving], survey: GroupSurvey
+    ) -> Iterable[str]:
+        """What of an ordered group waits until streams are read again that it had finished."""
+        if not group.ordered:
+            return ()
+        topic = self._catalogue.get(touched[0].stream.name.topic)
+        again = [each.stream for each in touched if _reopens(each, topic)]
+        later = descendants(topic, [each.view.stream for each in again])
+        return closed_by(
+            [str(each.name) for each in again],
+            [each for each in survey.streams if each.view.stream in later],
+        )
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:
         view = moving.stream.view

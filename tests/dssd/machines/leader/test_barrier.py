@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.leader.events import (
     CursorMove,
@@ -13,11 +12,8 @@ from dssd.machines.leader.events import (
     Instructed,
     LendAgain,
     MoveCursors,
-    Parents,
     PresentStream,
-    Rehome,
     Rehomed,
-    StoredStream,
     StreamsChanged,
 )
 from dssd.machines.leader.lent_stream import StreamState
@@ -25,113 +21,13 @@ from dssd.machines.leader.state import Leader, view
 from dssd.machines.leader.stream_set_state import StreamSets
 from dssd.machines.messages import (
     Disconnect,
-    Grant,
-    GrantedStream,
-    LeaderWanted,
-    LeaseStreams,
     Revoked,
     RevokeFinished,
     StreamReport,
-    UpdateProgress,
 )
-from dssd.machines.queues import BURY, SKIP, Queues, QueueState
+from dssd.machines.queues import BURY, SKIP, Queues
+from support.grown_leader import ANN, END, Run, grown, part, queues, stored
 from support.played_leader import LEADER, LeaderRun, session_of
-
-ANN = b"ann"
-END = 10
-
-
-def part(generation: int, at: int = 0) -> StreamId:
-    return StreamId(generation + 1, at)
-
-
-def queues(stream: StreamId, waiting: int = 0, dead: int = 0) -> Queues:
-    retry, letters = (StreamId(100 * level + stream.storage_topic_id, stream.partition)
-                      for level in (1, 2))  # fmt: skip
-    return (
-        QueueState(retry, Progress(0), waiting, begun=1, ended=1),
-        QueueState(letters, Progress(0), dead),
-    )
-
-
-def stored(
-    generation: int, at: int = 0, *, parents: Parents = (), floor: int = 0, sealed: bool = True,
-    finished: bool = False, epoch: int = 0,
-) -> StoredStream:  # fmt: skip
-    stream = part(generation, at)
-    return StoredStream(
-        stream, Progress(floor), floor, END, END if sealed else None, epoch,
-        finished=finished, queues=queues(stream), parents=parents,
-    )  # fmt: skip
-
-
-class Run(LeaderRun):
-    """Two generations: one sealed stream, and two that it feeds."""
-
-    def __init__(self, *streams: StoredStream, restarted: bool = False) -> None:
-        self.rehomes: list[Rehome] = []
-        super().__init__(Leader(LEADER), *streams, restarted=restarted)
-
-    def feed(self, given_input: object) -> list[object]:  # type: ignore[override]
-        effects = super().feed(given_input)  # type: ignore[arg-type]
-        self.rehomes += [each for each in effects if isinstance(each, Rehome)]
-        return effects  # type: ignore[return-value]
-
-    def state(self, generation: int, at: int = 0) -> StreamState:
-        return self.leader.streams[part(generation, at)].state
-
-    def join(self, name: bytes = ANN) -> list[GrantedStream]:
-        self.tell(LeaderWanted(name, 0, session_of(name), name.decode()))
-        self.pass_ms(200)
-        return self.granted()
-
-    def granted(self) -> list[GrantedStream]:
-        self.pass_ms(200)
-        return self.lent()
-
-    def lent(self) -> list[GrantedStream]:
-        """Once all is durable."""
-        return [
-            each
-            for message in self.commit_all()
-            if isinstance(message, Grant | LeaseStreams)
-            for each in message.streams
-        ]
-
-    def report(
-        self, granted: GrantedStream, floor: int, held: Queues, *, final: bool = False
-    ) -> None:
-        said = StreamReport(
-            granted.stream, granted.grant_epoch, Progress(floor), floor, sent=floor, queues=held
-        )
-        self.tell(UpdateProgress(ANN, LEADER, (said,), final))
-
-    def give_back(self, granted: GrantedStream, floor: int, held: Queues) -> None:
-        """With a last report, as who is asked for the stream does."""
-        self.report(granted, floor, held, final=True)
-        told = self.commit_all()
-        assert any(isinstance(each, Revoked) for each in told)
-        self.tell(RevokeFinished(ANN, LEADER, granted.stream, granted.grant_epoch))
-        self.commit_all()
-
-    def rehome(self) -> set[StreamId]:
-        """The children have what there was; what is lent then."""
-        asked = self.rehomes.pop()
-        retry, dead = asked.queues
-        done = tuple(
-            replace(each, progress=Progress(each.applied_end), begun=0, ended=0)
-            for each in (retry, dead)
-        )
-        self.feed(Rehomed(asked.stream, asked.grant_epoch, done, self.now_ms))
-        return {each.stream for each in self.lent()}
-
-
-def grown(**parent: object) -> Run:
-    return Run(
-        stored(0, **parent),  # type: ignore[arg-type]
-        stored(1, 0, parents=(part(0),), sealed=False),
-        stored(1, 1, parents=(part(0),), sealed=False),
-    )
 
 
 def test_only_what_has_no_unfinished_parent_is_lent() -> None:
@@ -263,19 +159,6 @@ def test_a_kept_lane_is_rehomed_once_nobody_comes_back_for_it() -> None:
     assert run.state(0) is StreamState.FREE
     run.pass_ms(run.leader.timing.reserve_ms + 1)
     assert run.state(0) is StreamState.REHOMING
-
-
-def test_a_cursor_does_not_go_back_into_what_children_may_hold() -> None:
-    run = grown(floor=END, epoch=1)
-    run.commit_all()
-    back = CursorMove(part(0), 7, ((0, 1 << 60),), ())
-    run.feed(Instructed(MoveCursors(7, (back,)), run.now_ms))
-    run.rehome()
-    run.pass_ms(500)
-    run.commit_all()
-    assert run.state(0) is StreamState.FINISHED
-    assert run.leader.streams[part(0)].progress == Progress(END)
-    assert run.leader.moving == {}
 
 
 def test_an_errand_of_a_lane_that_was_rehomed_is_given_up() -> None:
