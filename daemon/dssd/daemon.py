@@ -39,7 +39,7 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
-from dss_core.lane import STEERED
+from dss_core.lane import DEAD_LETTERS, STEERED
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -191,7 +191,9 @@ class Daemon:
         self, directory: DataDirectory, parts: Parts, certificates: Certificates | None
     ) -> None:
         async with asyncio.TaskGroup() as tasks:
-            log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
+            log_servicer = LogServicer(
+                parts.catalogue, parts.log, self._clock, tasks, parts.dead_letters
+            )
             sessions = SessionsServicer(parts.sessions)
             operators = operators_address(directory)
             addresses = self._config.listen
@@ -331,7 +333,10 @@ class Daemon:
         peers: UnixPeers,
     ) -> list[Register]:
         topics = TopicsServicer(
-            parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
+            parts.catalogue,
+            parts.log,
+            lambda topic: readers_of(topic, parts.groups.groups),
+            parts.dead_letters,
         )
         groups = GroupsServicer(
             parts.groups, parts.registry, parts.catalogue, parts.questions, parts.unused
@@ -408,7 +413,7 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             incarnation=parts.catalogue.incarnation.hex(),
-            features=tuple(sorted(FEATURES | {STEERED})),
+            features=tuple(sorted(FEATURES | {STEERED, DEAD_LETTERS})),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),

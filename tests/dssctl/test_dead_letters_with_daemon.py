@@ -314,3 +314,23 @@ def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) 
         words = shlex.split(command, comments=True)[1:]
         ok(daemon.dssctl(*words, *(["--dry-run"] if "redrive" in words else [])))
     assert len(typed) == 5
+
+
+BULK_REFUSED = {
+    "--from orders --dead-letters plain": ("DSS2230", "dssctl groups edit 'plain@orders/#'"),
+    "--from orders --dead-letters empty": ("DSS2231", "dssctl dlq errors 'empty@orders/#'"),
+    "--from other --dead-letters empty": ("DSS2232", "It reads: orders"),
+    "--from orders --dead-letters nobody": ("DSS2004", "nobody"),
+}
+
+
+def test_a_job_of_dead_letters_that_are_not_there_says_what_would_help(daemon: Daemon) -> None:
+    ok(daemon.dssctl("topics", "create", "orders", "--partitions", "1", "--if-not-exists"))
+    ok(daemon.dssctl("topics", "create", "other", "--partitions", "1"))
+    ok(daemon.dssctl("groups", "create", "$share/plain/orders/#", "--if-not-exists"))
+    ok(daemon.dssctl("groups", "create", "$share/empty/orders/#", "--max-deliver", "3"))
+    for command, (code, helps) in BULK_REFUSED.items():
+        typed = ("replays", "create", "x", *command.split(), "--to", "other", "--allow-loop")
+        told = daemon.dssctl(*typed, "--yes").stderr.decode()
+        assert code in told, command
+        assert helps in told, command
