@@ -48,6 +48,7 @@ from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max, open_files, open_files_max
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.heap_upkeep import HeapUpkeep
+from dssd.leaders.queue_room import QueueRoom
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.topic_readers import readers_of
@@ -292,6 +293,7 @@ class Daemon:
             parts.events.note,
             trusts_wall=parts.retention.trusts_wall,
         )
+        seen = (parts.catalogue, parts.groups, parts.registry)
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         return [
             *doors.watches(),
@@ -300,6 +302,7 @@ class Daemon:
             ("retention", parts.retention.run),
             ("retention ahead", ahead.run),
             ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
+            ("room of queues", QueueRoom(*seen, parts.log, parts.events.note).run),
             ("keep groups", parts.groups.keep),
             ("unused groups", parts.unused.keep),
             ("rows of removed topics", parts.gone.run),
