@@ -13,7 +13,7 @@
       .run=000002.export-9/                being written; readers pass over names with a dot
 
 Date and hour are of the time of appending, in UTC. Columns: stream, offset, subject, key, payload,
-headers, time, append_time.
+headers, time, append_time; of dead letters those of `dss_bulk.tables.DEAD` besides.
 
 Invariant: what stands below ``run=`` never changes. A driver that is replaced writes each file
 anew under the same name, and the rename comes last, so a run is there whole or not at all. With it
@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dss_bulk.tables import DEAD
 from dss_core.errors import ExportBroken
 
 EXPORT_ROWS_PER_GROUP = 131_072
@@ -60,6 +61,9 @@ SCHEMA = pa.schema(
         pa.field("append_time", _TIME, nullable=False),
     ]
 )
+DEAD_SCHEMA = pa.schema([*SCHEMA, *DEAD])
+"""Of dead letters."""
+
 UNFINISHED = ".part"
 HOUR_US = 3_600_000_000
 _FORMAT = 1
@@ -121,8 +125,18 @@ class ExportState:
         )
 
 
+def held_name(topic: str, dead_letters: str) -> str:
+    """What a folder says that it holds: a topic, or the dead letters that a group has of it."""
+    return f"{topic}, dead letters of {dead_letters}" if dead_letters else topic
+
+
+def schema_of(names: Sequence[str]) -> pa.Schema:
+    """The columns of files with rows that have these, and perhaps others."""
+    return DEAD_SCHEMA if "entered_at" in names else SCHEMA
+
+
 def exported(table: pa.Table, stream: str) -> pa.Table:
-    """The records of a stream as rows of a file."""
+    """The records of a stream as rows of a file; of dead letters with why they are dead."""
     records = table.num_rows
     columns = [
         pa.repeat(pa.scalar(stream), records),
@@ -134,7 +148,10 @@ def exported(table: pa.Table, stream: str) -> pa.Table:
         table["timestamp_us"].cast(_TIME),
         table["append_time_us"].cast(_TIME),
     ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+    schema = schema_of(table.schema.names)
+    if schema is DEAD_SCHEMA:
+        columns += [table[field.name] for field in DEAD]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _header_lists(headers: pa.ChunkedArray) -> pa.ChunkedArray:

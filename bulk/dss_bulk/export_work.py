@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from dss_bulk.export import ExportRun, Lost, Noted, storage_topics_of
+from dss_bulk.dead_letters import records_of
+from dss_bulk.export import ExportRun, Lost, Noted, held_name, storage_topics_of
 from dss_bulk.selecting import selected
 from dss_bulk.selection import RecordSelection
-from dss_bulk.source import tables_of
 from dss_bulk.work import ChunkDone
 from dss_client import Client
 from dss_client.job_values import Granted, JobChunk
@@ -57,7 +57,9 @@ def run_of(granted: Granted, params: ExportParams) -> ExportRun:
     """The run that a job writes."""
     job = granted.job
     # Names are used again once a job was removed; its number is not.
-    return ExportRun(Path(params.folder), job.source, params.topic_id, f"{job.name}.{job.job_id}")
+    name = f"{job.name}.{job.job_id}"
+    held = held_name(job.source, job.dead_letters)
+    return ExportRun(Path(params.folder), held, params.topic_id, name)
 
 
 class ExportWork:
@@ -66,13 +68,15 @@ class ExportWork:
     def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         self._client = client
         self._in_place = in_place
+        self._granted = granted
         self._params = ExportParams.from_json(granted.job.params)
         self._selection = selection_of(granted)
         self._run = run_of(granted, self._params)
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
         """Write its records; with the last chunk, publish the run."""
-        tables = tables_of(self._client, chunk.ranges, in_place=self._in_place)
+        job = self._granted.job
+        tables = records_of(self._client, job, chunk.ranges, in_place=self._in_place)
         async with aclosing(tables) as read:
             parts = [(stream, selected(table, self._selection)) async for stream, table in read]
         records = sum(int(table.num_rows) for _, table in parts)

@@ -85,9 +85,9 @@ async def _found(
                 return
 
 
-def places_of(client: Client, wanted: SourceRange) -> Places:
+def places_of(client: Client, wanted: SourceRange, dead_letters: str = "") -> Places:
     """Where the records of a range lie; asked from now on, before anybody reads them."""
-    return AskedAhead(client.stored_runs(wanted))
+    return AskedAhead(client.stored_runs(wanted, dead_letters))
 
 
 async def _read(tables: Iterator[Read]) -> AsyncGenerator[Read, None]:

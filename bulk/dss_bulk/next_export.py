@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dss_bulk.export import Ends, ExportRun, ExportState, Lost, Noted
+from dss_bulk.export import Ends, ExportRun, ExportState, Lost, Noted, held_name
 from dss_bulk.export_work import ExportParams
 from dss_client import Client
 from dss_client.changes import CreateJob
@@ -25,6 +25,9 @@ from dss_client.job_values import SourceRange
 from dss_client.topics import LocatedRange, Topic
 from dss_core.errors import DssError, ExportBroken, NotExported, StorageTopicNotExported
 from dss_core.ids import StreamName
+
+_AT = "#"
+"""No name of a stream has it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -49,6 +52,8 @@ async def next_export(client: Client, change: CreateJob, folder: Path) -> NextEx
         ExportBroken: the folder holds something else, or more than the topic.
         DssError: the topic cannot be looked at.
     """
+    if change.dead_letters:
+        return await _next_of_dead_letters(client, change, folder)
     topic = await client.topics.describe(change.source)
     run = ExportRun(folder, topic.name, topic.topic_id, change.name)
     found = await client.topics.locate(
@@ -69,6 +74,38 @@ async def next_export(client: Client, change: CreateJob, folder: Path) -> NextEx
     params = ExportParams(str(folder), topic.topic_id, noted)
     changed = replace(change, ranges=left, params=params.to_json(), start_us=None, end_us=None)
     return NextExport(changed, run, noted, told)
+
+
+async def _next_of_dead_letters(client: Client, change: CreateJob, folder: Path) -> NextExport:
+    """What died since the last export and is dead now.
+
+    What was redriven or discarded between two exports is missing by intent, and is no loss.
+    """
+    topic = await client.topics.describe(change.source)
+    group = (await client.groups.describe(change.dead_letters)).group
+    change = replace(change, dead_letters=f"{group.name}@{group.filter}")
+    found = await client.topics.locate(
+        change.source,
+        start=_moment(change.start_us),
+        end=_moment(change.end_us),
+        dead_letters=change.dead_letters,
+    )
+    held = held_name(change.source, change.dead_letters)
+    run = ExportRun(folder, held, topic.topic_id, change.name)
+    pieces = _ranges([replace(each, stream=_queue(each)) for each in found], run.before.ends)
+    left = [each for each in pieces if each.start < each.end]
+    noted = Noted({each.stream: each.end for each in left})
+    if not left:
+        return NextExport(None, run, noted)
+    ranges = tuple(replace(each, stream=each.stream.partition(_AT)[0]) for each in left)
+    params = ExportParams(str(folder), topic.topic_id, noted)
+    changed = replace(change, ranges=ranges, params=params.to_json(), start_us=None, end_us=None)
+    return NextExport(changed, run, noted)
+
+
+def _queue(each: LocatedRange) -> str:
+    """What a folder calls a queue: one that is made anew begins anew, under another number."""
+    return f"{each.stream}{_AT}{each.storage_topic_id}"
 
 
 def _ranges(found: Sequence[LocatedRange], ends_before: Mapping[str, int]) -> Iterator[SourceRange]:

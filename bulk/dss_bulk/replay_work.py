@@ -11,9 +11,9 @@ from functools import partial
 import pyarrow as pa
 
 from dss_bulk.copies import copied
+from dss_bulk.dead_letters import records_of
 from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
 from dss_bulk.selecting import selected
-from dss_bulk.source import tables_of
 from dss_bulk.staging import Staging
 from dss_bulk.tables import with_stream
 from dss_bulk.target import Target
@@ -48,7 +48,14 @@ class ReplayWork:
         # The loop reads on and keeps the lease while a table is copied, routed and written.
         finished = partial(copied, rule=self._rule)
         with Staging(self._granted.staging, staged_for, self._target, finished) as staging:
-            read = tables_of(self._client, chunk.ranges, in_place=self._in_place, encoded=True)
+            read = records_of(
+                self._client,
+                self._granted.job,
+                chunk.ranges,
+                in_place=self._in_place,
+                encoded=True,
+                tells=True,
+            )
             some: list[tuple[str, pa.Table]] = []
             async with aclosing(read) as tables:
                 async for each in tables:

@@ -30,6 +30,7 @@ async def tables_of(
     subject: str | None = None,
     in_place: bool = True,
     encoded: bool = False,
+    dead_letters: str = "",
 ) -> AsyncGenerator[tuple[str, pa.Table], None]:
     """Streams and records, range after range; with the columns of `dss_bulk.tables.RECORDS`.
 
@@ -40,6 +41,8 @@ async def tables_of(
         in_place: files are read where this process may open them; else all is sent.
         encoded: subjects come as a dictionary, for who moves records about: then a subject takes
             four bytes, and what is done with each is done once.
+        dead_letters: a group, whose dead letters of the streams are read: as entries, at their
+            offsets in the queues.
 
     Raises:
         StreamDamaged: a record cannot be read.
@@ -47,7 +50,7 @@ async def tables_of(
         DssError: the daemon refuses, or the connection was lost.
     """
     selection = RecordSelection(None if subject is None else TopicFilter.parse(subject))
-    async with aclosing(_Asked(client, ranges)) as asked:
+    async with aclosing(_Asked(client, ranges, dead_letters)) as asked:
         for number, each in enumerate(ranges):
             at = each.start
             if in_place:
@@ -60,7 +63,7 @@ async def tables_of(
                 # Where nothing could be read, the files are on another machine, or another user's.
                 in_place = at > each.start or each.start == each.end
             if at < each.end:
-                sent = _over_the_wire(client, replace(each, start=at), subject)
+                sent = _over_the_wire(client, replace(each, start=at), subject, dead_letters)
                 async with aclosing(sent) as tables:
                     async for table in tables:
                         yield each.stream, with_encoded_subjects(table) if encoded else table
@@ -69,18 +72,20 @@ async def tables_of(
 class _Asked:
     """Where ranges lie, the next one asked for when the one before is taken."""
 
-    def __init__(self, client: Client, ranges: Sequence[SourceRange]) -> None:
+    def __init__(self, client: Client, ranges: Sequence[SourceRange], dead_letters: str) -> None:
         self._client = client
         self._ranges = ranges
+        self._dead_letters = dead_letters
         self._next: Places | None = None
 
     def places(self, number: int) -> Places:
         """Of a range; who takes it closes it."""
-        taken = self._next or places_of(self._client, self._ranges[number])
-        self._next = None
-        if number + 1 < len(self._ranges):
-            self._next = places_of(self._client, self._ranges[number + 1])
+        taken = self._next or self._asked(number)
+        self._next = self._asked(number + 1) if number + 1 < len(self._ranges) else None
         return taken
+
+    def _asked(self, number: int) -> Places:
+        return places_of(self._client, self._ranges[number], self._dead_letters)
 
     async def aclose(self) -> None:
         """Let go of what was asked and not taken."""
@@ -89,8 +94,13 @@ class _Asked:
 
 
 async def _over_the_wire(
-    client: Client, wanted: SourceRange, subject: str | None
+    client: Client, wanted: SourceRange, subject: str | None, dead_letters: str
 ) -> AsyncGenerator[pa.Table, None]:
+    if dead_letters:
+        async with aclosing(_entries_over_the_wire(client, wanted, subject, dead_letters)) as sent:
+            async for table in sent:
+                yield table
+        return
     reader = client.read(subject, stream=wanted.stream, start=wanted.start, end=wanted.end)
     records = 0
     async with aclosing(reader.batches()) as batches:
@@ -104,6 +114,31 @@ async def _over_the_wire(
             yield table
     if records < wanted.end - wanted.start:
         await _require_kept(client, wanted)
+
+
+async def _entries_over_the_wire(
+    client: Client, wanted: SourceRange, subject: str | None, dead_letters: str
+) -> AsyncGenerator[pa.Table, None]:
+    """As of records; but no filter of the daemon's is over queues."""
+    selection = RecordSelection(None if subject is None else TopicFilter.parse(subject))
+    at = wanted.start
+    async with aclosing(client.read_entries(wanted, dead_letters).batches()) as batches:
+        async for batch in batches:
+            table = batch.to_arrow(key_hashes=True)
+            if not table.num_rows:
+                continue
+            # A queue has no gap, so what is missing was deleted: nobody held it.
+            if table["offset"][0].as_py() != at:
+                break
+            at = table["offset"][-1].as_py() + 1
+            yield selected(table, selection)
+    if at < wanted.end:
+        raise OffsetOutOfRange(
+            offset=at,
+            start=wanted.end,
+            end=wanted.end,
+            stream=f"the dead letters of {wanted.stream}",
+        )
 
 
 async def _require_kept(client: Client, wanted: SourceRange) -> None:

@@ -13,6 +13,7 @@ from dss_core.arrow_tables import SCHEMA as VALUES
 from dss_core.columns import Columns
 
 __all__ = [
+    "DEAD",
     "HEADERS_TYPE",
     "RECORDS",
     "STREAM",
@@ -24,6 +25,22 @@ __all__ = [
 
 RECORDS = VALUES.append(KEY_HASH)
 """offset, subject, key, payload, headers, timestamp_us, append_time_us, key_hash."""
+
+_TIME = pa.timestamp("us", tz="UTC")
+DEAD = pa.schema(
+    [
+        pa.field("attempt", pa.int64()),
+        pa.field("redrives", pa.int64()),
+        pa.field("cause", pa.utf8()),
+        pa.field("error_type", pa.utf8()),
+        pa.field("error", pa.utf8()),
+        pa.field("fingerprint", pa.utf8()),
+        pa.field("client_id", pa.utf8()),
+        pa.field("first_failure_at", _TIME),
+        pa.field("entered_at", _TIME),
+    ]
+)
+"""What stands beside the record of a dead letter; the names are those of ``dssctl dlq ls``."""
 
 STREAM = "stream"
 """A further column for who joins tables of several streams: which stream each record is of."""

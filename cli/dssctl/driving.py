@@ -40,6 +40,14 @@ HopsMax = Annotated[
 AllowLoop = Annotated[
     bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
 ]
+DeadLetters = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-letters",
+        metavar="GROUP",
+        help="Not the topic: what of it lies dead in the group; --start and --end: died then.",
+    ),
+]
 Start = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Appended from then on; all that is kept where absent."),
@@ -170,6 +178,9 @@ def source_bytes(settings: Settings, change: "CreateJob") -> int:
     """About what a job reads: all that its source keeps, where it does not read all of it."""
 
     async def asked(client: "Client") -> int:
+        if change.dead_letters:
+            dead = await client.topics.locate(change.source, dead_letters=change.dead_letters)
+            return sum(each.bytes for each in dead)
         found = await client.topics.list()
         return sum(each.bytes for each in found if each.topic.name == change.source)
 

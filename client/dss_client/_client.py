@@ -351,11 +351,34 @@ class Client:
 
         return watch(self._connection, topics, groups, all=all)
 
-    def stored_runs(self, wanted: "SourceRange") -> "AsyncGenerator[StoredRuns, None]":
-        """Where the daemon keeps the records of a range; for readers that see its files."""
+    def read_entries(self, wanted: "SourceRange", dead_letters: str) -> "Reader":
+        """Dead letters of a group, a range of those of one stream, as entries of their queue.
+
+        `topics.locate` tells the ranges. `queues.dead_letters` gives them as people look at them.
+        """
+        from dss_client.reader import Reader, read_request
+
+        request = read_request(
+            None,
+            start=wanted.start,
+            end=wanted.end,
+            follow=False,
+            stream=wanted.stream,
+            records_max=None,
+            dead_letters=dead_letters,
+        )
+        return Reader(self._connection, request)
+
+    def stored_runs(
+        self, wanted: "SourceRange", dead_letters: str = ""
+    ) -> "AsyncGenerator[StoredRuns, None]":
+        """Where the daemon keeps the records of a range; for readers that see its files.
+
+        With a group, where it keeps that range of the dead letters of the stream.
+        """
         from dss_client.stored_runs import stored_runs
 
-        return stored_runs(self._connection, wanted)
+        return stored_runs(self._connection, wanted, dead_letters)
 
     async def opened_session(self) -> "Session":
         """The one of this client, which begins here; for its subscriptions."""

@@ -5,14 +5,21 @@ Invariant: where it does not know it, nothing was asked.
 
 from typing import TYPE_CHECKING
 
-from dss_client.changes import Change, DiscardDeadLetters, EditGroup, RedriveDeadLetters
+from dss_client.changes import (
+    Change,
+    CreateJob,
+    DiscardDeadLetters,
+    EditGroup,
+    RedriveDeadLetters,
+)
 from dss_core.errors import (
     DaemonKnowsNoMetadata,
     DaemonKnowsNoOrder,
     DaemonKnowsNoQueues,
     DaemonKnowsNoSteering,
+    DaemonReadsNoDeadLetters,
 )
-from dss_core.lane import METADATA, ORDERED, QUEUES, STEERED
+from dss_core.lane import DEAD_LETTERS, METADATA, ORDERED, QUEUES, STEERED
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
@@ -23,6 +30,8 @@ def needed_for(change: Change) -> str:
     """The feature without which a daemon would pass over a part of it; empty: none is needed."""
     if isinstance(change, RedriveDeadLetters | DiscardDeadLetters):
         return _needed_to_choose(change)
+    if isinstance(change, CreateJob):
+        return DEAD_LETTERS if change.dead_letters else ""
     if not isinstance(change, EditGroup):
         return ""
     if change.ordered or change.on_dead_letter or change.keyless:
@@ -57,7 +66,7 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     """Ask the daemon whether it knows it; not where it is empty.
 
     Raises:
-        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering,
+        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering, DaemonReadsNoDeadLetters,
             DaemonKnowsNoMetadata: it does not.
     """
     from dss_api.v1 import daemon_pb2
@@ -67,6 +76,8 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     status = await connection.ask(connection.daemon.Status, daemon_pb2.DaemonStatusRequest())
     if QUEUES not in status.features:
         raise DaemonKnowsNoQueues(version=status.version)
+    if feature == DEAD_LETTERS not in status.features:
+        raise DaemonReadsNoDeadLetters(version=status.version)
     if feature == STEERED not in status.features:
         raise DaemonKnowsNoSteering(version=status.version)
     if feature not in status.features:

@@ -46,6 +46,8 @@ class Job:
     ended_at_ms: int | None
     failure: str
     revision: int
+    dead_letters: str = ""
+    """A group: what of the source lay dead there is read."""
 
     @property
     def has_ended(self) -> bool:

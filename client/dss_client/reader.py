@@ -380,6 +380,7 @@ def read_request(
     follow: bool,
     stream: str | None,
     records_max: int | None,
+    dead_letters: str = "",
 ) -> "log_pb2.ReadRequest":
     """The request of a reading.
 
@@ -402,4 +403,5 @@ def read_request(
         stream=None if stream is None else str(StreamName.parse(stream)),
         # Of more there are not so many.
         records_max=None if records_max is None else min(records_max, _HIGHEST_COUNT),
+        dead_letters=dead_letters,
     )

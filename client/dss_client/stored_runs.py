@@ -38,7 +38,7 @@ class StoredRuns:
 
 
 async def stored_runs(
-    connection: "Connection", wanted: "SourceRange"
+    connection: "Connection", wanted: "SourceRange", dead_letters: str = ""
 ) -> AsyncGenerator[StoredRuns, None]:
     """The runs of a range, without a gap from its start on, up to its end or to what is missing.
 
@@ -55,6 +55,7 @@ async def stored_runs(
             storage_topic_id=wanted.storage_topic_id,
             start=at,
             end=wanted.end,
+            dead_letters=dead_letters,
         )
         files = (await connection.ask(connection.log.Runs, request)).files
         if not files:

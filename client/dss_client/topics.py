@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
+from dss_client._features import check_knows
 from dss_client._start_point import time_us
 from dss_core.errors import IllegalArgument
+from dss_core.lane import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
@@ -180,22 +182,33 @@ class Topics:
         *,
         start: str | datetime | None = None,
         end: str | datetime | None = None,
+        dead_letters: str = "",
     ) -> tuple[LocatedRange, ...]:
         """Where the records lie that were appended from one time on and before another.
 
         Every stream has a range, an empty one too; those of older storage topics come first. All
         that is kept is told where no times are given.
 
+        Of a group's ``dead_letters`` it is what of the topic lies dead there now, and the times are
+        of when that died: in pieces, several of a stream or none, which are offsets of the queue.
+
         Raises:
             TopicNotFound: there is none of this name.
             IllegalTime, IllegalArgument: a time breaks its rule.
+            GroupNotFound, GroupAmbiguous, NoneIsDead, TopicNotInGroup, DeadLettersScattered: there
+                are no such dead letters, or too many pieces of them.
+            DaemonReadsNoDeadLetters: it is of a version before.
         """
         from dss_api.v1 import topics_pb2
+
+        if dead_letters:
+            await check_knows(self._connection, DEAD_LETTERS)
 
         request = topics_pb2.LocateRequest(
             name=name,
             start_us=None if start is None else time_us(start),
             end_us=None if end is None else time_us(end),
+            dead_letters=dead_letters,
         )
         reply = await self._connection.ask(self._connection.topics.Locate, request)
         return tuple(decoded(each, LocatedRange) for each in reply.ranges)

@@ -440,6 +440,9 @@ class CreateJob:
     """The chunks of a job that reads no topic."""
     ranges: tuple[SourceRange, ...] = ()
     """Resolved: the times say nothing then."""
+    dead_letters: str = ""
+    """A group: not the topic is read, but what of it lies dead in the group, and the times are of
+    when that died."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ METADATA = "metadata"
 STEERED = "steered"
 """The feature of a daemon that knows what operators do with single entries of queues."""
 
+DEAD_LETTERS = "dead-letters"
+"""The feature of a daemon that gives dead letters to readers and to bulk jobs."""
+
 
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""

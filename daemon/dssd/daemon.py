@@ -39,7 +39,7 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
-from dss_core.lane import STEERED
+from dss_core.lane import DEAD_LETTERS, STEERED
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -48,6 +48,7 @@ from dssd.data_directory import DataDirectory
 from dssd.descriptors import connections_max, open_files, open_files_max
 from dssd.events.limits import ERRORS_SHOWN_MS
 from dssd.heap_upkeep import HeapUpkeep
+from dssd.leaders.queue_room import QueueRoom
 from dssd.leaders.registry import BOOT_ID_BYTES
 from dssd.leaders.retention_ahead import RetentionAhead
 from dssd.leaders.topic_readers import readers_of
@@ -191,7 +192,9 @@ class Daemon:
         self, directory: DataDirectory, parts: Parts, certificates: Certificates | None
     ) -> None:
         async with asyncio.TaskGroup() as tasks:
-            log_servicer = LogServicer(parts.catalogue, parts.log, self._clock, tasks)
+            log_servicer = LogServicer(
+                parts.catalogue, parts.log, self._clock, tasks, parts.dead_letters
+            )
             sessions = SessionsServicer(parts.sessions)
             operators = operators_address(directory)
             addresses = self._config.listen
@@ -290,6 +293,7 @@ class Daemon:
             parts.events.note,
             trusts_wall=parts.retention.trusts_wall,
         )
+        seen = (parts.catalogue, parts.groups, parts.registry)
         pause_ends = PauseEnds(parts.store, parts.groups, parts.operations, self._clock)
         return [
             *doors.watches(),
@@ -298,6 +302,7 @@ class Daemon:
             ("retention", parts.retention.run),
             ("retention ahead", ahead.run),
             ("trims of queues", QueueTrims(parts.store, parts.catalogue, parts.log).run),
+            ("room of queues", QueueRoom(*seen, parts.log, parts.events.note).run),
             ("keep groups", parts.groups.keep),
             ("unused groups", parts.unused.keep),
             ("rows of removed topics", parts.gone.run),
@@ -331,7 +336,10 @@ class Daemon:
         peers: UnixPeers,
     ) -> list[Register]:
         topics = TopicsServicer(
-            parts.catalogue, parts.log, lambda topic: readers_of(topic, parts.groups.groups)
+            parts.catalogue,
+            parts.log,
+            lambda topic: readers_of(topic, parts.groups.groups),
+            parts.dead_letters,
         )
         groups = GroupsServicer(
             parts.groups, parts.registry, parts.catalogue, parts.questions, parts.unused
@@ -408,7 +416,7 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             incarnation=parts.catalogue.incarnation.hex(),
-            features=tuple(sorted(FEATURES | {STEERED})),
+            features=tuple(sorted(FEATURES | {STEERED, DEAD_LETTERS})),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),

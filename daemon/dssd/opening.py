@@ -24,6 +24,7 @@ from dssd.data_directory import DataDirectory
 from dssd.events.events import Events
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.staging import Staging
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.leaders.gone_streams import GoneStreams
 from dssd.leaders.groups import Groups
 from dssd.leaders.reached_offsets import reached_offsets
@@ -81,6 +82,7 @@ class Parts:
     access: Access
     gone: GoneStreams
     backups: Backups
+    dead_letters: DeadLetterPlaces
 
 
 async def opened(
@@ -134,7 +136,7 @@ async def opened(
         sessions=sessions, jobs=jobs, operations=operations, schedules=schedules, tasks=tasks,
         retention=retention, unread=unread, questions=questions, watches=Watches(looks, events),
         access=await Access.open(store, clock), gone=GoneStreams(store, catalogue, groups),
-        backups=backups,
+        backups=backups, dead_letters=DeadLetterPlaces(groups, registry, catalogue, log),
     )  # fmt: skip
 
 

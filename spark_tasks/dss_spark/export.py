@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dss_bulk.export import HOUR_US, SCHEMA
+from dss_bulk.export import HOUR_US, schema_of
 from dss_bulk.export_work import ExportParams, run_of, selection_of
 from dss_bulk.work import ChunkDone
 from dss_client.job_values import Granted, JobChunk
@@ -34,6 +34,7 @@ class ExportOnSpark:
     def __init__(self, on: OnSpark, granted: Granted, endpoint: str) -> None:
         self._on = on
         self._endpoint = endpoint
+        self._dead_letters = granted.job.dead_letters
         self._params = ExportParams.from_json(granted.job.params)
         self._selection = selection_of(granted)
         self._run = run_of(granted, self._params)
@@ -58,7 +59,13 @@ class ExportOnSpark:
         self._run.discard()
 
     def _read(self, chunk: JobChunk) -> "DataFrame":
-        return read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+        return read_ranges(
+            self._on.spark,
+            self._endpoint,
+            chunk.ranges,
+            self._selection,
+            dead_letters=self._dead_letters,
+        )
 
     def _written(self, chunk: JobChunk, *, last: bool) -> int:
         frame = self._read(chunk)
@@ -87,7 +94,7 @@ def write(frame: "DataFrame", plan: ExportPlan, at_once: int) -> int:
         frame.withColumn(HOUR, f.expr(f"append_time_us DIV {HOUR_US}"))
         .repartitionById(2 * at_once, f.expr(f"CAST(pmod({HOUR}, {2 * at_once}) AS INT)"))
         .sortWithinPartitions(HOUR, *ORDER)
-        .select(HOUR, *SCHEMA.names)
+        .select(HOUR, *schema_of(frame.columns).names)
         .write.format(EXPORT)
         .option("run", str(plan.run))
         .option("chunk", str(plan.chunk))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dss_bulk.export import SCHEMA, folder_of, write_part
+from dss_bulk.export import folder_of, schema_of, write_part
 from dss_spark.names import HOUR
 from dss_spark.staged_tasks import runs
 
@@ -38,4 +38,6 @@ def _by_hour(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]
 
 
 def _rows(held: list[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(held).select(SCHEMA.names).cast(SCHEMA)
+    whole = pa.Table.from_batches(held)
+    schema = schema_of(whole.schema.names)
+    return whole.select(schema.names).cast(schema)

@@ -26,9 +26,18 @@ __all__ = ["ORDER", "read_ranges", "register_in"]
 
 
 def read_ranges(
-    spark: "SparkSession", endpoint: str, ranges: Sequence[SourceRange], selection: RecordSelection
+    spark: "SparkSession",
+    endpoint: str,
+    ranges: Sequence[SourceRange],
+    selection: RecordSelection,
+    *,
+    dead_letters: str = "",
+    tells: bool = False,
 ) -> "DataFrame":
-    """The records of a chunk that are selected."""
+    """The records of a chunk that are selected; of a group its dead letters.
+
+    Of these headers tell why they are dead, where somebody copies them.
+    """
     reader = spark.read.format("dss").option("endpoint", endpoint)
     if selection.subject is not None:
         # The daemon compares it before anything is sent.
@@ -37,6 +46,8 @@ def read_ranges(
         # Workers on other hosts have not the environment of the driver.
         if path := os.environ.get(variable):
             reader = reader.option(name, path)
+    if dead_letters:
+        reader = reader.option("dead_letters", dead_letters).option("tells", str(tells).lower())
     frame = reader.option("ranges", ranges_to_json(tuple(ranges))).load()
     return frame.selectExpr(
         "*",

@@ -35,7 +35,14 @@ class ReplayOnSpark:
         """Nothing is left: the daemon sweeps what was staged."""
 
     def _staged(self, chunk: JobChunk) -> ChunkDone:
-        frame = read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
+        frame = read_ranges(
+            self._on.spark,
+            self._endpoint,
+            chunk.ranges,
+            self._selection,
+            dead_letters=self._granted.job.dead_letters,
+            tells=True,
+        )
         plan = Stage(
             self._granted.staging,
             self._granted.staged_for(chunk.number),

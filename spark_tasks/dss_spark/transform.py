@@ -3,7 +3,8 @@
     def mended(records: DataFrame) -> DataFrame: ...
 
 It is called for each chunk, with the records that the job reads: the columns of the data source
-`dss`, and ``subject`` as it will be in the target. It returns records with the columns `NEEDED`;
+`dss`, of dead letters those of them too, and ``subject`` as it will be in the target. It returns
+records with the columns `NEEDED`;
 ``stream``, ``offset`` and ``append_time`` say which record each came from, so that its origin and
 its place among those of its key are known.
 
@@ -23,7 +24,7 @@ from dss_core.errors import FunctionRefused
 from dss_core.filters import TopicFilter
 from dss_spark.ranges import ORDER, read_ranges
 from dss_spark.selection import literal
-from dss_spark.source.schema import COLUMNS
+from dss_spark.source.schema import COLUMNS, DEAD_COLUMNS
 from dss_spark.staging import Stage, stage
 from dss_spark.work import OnSpark, target_of
 
@@ -63,8 +64,17 @@ class TransformOnSpark:
         """Nothing is left: the daemon sweeps what was staged."""
 
     def _staged(self, chunk: JobChunk) -> ChunkDone:
-        read = read_ranges(self._on.spark, self._endpoint, chunk.ranges, self._selection)
-        given = read.withColumn("subject", _subject(self._rule)).select(*NEEDED)
+        dead_letters = self._granted.job.dead_letters
+        read = read_ranges(
+            self._on.spark,
+            self._endpoint,
+            chunk.ranges,
+            self._selection,
+            dead_letters=dead_letters,
+            tells=True,
+        )
+        columns = (*NEEDED, *(DEAD_COLUMNS if dead_letters else ()))
+        given = read.withColumn("subject", _subject(self._rule)).select(*columns)
         plan = Stage(
             self._granted.staging,
             self._granted.staged_for(chunk.number),

@@ -314,3 +314,45 @@ def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) 
         words = shlex.split(command, comments=True)[1:]
         ok(daemon.dssctl(*words, *(["--dry-run"] if "redrive" in words else [])))
     assert len(typed) == 5
+
+
+def test_records_are_found_with_where_each_is_for_a_group(daemon: Daemon) -> None:
+    ok(daemon.dssctl("topics", "create", "sought", "--partitions", "1"))
+    lines = "".join(f'{{"id": {number}}}\n' for number in range(4))
+    ok(daemon.dssctl("produce", "sought", "--key", "ann", stdin=lines.encode()))
+    named = "$share/finds/sought/#"
+    create = ("groups", "create", named, "--max-deliver", "3", "--backoff", "1h")
+    ok(daemon.dssctl(*create, "--start", "earliest"))
+    asyncio.run(refused(daemon, named, 1, reject=True))
+    asyncio.run(refused(daemon, named, 1, reject=False))
+    ok(daemon.dssctl("records", "skip", "finds", "sought/0/0", "2", "--yes"))
+    find = ("records", "find", "sought", "--key", "ann", "--group", "finds")
+    found = items(daemon, *find)
+    assert [(each["offset"], each["code"]) for each in found] == [
+        (0, "dead"), (1, "retrying"), (2, "skipped"), (3, "no-members"),
+    ]  # fmt: skip
+    assert "after 1 failure; the last error: nothing" in found[0]["sentence"]
+    assert {each["group"] for each in found} == {"finds@sought/#"}
+    assert b"WHY" in ok(daemon.dssctl(*find)).splitlines()[0]
+    unknown = daemon.dssctl("records", "find", "sought", "--key", "ann", "--group", "nobody")
+    assert b"DSS2004" in unknown.stderr
+
+
+BULK_REFUSED = {
+    "--from orders --dead-letters plain": ("DSS2230", "dssctl groups edit 'plain@orders/#'"),
+    "--from orders --dead-letters empty": ("DSS2231", "dssctl dlq errors 'empty@orders/#'"),
+    "--from other --dead-letters empty": ("DSS2232", "It reads: orders"),
+    "--from orders --dead-letters nobody": ("DSS2004", "nobody"),
+}
+
+
+def test_a_job_of_dead_letters_that_are_not_there_says_what_would_help(daemon: Daemon) -> None:
+    ok(daemon.dssctl("topics", "create", "orders", "--partitions", "1", "--if-not-exists"))
+    ok(daemon.dssctl("topics", "create", "other", "--partitions", "1"))
+    ok(daemon.dssctl("groups", "create", "$share/plain/orders/#", "--if-not-exists"))
+    ok(daemon.dssctl("groups", "create", "$share/empty/orders/#", "--max-deliver", "3"))
+    for command, (code, helps) in BULK_REFUSED.items():
+        typed = ("replays", "create", "x", *command.split(), "--to", "other", "--allow-loop")
+        told = daemon.dssctl(*typed, "--yes").stderr.decode()
+        assert code in told, command
+        assert helps in told, command

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import dss_client
 from dss_api.v1 import log_pb2_grpc, topics_pb2_grpc
 from dssd.addresses import UnixAddress
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.rpc.log import LogServicer
 from dssd.rpc.server import RpcServer
 from dssd.rpc.topics import TopicsServicer
@@ -15,6 +17,9 @@ from dssd.topics.catalogue import Topic
 from support.audits import unaudited, uncounted
 from support.daemon_process import short_directory
 from support.log_in_process import Shelf
+
+NO_GROUPS = cast("DeadLetterPlaces", None)
+"""There are none, so nobody asks for dead letters of one."""
 
 
 async def no_readers(topic: Topic) -> list[GroupRow]:
@@ -30,8 +35,8 @@ async def client_of(shelf: Shelf) -> AsyncIterator[dss_client.Client]:
         raise AssertionError from error
 
     async with asyncio.TaskGroup() as tasks:
-        log = LogServicer(shelf.catalogue, shelf.log, shelf.clock, tasks)
-        topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+        log = LogServicer(shelf.catalogue, shelf.log, shelf.clock, tasks, NO_GROUPS)
+        topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
         registers = [
             lambda server: log_pb2_grpc.add_LogServicer_to_server(log, server),
             lambda server: topics_pb2_grpc.add_TopicsServicer_to_server(topics, server),

@@ -10,6 +10,7 @@ from dss_core.counted import bytes_text, counted
 from dssctl.connection import ask
 from dssctl.driving import (
     Chunk,
+    DeadLetters,
     Drive,
     End,
     JobName,
@@ -39,6 +40,7 @@ def create(
     name: JobName,
     source: Source,
     folder: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="A folder of its own.")],
+    dead_letters: DeadLetters = None,
     start: Start = None,
     end: End = None,
     only: Only = None,
@@ -60,6 +62,7 @@ def create(
         name,
         "export",
         source=source,
+        dead_letters=dead_letters or "",
         start_us=time_us(start),
         end_us=time_us(end),
         filter=only or "",
@@ -74,7 +77,8 @@ def create(
     if resolved.change is None:
         if not settings.change.dry_run:
             resolved.run.note(resolved.noted)
-        note(settings, f"nothing of {source} is new since the last export to {folder}")
+        what = f"dead of {source} in {dead_letters}" if dead_letters else f"of {source}"
+        note(settings, f"nothing {what} is new since the last export to {folder}")
         return
     note(settings, f"it writes to {folder}, as a run of its own")
     make_job(context, resolved.change, driver, drive=drive, wait=wait)

@@ -9,7 +9,7 @@ from dssctl.arguments import GroupName, StreamName
 from dssctl.changing import Changing, carry_out
 from dssctl.limits import RECORDS_PEEKED_MAX
 from dssctl.listing import list_items, listing
-from dssctl.records.kinds import PAGE_KIND, SKIPPED_KIND, STORED_KIND
+from dssctl.records.kinds import PAGE_KIND, PLACED_KIND, SKIPPED_KIND, STORED_KIND
 from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
 
@@ -77,7 +77,7 @@ def peek(
     peek(settings_of(context), Peek(topic, stream, offset, at, last, number, decoding))
 
 
-@app.command(cls=showing(STORED_KIND))
+@app.command(cls=showing(STORED_KIND, PLACED_KIND))
 def find(
     context: typer.Context,
     topic: Place,
@@ -108,6 +108,12 @@ def find(
         typer.Option(metavar="TIME", help="Appended then or later: -15m, a date, RFC 3339, @unix."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group", metavar="GROUP", help="Say where each is for it; find in its queues too."
+        ),
+    ] = None,
     number: Annotated[
         int, typer.Option("-n", "--number", metavar="N", min=1, help="Stop after so many.")
     ] = RECORDS_FOUND,
@@ -116,7 +122,11 @@ def find(
     ] = RECORDS_LOOKED_AT,
     decoding: As = Decoding.AUTO,
 ) -> None:
-    """Find records by key, payload, subject, header or time; all that is given must hold."""
+    """Find records by key, payload, subject, header or time; all that is given must hold.
+
+    With --group each says where it is for that group: out, waiting to be tried again, dead, done,
+    skipped. What retention took of the topic, and a queue of the group still has, is found too.
+    """
     from dssctl.records.looking import RecordsWanted
     from dssctl.records.patterns import Pattern
     from dssctl.records.questions import Find, find
@@ -130,7 +140,7 @@ def find(
         headers=tuple(_header(each) for each in header or ()),
         subject=subject,
     )
-    asked = Find(topic, stream, offset, wanted, since, until, number, look_at, decoding)
+    asked = Find(topic, stream, offset, wanted, since, until, number, look_at, decoding, group)
     find(settings_of(context), asked)
 
 

@@ -7,6 +7,7 @@ import typer
 from dssctl.driving import (
     AllowLoop,
     Chunk,
+    DeadLetters,
     Drive,
     End,
     HopsMax,
@@ -35,6 +36,7 @@ def create(
     name: JobName,
     source: Source,
     target: Target,
+    dead_letters: DeadLetters = None,
     start: Start = None,
     end: End = None,
     only: Only = None,
@@ -77,6 +79,7 @@ def create(
         "replay",
         source=source,
         target=target,
+        dead_letters=dead_letters or "",
         start_us=time_us(start),
         end_us=time_us(end),
         filter=only or "",

@@ -7,6 +7,7 @@ import typer
 from dssctl.driving import (
     AllowLoop,
     Chunk,
+    DeadLetters,
     Drive,
     End,
     HopsMax,
@@ -38,6 +39,7 @@ def create(
         str,
         typer.Option(metavar="FILE.py:NAME", help="It takes and returns a DataFrame of records."),
     ],
+    dead_letters: DeadLetters = None,
     start: Start = None,
     end: End = None,
     only: Only = None,
@@ -64,6 +66,7 @@ def create(
         "transform",
         source=source,
         target=target,
+        dead_letters=dead_letters or "",
         start_us=time_us(start),
         end_us=time_us(end),
         filter=only or "",

@@ -160,6 +160,11 @@ STORED_RECORD: Fields = (
     number("payload_bytes", "How long its content is."),
     text("decoded_as", "text, json or hex."),
     items("groups", "GroupStanding", "Where it stands for groups; of get only.", absent=True),
+    text("group", "The group that --group names; of find only, as what follows.", absent=True),
+    text("code", "Where it is for the group: dead, retrying, acked, skipped.", absent=True),
+    text("client_id", "Who has it, or had it last.", optional=True, absent=True),
+    number("attempt", "Which attempt it is.", optional=True, absent=True),
+    text("sentence", "Where it is, in words.", absent=True),
 )
 
 HEADER: Fields = (

@@ -1,5 +1,6 @@
 """Records as tables and pages show them."""
 
+from dssctl.cells import REASON_STYLES
 from dssctl.output import Column, Instant, Item, Kind
 from dssctl.records.items import (
     bytes_columns,
@@ -38,6 +39,23 @@ WHOLE_KIND = Kind(
     identity,
 )
 """The same, with payloads of any length."""
+
+PLACED_KIND = Kind(
+    "StoredRecord",
+    (
+        *_PLACE,
+        *_FACTS,
+        Column("group", "GROUP", width=8, wide=True),
+        Column("code", "WHY", width=12, styles=REASON_STYLES),
+        Column("client_id", "CLIENT", width=8),
+        Column("attempt", "ATTEMPT", right=True, width=7),
+        Column("payload", "PAYLOAD", cell=payload_cell(whole=False)),
+        Column("sentence", "IN-WORDS", wide=True),
+        _ENCODED,
+    ),
+    identity,
+)
+"""The same, with where the record is for one group."""
 
 PAGE_KIND = Kind(
     "StoredRecord",

@@ -63,6 +63,21 @@ class RecordsWanted:
         with bounded(pattern.text):
             return iter([row for row in rows if pattern.is_in(payloads[row])])
 
+    def takes(
+        self, key: bytes | None, headers: Sequence[tuple[str, bytes]], payload: bytes
+    ) -> bool:
+        """Whether a single record has it, its subject aside.
+
+        Raises:
+            PatternTooSlow: the pattern takes too long.
+        """
+        if self.key not in (None, key) or not self._has_headers(headers):
+            return False
+        if self.pattern is None:
+            return True
+        with bounded(self.pattern.text):
+            return self.pattern.is_in(payload)
+
     def _has_headers(self, headers: Sequence[tuple[str, bytes]]) -> bool:
         return all(
             any(name == has and value in (None, content) for has, content in headers)

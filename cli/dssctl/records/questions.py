@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,11 +16,14 @@ from dss_core.errors import (
     RecordLeftOut,
     TimedOut,
 )
+from dss_core.ids import StreamName
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.output import Item, Section, growing, note, note_condition, show_list, show_one
 from dssctl.progress import looking
-from dssctl.records.kinds import PAGE_KIND, STORED_KIND, WHOLE_KIND, found_item
-from dssctl.records.looking import Found, Look, RecordsWanted, first, matching, newest
+from dssctl.quantities import moment_us
+from dssctl.records.kinds import PAGE_KIND, PLACED_KIND, STORED_KIND, WHOLE_KIND, found_item
+from dssctl.records.levels import Sought, Standings, in_queues, may_be_gone
+from dssctl.records.looking import Found, Look, RecordsWanted, Tell, first, matching, newest
 from dssctl.records.payloads import Decoding, payload_lines
 from dssctl.records.places import (
     Span,
@@ -63,6 +67,8 @@ class Find:
     number: int
     looked_max: int
     decoding: Decoding
+    group: str | None = None
+    """For which each is told where it is; and what only queues of it have is found too."""
 
 
 def peek(settings: Settings, asked: Peek) -> None:
@@ -105,7 +111,7 @@ def find(settings: Settings, asked: Find) -> None:
         DssError: there is no such topic or stream, or some records are damaged, told at the end.
     """
     search = _Search(settings, asked)
-    kind = _kind(settings)
+    kind = _kind(settings) if asked.group is None else PLACED_KIND
     if sys.stdout.isatty():
         # Rows between the bar would tear it; they come when it is gone.
         rows: list[Item] = []
@@ -132,6 +138,9 @@ class _Search:
         self._asked = asked
         self._matched = 0
         self._began = False
+        self._kept: list[Span] = []
+        self._queues_cut = False
+        """Not all of the queues was looked through."""
         self.look = Look(())
 
     def run(self, add: Callable[[Item], None]) -> None:
@@ -155,22 +164,52 @@ class _Search:
             self._began = True
             tell = partial(note_condition, self._settings)
             every = min(look.total, asked.looked_max)
-            found = matching(client, look, asked.wanted, asked.looked_max, tell)
+            standings = None if asked.group is None else await Standings.of(client, asked.group)
+            found = self._found(client, tell)
             async for each in found:
                 if each is None:
                     show(look.looked, every)
                     continue
-                add(found_item(each, asked.decoding))
+                item = found_item(each, asked.decoding)
+                if standings is not None:
+                    where = await standings.of_record(client, each.stream, each.offset)
+                    item = {**item, **where}
+                add(item)
                 self._matched += 1
                 if self._matched == asked.number:
                     await found.aclose()
                     return
+
+    async def _found(self, client: "Client", tell: Tell) -> AsyncGenerator[Found | None, None]:
+        """In the streams, then what only queues of the group have."""
+        asked, look = self._asked, self.look
+        found = matching(client, look, asked.wanted, asked.looked_max, tell)
+        async with aclosing(found) as in_streams:
+            async for each in in_streams:
+                yield each
+        if asked.group is None or look.unlooked:
+            return
+        topic, stream = topic_and_stream(asked.topic, asked.stream)
+        kept_from = {span.stream: span.kept_from for span in self._kept}
+        if not may_be_gone(kept_from, [StreamName.parse(each).ordinal for each in kept_from]):
+            return
+        now_us = self._settings.clock_us()
+        since, until = resolved(asked.since, now_us), resolved(asked.until, now_us)
+        since_us, until_us = (
+            None if each is None else moment_us(each, now_us=now_us) for each in (since, until)
+        )
+        sought = Sought(topic, stream, asked.wanted, since_us, until_us, kept_from)
+        async with aclosing(in_queues(client, asked.group, sought, asked.looked_max)) as in_them:
+            async for each in in_them:
+                self._queues_cut = self._queues_cut or each is None
+                yield each
 
     async def _spans(self, client: "Client") -> list[Span]:
         asked, now_us = self._asked, self._settings.clock_us()
         since, until = resolved(asked.since, now_us), resolved(asked.until, now_us)
         topic, stream = topic_and_stream(asked.topic, asked.stream)
         spans = await spans_of(client, topic, stream, asked.wanted.key)
+        self._kept = spans
         if asked.offset is not None:
             spans = [from_offset(_only(spans, "--offset"), asked.offset)]
         if since is None and until is None:
@@ -186,6 +225,9 @@ class _Search:
         left = sum(span.length for span in look.unlooked)
         looked = f"looked at {look.total - left} of {look.total} offsets"
         note(self._settings, f"{looked}, {self._matched} match")
+        if self._queues_cut:
+            more = f"the queues of {self._asked.group} were not looked through: --look-at N"
+            note(self._settings, more)
         if look.unlooked:
             rest = look.unlooked[0]
             others = len(look.unlooked) - 1

@@ -256,18 +256,31 @@ class Topics:
         return self._portal.run(self._twin.describe(name))
 
     def locate(
-        self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None
+        self,
+        name: str,
+        *,
+        start: str | datetime | None = None,
+        end: str | datetime | None = None,
+        dead_letters: str = "",
     ) -> tuple[LocatedRange, ...]:
         """Where the records lie that were appended from one time on and before another.
 
         Every stream has a range, an empty one too; those of older storage topics come first. All
         that is kept is told where no times are given.
 
+        Of a group's ``dead_letters`` it is what of the topic lies dead there now, and the times are
+        of when that died: in pieces, several of a stream or none, which are offsets of the queue.
+
         Raises:
             TopicNotFound: there is none of this name.
             IllegalTime, IllegalArgument: a time breaks its rule.
+            GroupNotFound, GroupAmbiguous, NoneIsDead, TopicNotInGroup, DeadLettersScattered: there
+                are no such dead letters, or too many pieces of them.
+            DaemonReadsNoDeadLetters: it is of a version before.
         """
-        return self._portal.run(self._twin.locate(name, start=start, end=end))
+        return self._portal.run(
+            self._twin.locate(name, start=start, end=end, dead_letters=dead_letters)
+        )
 
     def remove(self, name: str, *, force: bool = False, if_exists: bool = False) -> bool:
         """Remove a topic with all that it keeps; tells whether there was one.

@@ -62,3 +62,69 @@ class DaemonKnowsNoSteering(DssError):
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NoneIsDead(DssError):
+    """Dead letters of a group without queues were to be read. Fields: group, command."""
+
+    code = "DSS2230"
+    sentence = "The group {group} has no queues, so it has no dead letters to read."
+    hint = "Give it queues, and records that keep failing become dead letters: {command}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class NothingDead(DssError):
+    """A job was to read dead letters, and there are none. Fields: group, topic, when, command."""
+
+    code = "DSS2231"
+    sentence = "No record of {topic} is among the dead letters of {group}{when}; nothing was made."
+    hint = "What is there: {command}"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class TopicNotInGroup(DssError):
+    """Dead letters of a topic that the group does not read. Fields: group, topic, topics."""
+
+    code = "DSS2232"
+    sentence = "The group {group} does not read {topic}, so it has no dead letters of it."
+    hint = "It reads: {topics}. Name one of these as the topic."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class DeadLettersScattered(DssError):
+    """They lie in too many pieces for one job. Fields: group, topic, pieces, limit, command."""
+
+    code = "DSS2233"
+    sentence = (
+        "The dead letters of {group} from {topic} lie in {pieces} pieces between others that are "
+        "done with; one reading takes at most {limit}."
+    )
+    hint = (
+        "Read a part of the time at once (start and end are of when they died), or keep a copy as "
+        "JSON lines: {command}"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class DaemonReadsNoDeadLetters(DssError):
+    """An older daemon would read the topic instead. Fields: version."""
+
+    code = "DSS2234"
+    sentence = (
+        "The daemon, of version {version}, does not give dead letters to readers; nothing was read."
+    )
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays. Until then: dssctl dlq export GROUP FILE"
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT

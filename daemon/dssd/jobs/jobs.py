@@ -189,6 +189,13 @@ class Jobs:
             return None
         return spec.source, spec.target
 
+    def dead_letters_of(self, name: str) -> str:
+        """The group whose dead letters a job reads; empty: none, or there is no such job."""
+        try:
+            return Spec.from_json(self._named(name).row.spec).dead_letters
+        except JobNotFound:
+            return ""
+
     def find(self, name: str) -> JobView | None:
         """A job by its name, if there is one."""
         found = (job for job in self._jobs.values() if job.row.name == name)

@@ -45,6 +45,8 @@ class Spec:
     params: str
     """What its driver is told besides: JSON."""
     ranges: tuple[SourceRange, ...]
+    dead_letters: str = ""
+    """A group: what of the source lay dead there is read."""
 
     def to_json(self) -> str:
         """As its row keeps it."""

@@ -6,8 +6,9 @@
                       p1 ├──┼──┼──┤            load is even, and chunks of one storage topic come
     storage topic 1   p0      ├───┼───┤        before those of the next one
 
-Invariant: each offset is in one chunk. Of one stream, a later chunk has later offsets; so who
-publishes the chunks in order keeps the order of each key.
+Of a stream several ranges may be read, as of dead letters: then each chunk has a share of all of
+them together. Invariant: each offset is in one chunk. Of one stream, a later chunk has later
+offsets; so who publishes the chunks in order keeps the order of each key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,20 +28,36 @@ class Measured:
 
 
 def cut(measured: Sequence[Measured], chunk_bytes: int) -> Iterator[PlannedChunk]:
-    """Chunks of about so many bytes; the ranges come in the order of their storage topics."""
+    """Chunks of about so many bytes; the ranges come in the order of their streams."""
     for _, group in groupby(measured, key=lambda one: one.range.storage_topic_id):
         own = [one for one in group if one.range.start < one.range.end]
         size = sum(one.bytes for one in own)
         pieces = max(1, -(-size // chunk_bytes))
-        for piece in range(pieces if own else 0):
-            ranges = [_share(one.range, piece, pieces) for one in own]
-            kept = tuple(each for each in ranges if each.start < each.end)
+        streams = [
+            [one.range for one in each]
+            for _, each in groupby(own, key=lambda one: one.range.stream)
+        ]
+        shares = [_shares(each, pieces) for each in streams]
+        for _ in range(pieces if own else 0):
+            kept = tuple(part for share in shares for part in next(share))
             records = sum(each.end - each.start for each in kept)
             if kept:
                 yield PlannedChunk(ChunkInput(kept), records, size // pieces)
 
 
-def _share(whole: SourceRange, piece: int, pieces: int) -> SourceRange:
-    length = whole.end - whole.start
-    start = whole.start + length * piece // pieces
-    return replace(whole, start=start, end=whole.start + length * (piece + 1) // pieces)
+def _shares(ranges: Sequence[SourceRange], pieces: int) -> Iterator[list[SourceRange]]:
+    """What of the ranges of one stream is in each piece: as much, and in their order."""
+    length = sum(each.end - each.start for each in ranges)
+    left = list(reversed(ranges))
+    taken = 0
+    for piece in range(1, pieces + 1):
+        upto = length * piece // pieces
+        share: list[SourceRange] = []
+        while taken < upto:
+            first = left.pop()
+            end = min(first.end, first.start + upto - taken)
+            share.append(replace(first, end=end))
+            taken += end - first.start
+            if end < first.end:
+                left.append(replace(first, start=end))
+        yield share

@@ -52,11 +52,20 @@ class Queued(NamedTuple):
     """Among the dead letters."""
     fullest: int = 0
     """In both, of the stream that has most."""
+    fullest_bytes: int = 0
+    """Likewise, as their holder reckons: each entry counts as the average of its queue."""
 
     def plus(self, other: "Queued") -> "Queued":
         """Both."""
         most = max(self.fullest, other.fullest)
-        return Queued(self.retrying + other.retrying, self.dead + other.dead, most)
+        most_bytes = max(self.fullest_bytes, other.fullest_bytes)
+        counts = self.retrying + other.retrying, self.dead + other.dead
+        return Queued(*counts, most, most_bytes)
+
+    def fills(self, group: GroupRow, percent: int = 100) -> bool:
+        """Whether the queues of a stream hold so much of what they may hold."""
+        records, bytes_ = group.queue_records * percent, group.queue_bytes * percent
+        return 0 < records <= self.fullest * 100 or 0 < bytes_ <= self.fullest_bytes * 100
 
 
 NOTHING_QUEUED = Queued()
@@ -273,7 +282,18 @@ def queued_in(queues: Queues, log: Log) -> Queued:
     if not records:
         return Queued()
     retrying, dead = records
-    return Queued(retrying, dead, retrying + dead)
+    size = sum(
+        _bytes_of(each.stream, count, log) for each, count in zip(queues, records, strict=True)
+    )
+    return Queued(retrying, dead, retrying + dead, size)
+
+
+def _bytes_of(queue: StreamId, records: int, log: Log) -> int:
+    """About, of so many entries of a queue."""
+    if not records:
+        return 0
+    bounds = log.bounds(queue)
+    return bounds.bytes * records // max(1, bounds.end - bounds.start)
 
 
 def lag_of(stream: StreamId, progress: Progress, span: Range, log: Log) -> tuple[int, bool]:

@@ -40,6 +40,7 @@ from dss_core.changes import (
 from dssd.clock import Clock
 from dssd.events.model import Note
 from dssd.jobs.jobs import Jobs
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import BulkLog
@@ -116,7 +117,18 @@ def operation_kinds(
         ),
         (Evictions(store, groups, registry, clock), (Evict,), ("borrowers",)),
         (Pauses(groups, registry, clock), (PauseGroup, ResumeGroup), (PAUSE, RESUME)),
-        (JobCreations(jobs, catalogue, log, store, clock), (CreateJob,), ("jobs.create",)),
+        (
+            JobCreations(
+                jobs,
+                catalogue,
+                log,
+                store,
+                clock,
+                DeadLetterPlaces(groups, registry, catalogue, log),
+            ),
+            (CreateJob,),
+            ("jobs.create",),
+        ),
         (JobEdits(jobs, log, store, clock), (PauseJob, ResumeJob, CancelJob), ("jobs",)),
         (JobRemovals(jobs, store), (RemoveJob,), ("jobs.rm",)),
     )

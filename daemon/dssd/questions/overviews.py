@@ -83,6 +83,8 @@ class Overview:
     """Records among its dead letters."""
     fullest: int = 0
     """Records in the queues of the stream that has most there."""
+    fullest_bytes: int = 0
+    """About, of the stream that has most of them there."""
     stuck: bool = False
     """Something of it did not move at the last look."""
     error: str = ""
@@ -125,8 +127,8 @@ class Overview:
 
     @property
     def is_full(self) -> bool:
-        """Whether the queues of a stream hold as many records as they may."""
-        return 0 < self.group.queue_records <= self.fullest
+        """Whether the queues of a stream hold as many records, or bytes, as they may."""
+        return Queued(0, 0, self.fullest, self.fullest_bytes).fills(self.group)
 
     @property
     def oldest_ms(self) -> float | None:

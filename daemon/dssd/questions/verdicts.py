@@ -27,7 +27,7 @@ from enum import StrEnum
 from math import inf
 
 from dss_core.answers import Reason
-from dss_core.counted import counted
+from dss_core.counted import bytes_text, counted
 from dss_core.forecast import drained_in_ms
 from dss_core.times import text_of_ms, text_of_span
 from dssd.machines.queues import BLOCK
@@ -143,12 +143,17 @@ def _full(group: Overview) -> Verdict:
     stays = "what fails comes again and again in its place"
     if group.group.ordered:
         stays = "what fails waits in its stream for room, and what follows it of its key behind it"
+    held = f"{most:,} records, as many as they may"
+    more = f"dssctl groups edit {name} --queue-records {2 * most}"
+    if group.fullest < most:
+        size = group.group.queue_bytes
+        held = f"{bytes_text(group.fullest_bytes)}, as much as they may"
+        more = f"dssctl groups edit {name} --queue-bytes {2 * size}B"
     told = (
-        f"The queues of a stream hold {most:,} records, as many as they may: {stays};"
+        f"The queues of a stream hold {held}: {stays};"
         f" {counted(group.dead, 'record')} {_are(group.dead)} dead,"
         f" {group.retrying:,} come again."
     )
-    more = f"dssctl groups edit {name} --queue-records {2 * most}"
     return Verdict(Level.PROBLEM, QUEUES_FULL, told, (f"dssctl dlq errors {name}", more))
 
 

@@ -241,9 +241,14 @@ class EntryLook:
 
     def waiting(self, queue: QueueState, start: int = 0) -> Ranges:
         """What the queue is not done with."""
-        kept_from, end = self._log.span(queue.stream)
-        floor = max(queue.progress.floor, kept_from, start)
-        return complement(queue.progress.ranges, floor, end)
+        return waiting_in(self._log, queue, start)
+
+
+def waiting_in(log: Log, queue: QueueState, start: int = 0) -> Ranges:
+    """What a queue is not done with, from an offset on."""
+    kept_from, end = log.span(queue.stream)
+    floor = max(queue.progress.floor, kept_from, start)
+    return complement(queue.progress.ranges, floor, end)
 
 
 def entries_in(lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:

@@ -37,6 +37,9 @@ class Jobs(Protocol):
     def topics_of(self, name: str) -> tuple[str, str] | None:
         """Source and target of a job, each perhaps empty; None where there is no such job."""
 
+    def dead_letters_of(self, name: str) -> str:
+        """The group whose dead letters a job reads; empty: none, or there is no such job."""
+
 
 class Operations(Protocol):
     """The operations, as far as they are asked here."""
@@ -53,6 +56,7 @@ class Known:
         self._groups = groups
         self._operations = operations
         self.topics_of_job = jobs.topics_of
+        self.dead_letters_of_job = jobs.dead_letters_of
 
     def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
         """The subjects of a topic; where it is not there, those that it would have.
@@ -132,6 +136,13 @@ def _sees_topic(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     yield Demand(Role.READ, known.patterns(request.name), in_part=True)
 
 
+def _locates(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    if request.dead_letters:
+        yield _reads_entries(request.dead_letters, known)
+    else:
+        yield from _sees_topic(request, known)
+
+
 def _makes_topic(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
     patterns = tuple(map(TopicFilter.parse, request.patterns)) or _own(request.name)
     yield Demand(Role.OPERATE, patterns)
@@ -164,9 +175,13 @@ def _makes_group(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
     yield Demand(Role.OPERATE, (parsed.filter,), parsed.group)
 
 
+def _reads_entries(group: str, known: Known) -> Demand:
+    """Entries of queues are records that failed."""
+    return Demand(Role.CONSUME, known.filter_of(group), group_name(group))
+
+
 def _reads_queues(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
-    """Entries are records that failed."""
-    yield Demand(Role.CONSUME, known.filter_of(request.group), group_name(request.group))
+    yield _reads_entries(request.group, known)
 
 
 def _produces(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -191,8 +206,10 @@ def demand_of_subject(subject: str) -> Demand:
 
 
 def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
-    """By a filter; without one, all records of a stream."""
-    if request.stream and not request.filter:
+    """By a filter; without one, all records of a stream, or the group's dead letters of it."""
+    if request.dead_letters:
+        yield _reads_entries(request.dead_letters, known)
+    elif request.stream and not request.filter:
         topic = StreamName.parse(request.stream).topic
         yield Demand(Role.CONSUME, known.patterns(topic))
     else:
@@ -232,7 +249,9 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
 def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Demand]:
     """Whoever makes a job reads its source and writes its target."""
     yield everywhere(Role.OPERATE)
-    if job.source:
+    if job.dead_letters:
+        yield _reads_entries(job.dead_letters, known)
+    elif job.source:
         yield Demand(Role.CONSUME, known.patterns(job.source))
     if job.target:
         yield Demand(Role.PRODUCE, known.patterns(job.target))
@@ -252,7 +271,9 @@ def _drives(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
         return
     topics = known.topics_of_job(request.job)
     source, target = topics or ("", "")
-    if source:
+    if group := known.dead_letters_of_job(request.job):
+        yield _reads_entries(group, known)
+    elif source:
         yield Demand(Role.CONSUME, known.patterns(source))
     if target:
         yield Demand(Role.PRODUCE, known.patterns(target))
@@ -270,7 +291,7 @@ DEMANDS: Mapping[str, Asked] = {
     "/dss_api.v1.Jobs/GiveUp": _drives,
     "/dss_api.v1.Topics/Create": _makes_topic,
     "/dss_api.v1.Topics/Describe": _sees_topic,
-    "/dss_api.v1.Topics/Locate": _sees_topic,
+    "/dss_api.v1.Topics/Locate": _locates,
     "/dss_api.v1.Topics/Remove": _changes_topic,
     "/dss_api.v1.Groups/Create": _makes_group,
     "/dss_api.v1.Groups/Describe": _in_group(Role.READ),

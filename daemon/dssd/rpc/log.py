@@ -7,6 +7,7 @@ answers what it has read, a `Read` ends where it is, and both end with `Stopping
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import grpc.aio
@@ -16,6 +17,7 @@ from dss_core.errors import IllegalArgument, Stopping, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
 from dssd.clock import Clock
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.limits import APPEND_BYTES_IN_FLIGHT_MAX
 from dssd.log.port import BulkLog
 from dssd.log.producer_room import owner_of
@@ -46,8 +48,14 @@ class LogServicer(log_pb2_grpc.LogServicer):
     """Serves `Produce`, `Publish`, `Read` and `Runs`. Its tasks live in the daemon's task group."""
 
     def __init__(
-        self, catalogue: Catalogue, log: BulkLog, clock: Clock, tasks: asyncio.TaskGroup
+        self,
+        catalogue: Catalogue,
+        log: BulkLog,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        dead_letters: DeadLetterPlaces,
     ) -> None:
+        self._dead_letters = dead_letters
         self._catalogue = catalogue
         self._log = log
         self._clock = clock
@@ -98,7 +106,8 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self, request: log_pb2.ReadRequest, context: Context
     ) -> AsyncIterator[log_pb2.ReadReply]:
         """A range of streams, or their tail."""
-        call = ReadCall(_reading(request), self._catalogue, self._log, self._clock)
+        reading = self._of_dead_letters(_reading(request), request.dead_letters)
+        call = ReadCall(reading, self._catalogue, self._log, self._clock)
         with self._running(call):
             async with aclosing(call.replies()) as replies:
                 async for reply in replies:
@@ -110,7 +119,11 @@ class LogServicer(log_pb2_grpc.LogServicer):
         Raises:
             StreamNotFound: there is none of this name, or not in this storage topic.
         """
-        stream = self._catalogue.id_of(StreamName.parse(request.stream))
+        name = StreamName.parse(request.stream)
+        if request.dead_letters:
+            stream = self._dead_letters.queue_of(request.dead_letters, name)
+        else:
+            stream = self._catalogue.id_of(name)
         if stream.storage_topic_id != request.storage_topic_id:
             raise StreamNotFound(stream=request.stream)
         found = await self._log.run_places(
@@ -129,6 +142,14 @@ class LogServicer(log_pb2_grpc.LogServicer):
                 for each in found
             ]
         )
+
+    def _of_dead_letters(self, reading: Reading, group: str) -> Reading:
+        if not group:
+            return reading
+        if reading.stream is None or reading.follow or reading.matching is not None:
+            rule = "those of a single stream are read, without a filter, and not followed"
+            raise IllegalArgument(argument="dead_letters", rule=rule)
+        return replace(reading, queue=self._dead_letters.queue_of(group, reading.stream))
 
     @contextmanager
     def _running(self, call: _Call) -> Iterator[None]:

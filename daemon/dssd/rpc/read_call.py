@@ -64,6 +64,8 @@ class Reading:
     records_max: int | None
     end_offset: int | None = None
     """Only where one stream is read, and its tail is not followed."""
+    queue: StreamId | None = None
+    """A queue of that stream, which is read in its place under its name."""
 
 
 class Generation(NamedTuple):
@@ -187,6 +189,8 @@ class ReadCall:
                 self._leave(cursor)
 
     def _streams(self) -> list[StreamId]:
+        if self._reading.queue is not None:
+            return [self._reading.queue]
         if self._reading.stream is not None:
             return [self._catalogue.id_of(self._reading.stream)]
         assert self._reading.matching is not None
@@ -238,6 +242,9 @@ class ReadCall:
 
     async def _cursor(self, stream: StreamId, start: StartPoint) -> _Cursor:
         name = self._catalogue.name_of(stream)
+        if self._reading.queue is not None:
+            assert self._reading.stream is not None
+            name = self._reading.stream
         topic = self._catalogue.topic_of(stream)
         part = topic.part(name.ordinal)
         bounds = self._log.bounds(stream)

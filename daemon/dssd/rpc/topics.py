@@ -10,6 +10,7 @@ from dss_api.v1 import topics_pb2, topics_pb2_grpc
 from dss_api.values import decoded, message_of
 from dss_core.errors import IllegalArgument, StreamNotFound, TopicInUse, TopicNotFound
 from dss_core.ids import StreamId
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.machines.start_point import OFFSET_MAX
@@ -27,10 +28,17 @@ ReadersOf = Callable[[Topic], Awaitable[Sequence[GroupRow]]]
 class TopicsServicer(topics_pb2_grpc.TopicsServicer):
     """Serves what operators ask of topics."""
 
-    def __init__(self, catalogue: Catalogue, log: Log, readers_of: ReadersOf) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        log: Log,
+        readers_of: ReadersOf,
+        dead_letters: DeadLetterPlaces,
+    ) -> None:
         self._catalogue = catalogue
         self._log = log
         self._readers_of = readers_of
+        self._dead_letters = dead_letters
 
     async def Create(
         self, request: topics_pb2.CreateTopicRequest, context: Context
@@ -68,6 +76,13 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         start_us = _moment(request.start_us) if request.HasField("start_us") else None
         end_us = _moment(request.end_us) if request.HasField("end_us") else None
         reply = topics_pb2.LocateReply(incarnation=self._catalogue.incarnation)
+        if request.dead_letters:
+            dead = await self._dead_letters.located(request.dead_letters, topic, start_us, end_us)
+            reply.ranges.extend(
+                message_of(topics_pb2.LocatedRange, each, each.stream, stream=str(each.name))
+                for each in dead
+            )
+            return reply
         try:
             async for found in located(self._log, topic, start_us, end_us):
                 name = str(self._catalogue.name_of(found.stream))

@@ -49,11 +49,11 @@ _CORE = (
     "dssd.subscriptions", "dssd.topics",
 )  # fmt: skip
 _BESIDE = (
-    "dssd.leaders.filtered_lag", "dssd.leaders.gone_streams", "dssd.leaders.lag",
-    "dssd.leaders.retention_ahead", "dssd.leaders.retention_losses", "dssd.leaders.topic_readers",
-    "dssd.log.upkeep.scrub", "dssd.machines.job", "dssd.machines.schedule",
-    "dssd.machines.watch_board", "dssd.topics.located", "dssd.topics.queue_trims",
-    "dssd.topics.retention",
+    "dssd.leaders.dead_letters", "dssd.leaders.filtered_lag", "dssd.leaders.gone_streams",
+    "dssd.leaders.lag", "dssd.leaders.queue_room", "dssd.leaders.retention_ahead",
+    "dssd.leaders.retention_losses", "dssd.leaders.topic_readers", "dssd.log.upkeep.scrub",
+    "dssd.machines.job", "dssd.machines.schedule", "dssd.machines.watch_board",
+    "dssd.topics.located", "dssd.topics.queue_trims", "dssd.topics.retention",
 )  # fmt: skip
 """What only looks, or cleans up and may begin anew, in the rooms of the core."""
 

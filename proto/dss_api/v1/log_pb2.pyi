@@ -239,6 +239,7 @@ class ReadRequest(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     RECORDS_MAX_FIELD_NUMBER: _builtins.int
     END_OFFSET_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
     """of subjects; every topic that it meets is read"""
     end_time_us: _builtins.int
@@ -250,6 +251,8 @@ class ReadRequest(_message.Message):
     records_max: _builtins.int
     end_offset: _builtins.int
     """with stream, without follow: stop before this offset"""
+    dead_letters: _builtins.str
+    """a group, with stream: its dead letters of that stream, as entries"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """earliest where absent"""
@@ -264,10 +267,11 @@ class ReadRequest(_message.Message):
         stream: _builtins.str | None = ...,
         records_max: _builtins.int | None = ...,
         end_offset: _builtins.int | None = ...,
+        dead_letters: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset", "_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_offset", b"end_offset", "end_time_us", b"end_time_us", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset", "_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "end_offset", b"end_offset", "end_time_us", b"end_time_us", "filter", b"filter", "follow", b"follow", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset", "_end_time_us", b"_end_time_us", "_records_max", b"_records_max", "_stream", b"_stream", "dead_letters", b"dead_letters", "end_offset", b"end_offset", "end_time_us", b"end_time_us", "filter", b"filter", "follow", b"follow", "records_max", b"records_max", "start", b"start", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_offset: _TypeAlias = _typing.Literal["end_offset"]  # noqa: Y015
     _WhichOneofArgType__end_offset: _TypeAlias = _typing.Literal["_end_offset", b"_end_offset"]  # noqa: Y015
@@ -353,11 +357,14 @@ class RunsRequest(_message.Message):
     STORAGE_TOPIC_ID_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     storage_topic_id: _builtins.int
     """as Topics.Locate told it: of another one nothing is told"""
     start: _builtins.int
     end: _builtins.int
+    dead_letters: _builtins.str
+    """as of a read"""
     def __init__(
         self,
         *,
@@ -365,10 +372,11 @@ class RunsRequest(_message.Message):
         storage_topic_id: _builtins.int = ...,
         start: _builtins.int = ...,
         end: _builtins.int = ...,
+        dead_letters: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_letters", b"dead_letters", "end", b"end", "start", b"start", "storage_topic_id", b"storage_topic_id", "stream", b"stream"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1624,6 +1624,7 @@ class CreateJob(_message.Message):
     PARAMS_FIELD_NUMBER: _builtins.int
     INPUTS_FIELD_NUMBER: _builtins.int
     RANGES_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     kind: _builtins.str
     """replay, export, backfill, audit or transform"""
@@ -1644,6 +1645,8 @@ class CreateJob(_message.Message):
     allow_loop: _builtins.bool
     params: _builtins.str
     """what its driver is told besides: JSON"""
+    dead_letters: _builtins.str
+    """a group: what of the topic lies dead there is read"""
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___JobInput]:
         """the chunks of a job that reads no topic"""
@@ -1670,10 +1673,11 @@ class CreateJob(_message.Message):
         params: _builtins.str = ...,
         inputs: _abc.Iterable[Global___JobInput] | None = ...,
         ranges: _abc.Iterable[_jobs_pb2.SourceRange] | None = ...,
+        dead_letters: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "start_us", b"start_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "allow_loop", b"allow_loop", "chunk_bytes", b"chunk_bytes", "end_us", b"end_us", "engine", b"engine", "filter", b"filter", "hops_max", b"hops_max", "inputs", b"inputs", "kind", b"kind", "name", b"name", "params", b"params", "ranges", b"ranges", "rate_bytes_s", b"rate_bytes_s", "source", b"source", "start_us", b"start_us", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "allow_loop", b"allow_loop", "chunk_bytes", b"chunk_bytes", "dead_letters", b"dead_letters", "end_us", b"end_us", "engine", b"engine", "filter", b"filter", "hops_max", b"hops_max", "inputs", b"inputs", "kind", b"kind", "name", b"name", "params", b"params", "ranges", b"ranges", "rate_bytes_s", b"rate_bytes_s", "source", b"source", "start_us", b"start_us", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
     _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015

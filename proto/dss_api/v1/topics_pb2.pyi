@@ -366,21 +366,25 @@ class LocateRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     START_US_FIELD_NUMBER: _builtins.int
     END_US_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     start_us: _builtins.int
     """from the first record appended at or after it; else all that is kept"""
     end_us: _builtins.int
     """before the first record appended at or after it; else up to the end"""
+    dead_letters: _builtins.str
+    """a group: what of the topic lies dead there, by when it died"""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         start_us: _builtins.int | None = ...,
         end_us: _builtins.int | None = ...,
+        dead_letters: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "start_us", b"start_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "end_us", b"end_us", "name", b"name", "start_us", b"start_us"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end_us", b"_end_us", "_start_us", b"_start_us", "dead_letters", b"dead_letters", "end_us", b"end_us", "name", b"name", "start_us", b"start_us"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end_us: _TypeAlias = _typing.Literal["end_us"]  # noqa: Y015
     _WhichOneofArgType__end_us: _TypeAlias = _typing.Literal["_end_us", b"_end_us"]  # noqa: Y015
@@ -403,7 +407,7 @@ class LocateReply(_message.Message):
     """of the data that these offsets are of"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocatedRange]:
-        """every stream, older storage topics first"""
+        """every stream, older storage topics first; of dead letters each piece"""
 
     def __init__(
         self,

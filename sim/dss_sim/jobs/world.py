@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from dss_core.build import build_frame, partition_columns
 from dss_core.changes import CreateJob
@@ -28,6 +28,7 @@ from dssd.jobs.held_job import Granting, JobChunk
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput
 from dssd.jobs.staging import Staging
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.log.port import Append
 from dssd.log.segment_log import SegmentLog
 from dssd.log.settings import LogSettings
@@ -36,6 +37,9 @@ from dssd.operations.kinds.jobs import JobCreations
 from dssd.store.paging import scan_all
 from dssd.store.rows import StorageTopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic
+
+NO_GROUPS = cast("DeadLetterPlaces", None)
+"""The job reads a topic, so nobody asks for dead letters."""
 
 JOB = "copy"
 RECORDS = 40
@@ -182,7 +186,8 @@ class World:
     async def _make_unless_made(self, life: _Life) -> None:
         if life.jobs.find(JOB) is not None:
             return
-        kind = JobCreations(life.jobs, life.catalogue, life.log, self.store, self.clock)
+        parts = (life.jobs, life.catalogue, life.log, self.store, self.clock)
+        kind = JobCreations(*parts, NO_GROUPS)
         change = CreateJob(JOB, "replay", source="source", target="target", chunk_bytes=CHUNK_BYTES)
         number = await self.store.next_id()
         begun = await kind.begin(await kind.plan(change), number)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from dss_bulk.export import exported
 from dss_bulk.tables import RECORDS
 from dss_spark.names import HEADERS_SQL
-from dss_spark.source.schema import COLUMNS
+from dss_spark.source.schema import columns_of
 
 _HEADERS = pa.list_(pa.struct([("name", pa.utf8()), ("value", pa.binary())]))
 _TIME = pa.timestamp("us", tz="UTC")
@@ -25,12 +25,12 @@ _ARROW = {
     "TIMESTAMP": _TIME,
     HEADERS_SQL: _HEADERS,
 }
-SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in columns_of(dead_letters=True).items()])
 
 
 def batches_of(table: pa.Table, stream: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The records of a stream, with the columns of `RECORDS`, as Spark takes them."""
-    assert table.schema.names == RECORDS.names
+    assert table.schema.names[: len(RECORDS)] == RECORDS.names
     rows = exported(table, stream)
     hashes = pa.chunked_array(
         [chunk.view(pa.int64()) for chunk in table["key_hash"].chunks], pa.int64()

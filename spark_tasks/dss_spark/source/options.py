@@ -15,7 +15,7 @@ from dss_client.job_values import SourceRange
 from dss_core.errors import IllegalArgument
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamName
-from dss_spark.source.schema import COLUMNS, require_columns
+from dss_spark.source.schema import columns_of, require_columns
 
 SLICE_BYTES = 32 << 20
 """What a task reads, unless an option says otherwise: a task that is lost costs less than a second,
@@ -33,6 +33,7 @@ NAMES = (
     "ca",
     "cert",
     "columns",
+    "dead_letters",
     "end",
     "endpoint",
     "fail_on_loss",
@@ -43,10 +44,11 @@ NAMES = (
     "start",
     "streams",
     "subject",
+    "tells",
     "token_file",
     "topic",
 )
-_OF_BATCHES = ("end", "ranges")
+_OF_BATCHES = ("dead_letters", "end", "ranges", "tells")
 _OF_STREAMS = ("fail_on_loss", "records_per_batch")
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -75,6 +77,10 @@ class SourceOptions:
     fail_on_loss: bool
     named: frozenset[str]
     """The options that were given."""
+    dead_letters: str = ""
+    """A group: what of the topic lies dead there is read, by the time when it died."""
+    tells: bool = False
+    """Headers say of a dead letter why it was one."""
     credentials: tuple[tuple[str, str], ...] = ()
     """The files by which the daemon knows who reads, and a reader which daemon it is."""
 
@@ -92,8 +98,10 @@ class SourceOptions:
         """
         options = {name.lower(): value for name, value in given.items()}
         _require_known(options)
-        columns = tuple(_words(options.get("columns", ",".join(COLUMNS))))
-        require_columns(columns)
+        dead_letters = options.get("dead_letters", "")
+        known = columns_of(dead_letters=bool(dead_letters))
+        columns = tuple(_words(options.get("columns", ",".join(known))))
+        require_columns(columns, known)
         subject = options.get("subject")
         streams = options.get("streams")
         return cls(
@@ -116,6 +124,8 @@ class SourceOptions:
             else None,
             fail_on_loss=_yes_or_no("fail_on_loss", options.get("fail_on_loss", "true")),
             named=frozenset(options),
+            dead_letters=dead_letters,
+            tells=_yes_or_no("tells", options.get("tells", "false")),
             credentials=tuple((name, options[name]) for name in CREDENTIALS if name in options),
         )
 
@@ -160,6 +170,9 @@ def _require_known(options: Mapping[str, str]) -> None:
         for name in ("start", "end", "streams"):
             if name in options:
                 raise IllegalArgument(argument=f"option {name!r}", rule="the ranges say it already")
+    if "dead_letters" in options and "streams" in options:
+        rule = "of dead letters all streams are read: choose by the column stream"
+        raise IllegalArgument(argument="option 'streams'", rule=rule)
 
 
 def _words(text: str) -> list[str]:

@@ -7,6 +7,7 @@ ends of every range are fixed here, so each try of a task reads the same.
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from dss_client import Client
 from dss_client.job_values import SourceRange
@@ -20,6 +21,9 @@ from dss_spark.source.conditions import Bounds, Conditions
 from dss_spark.source.options import EARLIEST, LATEST, Place, SourceOptions
 from dss_spark.source.slices import Sized
 
+DEAD_LETTER_BYTES = 1 << 10
+"""What one is taken for where only its offset is known: it says how many share a task."""
+
 Located = Mapping[str, LocatedRange]
 """By stream, older storage topics first."""
 
@@ -32,6 +36,9 @@ async def planned(client: Client, options: SourceOptions, wanted: Conditions) ->
         OffsetOutOfRange: an offset is not kept.
         IllegalTime, IllegalArgument: a start or an end breaks its rule.
     """
+    if options.dead_letters:
+        # What filters say is of the records; these offsets and times are of the queues.
+        return [_sized(each) for each in await _dead(client, options)]
     if options.ranges is None:
         found = await _in_topic(client, options, wanted.append_us)
     else:
@@ -85,6 +92,43 @@ async def _in_ranges(client: Client, ranges: Collection[SourceRange]) -> list[Lo
     for each in ranges:
         _require_kept(kept, each.stream, each.start, each.end)
     return [_clipped(kept[each.stream], Bounds(each.start, each.end)) for each in ranges]
+
+
+async def _dead(client: Client, options: SourceOptions) -> list[LocatedRange]:
+    """What lies dead now; of a job what lay dead when that was planned, and is held since."""
+    if options.ranges is None:
+        start, end = _died("start", options.start), _died("end", options.end)
+        group = options.dead_letters
+        found = await client.topics.locate(options.topic, start=start, end=end, dead_letters=group)
+        return list(found)
+    return [
+        LocatedRange(
+            each.stream,
+            each.storage_topic_id,
+            each.partition,
+            each.start,
+            each.end,
+            DEAD_LETTER_BYTES * (each.end - each.start),
+        )
+        for each in options.ranges
+    ]
+
+
+def _died(name: str, place: Place) -> datetime | None:
+    """A time between which dead letters died.
+
+    Raises:
+        IllegalTime, IllegalArgument: it is none.
+    """
+    if place in (EARLIEST, LATEST):
+        return None
+    time_us = None
+    if isinstance(place, str):
+        time_us = parse_time(place, now_us=time.time_ns() // 1_000)
+    if not isinstance(time_us, int):
+        rule = "of dead letters it is a time: of when they died"
+        raise IllegalArgument(argument=f"{name} {place}", rule=rule)
+    return moment(time_us)
 
 
 async def _in_topic(

@@ -1,15 +1,18 @@
 """Reads a slice, in a task: batches of the columns that Spark asked for.
 
+Dead letters are taken apart behind the reading: what is asked again is said in offsets of queues.
+
 Invariant: a slice gives the same records each time that it is read, or an error. This module must
 not know Spark.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 
 import pyarrow as pa
 
 from dss_bulk.source import tables_of
+from dss_core.ids import StreamName
 from dss_spark.error_notes import noted
 from dss_spark.source.columns import batches_of
 from dss_spark.source.options import SourceOptions
@@ -38,9 +41,26 @@ async def _batches(
     async with options.client() as client:
 
         def read(left: Slice) -> Tables:
-            return tables_of(client, left, subject=subject, in_place=options.in_place)
+            return tables_of(
+                client,
+                left,
+                subject=subject,
+                in_place=options.in_place,
+                dead_letters=options.dead_letters,
+            )
 
         async with aclosing(all_tables(slice_, read)) as tables:
-            async for stream, table in tables:
-                for batch in batches_of(table, stream, options.columns):
-                    yield batch
+            async for lane, found in tables:
+                for stream, table in _records(lane, found, options):
+                    for batch in batches_of(table, stream, options.columns):
+                        yield batch
+
+
+def _records(lane: str, found: pa.Table, options: SourceOptions) -> Iterable[tuple[str, pa.Table]]:
+    """As they are, or what entries of queues are of."""
+    if not options.dead_letters:
+        return ((lane, found),)
+    from dss_bulk.dead_letters import opened
+
+    told = options.dead_letters if options.tells else ""
+    return opened(found, StreamName.parse(lane).topic, told=told)

@@ -75,7 +75,14 @@ class Jobs:
     """Copies of orders."""
 
     def topics_of(self, name: str) -> tuple[str, str] | None:
-        return {"copy": ("orders", "copied"), "audit": ("orders", "")}.get(name)
+        return {
+            "copy": ("orders", "copied"),
+            "audit": ("orders", ""),
+            "mend": ("orders", "copied"),
+        }.get(name)
+
+    def dead_letters_of(self, name: str) -> str:
+        return "billing" if name == "mend" else ""
 
 
 KNOWN = Known(Topics(), Groups(), Operations(), Jobs())

@@ -7,6 +7,7 @@ import pytest
 
 from dss_api.v1 import log_pb2, topics_pb2, types_pb2
 from dss_core.filters import TopicFilter
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.machines.start_point import Earliest
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
@@ -20,6 +21,7 @@ from support.loop_yields import turns_of_others
 
 STREAMS = 50
 NO_CONTEXT = cast("grpc.aio.ServicerContext[Any, Any]", None)
+NO_GROUPS = cast("DeadLetterPlaces", None)
 
 
 async def no_readers(topic: Topic) -> list[GroupRow]:
@@ -28,7 +30,7 @@ async def no_readers(topic: Topic) -> list[GroupRow]:
 
 @pytest.mark.usefixtures("short_turns")
 async def test_topics_are_described_and_listed_with_others_in_between(shelf: Shelf) -> None:
-    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
     await shelf.topic("wide", STREAMS)
     describe = topics.Describe(topics_pb2.DescribeTopicRequest(name="wide"), NO_CONTEXT)
     assert await turns_of_others(describe) >= STREAMS

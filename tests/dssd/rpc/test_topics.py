@@ -8,6 +8,7 @@ import pytest
 
 from dss_api.v1 import topics_pb2
 from dss_core.errors import IllegalArgument
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.rpc.topics import TopicsServicer
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Put
@@ -16,6 +17,7 @@ from dssd.topics.catalogue import Topic
 from support.log_in_process import Shelf, opened_shelf
 
 NO_CONTEXT = cast("grpc.aio.ServicerContext[Any, Any]", None)
+NO_GROUPS = cast("DeadLetterPlaces", None)
 CEILING = 1_024
 
 
@@ -25,22 +27,24 @@ async def no_readers(topic: Topic) -> list[GroupRow]:
 
 async def described(shelf: Shelf, name: str) -> topics_pb2.StreamBounds:
     """Its only stream."""
-    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
     request = topics_pb2.DescribeTopicRequest(name=name)
     topic = await topics.Describe(request, NO_CONTEXT)
     return topic.storage_topics[0].streams[0]
 
 
-async def located(shelf: Shelf, **bounds: int) -> list[tuple[str, int, int]]:
-    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
-    request = topics_pb2.LocateRequest(name="orders", **bounds)
+async def located(
+    shelf: Shelf, start_us: int | None = None, end_us: int | None = None
+) -> list[tuple[str, int, int]]:
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
+    request = topics_pb2.LocateRequest(name="orders", start_us=start_us, end_us=end_us)
     reply = await topics.Locate(request, NO_CONTEXT)
     return [(each.stream, each.start, each.end) for each in reply.ranges]
 
 
 async def test_what_has_offsets_says_of_which_data_they_are(shelf: Shelf) -> None:
     await shelf.topic("orders")
-    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
     replies = (
         await topics.List(topics_pb2.ListTopicsRequest(), NO_CONTEXT),
         await topics.Describe(topics_pb2.DescribeTopicRequest(name="orders"), NO_CONTEXT),
@@ -51,7 +55,7 @@ async def test_what_has_offsets_says_of_which_data_they_are(shelf: Shelf) -> Non
 
 async def test_who_routes_is_told_everything_but_the_streams(shelf: Shelf) -> None:
     await shelf.topic("orders", 2)
-    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+    topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
     whole, routing = [
         await topics.Describe(
             topics_pb2.DescribeTopicRequest(name="orders", without_streams=without), NO_CONTEXT
@@ -100,6 +104,6 @@ async def test_offsets_that_a_start_left_out_are_no_records(tmp_path: Path) -> N
     async with opened_shelf(tmp_path, store) as shelf:
         bounds = await described(shelf, "orders")
         assert (bounds.start, bounds.end, bounds.records) == (0, CEILING, 3)
-        topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers)
+        topics = TopicsServicer(shelf.catalogue, shelf.log, no_readers, NO_GROUPS)
         listed = await topics.List(topics_pb2.ListTopicsRequest(), NO_CONTEXT)
         assert [summary.records for summary in listed.topics] == [3]

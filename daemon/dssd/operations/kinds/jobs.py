@@ -22,15 +22,18 @@ from dss_core.errors import (
 from dss_core.filters import TopicFilter, check_name
 from dss_core.ids import StreamId
 from dss_core.limits import COPY_HOPS_MAX
+from dss_core.progress import Range
 from dssd.clock import Clock
 from dssd.jobs.held_job import JobView, ended
 from dssd.jobs.jobs import Jobs
 from dssd.jobs.limits import HOPS_DEFAULT, RATE_BYTES_S_MIN
 from dssd.jobs.model import ChunkInput, JobKind, PlannedChunk, Spec
 from dssd.jobs.planner import Measured, cut
+from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.log.port import BulkLog
 from dssd.loop_yield import LoopTurn
 from dssd.machines.job import ENDED, Phase
+from dssd.operations.kinds.dead_letters_read import DeadLettersOfJobs, effects_on_dead_letters
 from dssd.operations.kinds.final import Final
 from dssd.operations.plans import EVERYTHING, Begun, Plan
 from dssd.store.job_rows import ChunkRow, JobNameRow, JobProgressRow, JobRow
@@ -91,13 +94,20 @@ class JobCreations(Final):
     """New jobs."""
 
     def __init__(
-        self, jobs: Jobs, catalogue: Catalogue, log: BulkLog, store: Store, clock: Clock
+        self,
+        jobs: Jobs,
+        catalogue: Catalogue,
+        log: BulkLog,
+        store: Store,
+        clock: Clock,
+        dead_letters: DeadLetterPlaces,
     ) -> None:
         self._jobs = jobs
         self._catalogue = catalogue
         self._log = log
         self._store = store
         self._clock = clock
+        self._dead_letters = DeadLettersOfJobs(dead_letters, log)
 
     async def plan(self, change: CreateJob) -> Plan:
         """What the job would read, in how many chunks, and what order holds.
@@ -105,6 +115,8 @@ class JobCreations(Final):
         Raises:
             IllegalJob, IllegalName, IllegalFilter, JobExists, TopicNotFound, CopyLoop, SourceGone,
                 TooManyJobs: it cannot be made.
+            GroupNotFound, GroupAmbiguous, NoneIsDead, NothingDead, TopicNotInGroup,
+                DeadLettersScattered: it cannot be made of dead letters.
         """
         self._check(change)
         kind = JobKind(change.kind)
@@ -115,9 +127,13 @@ class JobCreations(Final):
         if source is None:
             resolved, chunks = change, _chunks_of_inputs(change)
         else:
-            ranges = change.ranges or await self._ranges(change, source)
-            resolved = replace(change, ranges=ranges, start_us=None, end_us=None)
-            chunks = await self._chunks(resolved, source)
+            if change.dead_letters:
+                resolved, measured = await self._dead_letters.resolved(change, source)
+            else:
+                ranges = change.ranges or await self._ranges(change, source)
+                resolved = replace(change, ranges=ranges, start_us=None, end_us=None)
+                measured = await self._measured(resolved, source)
+            chunks = _chunks(resolved, measured)
         manifest = _Manifest(source, target, chunks)
         size = counted(manifest.records, "record")
         return Plan(
@@ -157,7 +173,7 @@ class JobCreations(Final):
         ]
         return tuple(each for each in found if each.start < each.end) or tuple(found[:1])
 
-    async def _chunks(self, change: CreateJob, source: Topic) -> tuple[PlannedChunk, ...]:
+    async def _measured(self, change: CreateJob, source: Topic) -> list[Measured]:
         measured: list[Measured] = []
         streams = dict.fromkeys(source.streams())
         turn = LoopTurn()
@@ -176,22 +192,18 @@ class JobCreations(Final):
                 )
             records = max(1, bounds.end - bounds.start)
             measured.append(Measured(each, bounds.bytes * (each.end - each.start) // records))
-        total = sum(one.bytes for one in measured)
-        wanted = max(change.chunk_bytes or CHUNK_BYTES_USUAL, -(-total // (CHUNKS_MAX // 2)))
-        if wanted > CHUNK_PLANNED_BYTES_MAX:
-            rule = f"it reads {counted(total, 'byte')}: make several, of a part of the time each"
-            raise IllegalJob(job=change.name, rule=rule)
-        return tuple(cut(measured, wanted))
+        return measured
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """The rows of the job, and what it holds from now on."""
         change, manifest = plan.change, plan.found
         assert isinstance(change, CreateJob)
         assert isinstance(manifest, _Manifest)
-        held = {
-            StreamId(each.storage_topic_id, each.partition): (each.start, each.end)
-            for each in change.ranges
-        }
+        held: dict[StreamId, Range] = {}
+        for each in change.ranges:
+            stream = StreamId(each.storage_topic_id, each.partition)
+            start, end = held.get(stream, (each.start, each.end))
+            held[stream] = min(start, each.start), max(end, each.end)
         # Before the hold, so that it ends where the commit is never heard of.
         self._jobs.pending(number)
         try:
@@ -220,7 +232,13 @@ class JobCreations(Final):
         source, target = manifest.source, manifest.target
         hops_max = change.hops_max or HOPS_DEFAULT
         spec = Spec(
-            change.source, change.target, change.filter, hops_max, change.params, change.ranges
+            change.source,
+            change.target,
+            change.filter,
+            hops_max,
+            change.params,
+            change.ranges,
+            change.dead_letters,
         )
         is_empty = not manifest.chunks
         return JobRow(
@@ -391,8 +409,19 @@ def _broken_rule(change: CreateJob) -> str:
         )
         and not CHUNK_BYTES_MIN <= change.chunk_bytes <= CHUNK_PLANNED_BYTES_MAX,
         f"hops are at most {COPY_HOPS_MAX}": change.hops_max > COPY_HOPS_MAX,
+        "only a replay, an export or a transform reads dead letters": bool(change.dead_letters)
+        and kind not in (JobKind.REPLAY, JobKind.EXPORT, JobKind.TRANSFORM),
     }
     return next((rule for rule, broken in rules.items() if broken), "")
+
+
+def _chunks(change: CreateJob, measured: Sequence[Measured]) -> tuple[PlannedChunk, ...]:
+    total = sum(one.bytes for one in measured)
+    wanted = max(change.chunk_bytes or CHUNK_BYTES_USUAL, -(-total // (CHUNKS_MAX // 2)))
+    if wanted > CHUNK_PLANNED_BYTES_MAX:
+        rule = f"it reads {counted(total, 'byte')}: make several, of a part of the time each"
+        raise IllegalJob(job=change.name, rule=rule)
+    return tuple(cut(measured, wanted))
 
 
 def _chunks_of_inputs(change: CreateJob) -> tuple[PlannedChunk, ...]:
@@ -420,7 +449,9 @@ def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:
     seconds = -(-manifest.bytes // speed)
     least = "at least" if change.rate_bytes_s else "about"
     effects.append(f"At {counted(speed, 'byte')} a second that takes {least} {seconds:,} s.")
-    if manifest.source is not None:
+    if change.dead_letters:
+        effects += effects_on_dead_letters(change)
+    elif manifest.source is not None:
         effects.append("Retention leaves what it reads until the job has ended.")
     if manifest.target is not None:
         effects += _effects_on_target(manifest, manifest.target)
