@@ -1,33 +1,68 @@
 """How long what waits in queues takes to go to the streams of a topic that has grown.
 
-Run by itself: ``python bench/rehoming.py``. All records of an ordered group have failed and wait,
-so that its streams are read to their ends; then the topic grows. It counts from the end of the
-operation to when all new streams are lent, and how long the daemon's loop was held at most.
+All records of an ordered group have failed and wait, so that its streams are read to their ends;
+then the topic grows. It counts from the end of the operation to when all new streams are lent.
 """
 
 import asyncio
 import logging
-import re
-import statistics
 import time
-import urllib.request
 
-from processes import Daemon, running_daemon
-from scrapes import free_port
+import steps
+from processes import running_daemon
+from results import Row
 from workload import TOPIC
 
 import dss_client
 from dss_client import Client, DeliveredRecord
 from dss_core.changes import GrowTopic
 
-ROUNDS = 5
 WAITING = 10_000
 PARTITIONS = 4, 8
 BACK_OFF_S = 3_600.0
 """Longer than a round."""
 
 
-async def filled(client: Client) -> None:
+def rows() -> dict[str, Row]:
+    """Those that `measured` fills."""
+    return {
+        "rehomed": Row("a switch, 10,000 waiting, until all is re-homed and lent", "s", "<= 1"),
+        "rehomed_step": Row("  the longest step of the daemon", "ms", "<= 5"),
+    }
+
+
+async def measured(table: dict[str, Row]) -> None:
+    """One round."""
+    client_log = logging.getLogger("dss_client")
+    before = client_log.level
+    # Each of the failures would be a warning.
+    client_log.setLevel(logging.CRITICAL)
+    try:
+        table["rehomed"].add(await _switch_s())
+        table["rehomed_step"].add(await _switch_step_ms())
+    finally:
+        client_log.setLevel(before)
+
+
+async def _switch_s() -> float:
+    async with running_daemon() as daemon, dss_client.connect(endpoint=daemon.endpoint) as client:
+        await _filled(client)
+        return await _switched_s(client)
+
+
+async def _switch_step_ms() -> float:
+    """By a daemon that times its steps, and takes longer for it."""
+    async with (
+        running_daemon(program=(steps.PROGRAM,)) as daemon,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+    ):
+        await _filled(client)
+        await steps.longest_ms(daemon)
+        await _switched_s(client)
+        return await steps.longest_ms(daemon)
+
+
+async def _filled(client: Client) -> None:
     """All records wait for their second attempt."""
     await client.topics.create(TOPIC, partitions=PARTITIONS[0])
     group = f"$share/g/{TOPIC}/#"
@@ -44,11 +79,11 @@ async def filled(client: Client) -> None:
 
     async with client.subscribe(group) as subscription:
         running = asyncio.ensure_future(subscription.run(fail, concurrency=256))
-        await all_wait(client)
+        await _all_wait(client)
         running.cancel()
 
 
-async def all_wait(client: Client) -> None:
+async def _all_wait(client: Client) -> None:
     """Look until everything is in the retry queues."""
     while True:
         group = (await client.groups.describe("g")).group
@@ -57,54 +92,19 @@ async def all_wait(client: Client) -> None:
         await asyncio.sleep(0.02)
 
 
-async def are(client: Client, states: list[str]) -> None:
+async def _switched_s(client: Client) -> float:
+    async with client.subscribe(f"$share/g/{TOPIC}/#"):
+        await _are(client, ["granted"] * PARTITIONS[0])
+        row = await client.operations.apply(
+            GrowTopic(TOPIC, PARTITIONS[1]), reason="to see how long it takes"
+        )
+        await client.operations.ended(row.number)
+        began_s = time.perf_counter()
+        await _are(client, ["finished"] * PARTITIONS[0] + ["granted"] * PARTITIONS[1])
+        return time.perf_counter() - began_s
+
+
+async def _are(client: Client, states: list[str]) -> None:
     """Look until the streams of the group are in these states."""
     while sorted(each.state for each in await client.grants.list("g")) != states:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
-
-
-def delays(port: int) -> dict[float, float]:
-    """How often the daemon's loop was late by so many milliseconds at most, so far."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-        text = answer.read().decode()
-    found = re.findall(r'dss_loop_delay_seconds_bucket\{le="([^"]+)"\} (\S+)', text)
-    return {float(most) * 1e3: float(count) for most, count in found}
-
-
-def longest_ms(before: dict[float, float], after: dict[float, float]) -> float:
-    """The bucket of the longest delay in between."""
-    more = {most: after[most] - before.get(most, 0) for most in after}
-    return min(most for most in more if more[most] == max(more.values()))
-
-
-async def round_of(daemon: Daemon, port: int) -> tuple[float, float]:
-    """Seconds, and the longest delay of the daemon's loop in milliseconds."""
-    async with dss_client.connect(endpoint=daemon.endpoint) as client:
-        await filled(client)
-        async with client.subscribe(f"$share/g/{TOPIC}/#"):
-            await are(client, ["granted"] * PARTITIONS[0])
-            before = await asyncio.to_thread(delays, port)
-            row = await client.operations.apply(
-                GrowTopic(TOPIC, PARTITIONS[1]), reason="to see how long it takes"
-            )
-            await client.operations.ended(row.number)
-            began_s = time.perf_counter()
-            await are(client, ["finished"] * PARTITIONS[0] + ["granted"] * PARTITIONS[1])
-            took_s = time.perf_counter() - began_s
-            return took_s, longest_ms(before, await asyncio.to_thread(delays, port))
-
-
-async def main() -> None:
-    """Some rounds, each with a daemon of its own."""
-    logging.getLogger("dss_client").setLevel(logging.CRITICAL)
-    found = []
-    for _ in range(ROUNDS):
-        port = free_port()
-        async with running_daemon("--metrics", f"127.0.0.1:{port}") as daemon:
-            found.append(await round_of(daemon, port))
-    for name, at in (("seconds", 0), ("longest delay of the loop, at most, ms", 1)):
-        values = [each[at] for each in found]
-        print(f"{name}: {statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})")
-
-
-asyncio.run(main())

@@ -1,5 +1,6 @@
 """What another count of shards costs a live ordered group: idle with many keys that wait, and under
-load, where a *stand-still* is what lies between two records that one stream hands out.
+load, where a *stand-still* is what lies between two records that one stream hands out; and what a
+switch costs while records wait.
 """
 
 import asyncio
@@ -9,6 +10,8 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import rehoming
+import steps
 from processes import Daemon, running_daemon
 from results import Row
 from workload import PARTITIONS, TOPIC
@@ -35,26 +38,34 @@ def rows() -> dict[str, Row]:
     """Those that `measured` fills."""
     return {
         "count_idle": Row("shards set-count, 100,000 keys waiting, idle", "s", "<= 5"),
+        "count_step": Row("  the longest step of the daemon", "ms", "<= 5"),
         "count_moved": Row("  under load, a stream that moves stands still", "ms", "<= 2,000"),
         "count_stays": Row("  one that stays", "ms", "", "between two counts", "<= 1.5"),
+        **rehoming.rows(),
     }
 
 
 async def measured(table: dict[str, Row]) -> None:
     """One round."""
-    async with sharded(FILTER) as (daemon, client):
-        table["count_idle"].add(await idle_s(daemon, client))
+    async with sharded(FILTER) as (daemon, client), waiting(daemon, client):
+        table["count_idle"].add(await count_s(client))
+    # This daemon takes longer, for it times its steps.
+    async with sharded(FILTER, steps.PROGRAM) as (daemon, client), waiting(daemon, client):
+        await steps.longest_ms(daemon)
+        await count_s(client)
+        table["count_step"].add(await steps.longest_ms(daemon))
     async with sharded(FILTER) as (daemon, client):
         moved_ms, stays_ms, calm_ms = await loaded(daemon, client)
     table["count_moved"].add(moved_ms)
     table["count_stays"].add(stays_ms, calm_ms)
+    await rehoming.measured(table)
 
 
 @asynccontextmanager
-async def sharded(group: str) -> AsyncIterator[tuple[Daemon, Client]]:
+async def sharded(group: str, *program: str) -> AsyncIterator[tuple[Daemon, Client]]:
     """A daemon with the bench's topic, and an ordered group."""
     async with (
-        running_daemon() as daemon,
+        running_daemon(program=program or ("-m", "dssd")) as daemon,
         dss_client.connect(endpoint=daemon.endpoint) as client,
     ):
         await client.topics.create(TOPIC, partitions=PARTITIONS)
@@ -76,8 +87,9 @@ async def members(daemon: Daemon) -> AsyncIterator[list[Subscription]]:
         yield found
 
 
-async def idle_s(daemon: Daemon, client: Client) -> float:
-    """A change of the count while so many keys wait in the queues."""
+@asynccontextmanager
+async def waiting(daemon: Daemon, client: Client) -> AsyncIterator[None]:
+    """Members, while so many keys wait in the queues."""
     async with client.producer(TOPIC) as producer:
         keys = [b"waits-%06d" % each for each in range(WAITING)]
         await producer.send_columns(payloads=keys, keys=keys)
@@ -92,10 +104,15 @@ async def idle_s(daemon: Daemon, client: Client) -> float:
             await asyncio.sleep(0.05)
     async with members(daemon):
         await until_shared(client)
-        began = time.perf_counter()
-        applied = await client.operations.apply(SetShardCount(GROUP, COUNTS[0]))
-        await client.operations.ended(applied.number)
-        return time.perf_counter() - began
+        yield
+
+
+async def count_s(client: Client) -> float:
+    """A change of the count."""
+    began = time.perf_counter()
+    applied = await client.operations.apply(SetShardCount(GROUP, COUNTS[0]))
+    await client.operations.ended(applied.number)
+    return time.perf_counter() - began
 
 
 async def until_shared(client: Client) -> None:

@@ -29,18 +29,23 @@ Key = TypeVar("Key")
 
 
 @cache
-def keys_of_stream(partition: int, partitions: int) -> tuple[bytes, ...]:
+def keys_of_stream(
+    partition: int, partitions: int, factor: int = 1, router: Router = Router.BLOCK
+) -> tuple[bytes, ...]:
     """Keys of a topic that route to the partition, the commonest first; none where few fit."""
     usual = (bytes([(_FIRST + at) % _BYTES]) for at in range(_BYTES - 1))
-    fitting = [key for key in usual if partition_of_key(key, partitions) == partition]
-    if partition_of_key(EMPTY, partitions) == partition:
+    how = partitions, factor, router
+    fitting = [key for key in usual if partition_of_key(key, *how) == partition]
+    if partition_of_key(EMPTY, *how) == partition:
         fitting.insert(1, EMPTY)
     return tuple(fitting[:KEYS_A_STREAM])
 
 
-def partition_of_key(key: bytes, partitions: int) -> int:
+def partition_of_key(
+    key: bytes, partitions: int, factor: int = 1, router: Router = Router.BLOCK
+) -> int:
     """Where it routes to, of so many partitions."""
-    return partition_of(Router.BLOCK, key_hash(key), partitions, 1)
+    return partition_of(router, key_hash(key), partitions, factor)
 
 
 def text_of(key: bytes | None) -> str | None:

@@ -1,27 +1,34 @@
-"""Real flights into a topic that grows from 6 to 12 partitions while all of it is killed."""
+"""Real flights in an ordered group: its topic grows from 6 to 12 partitions and on to 24, and its
+shards from 3 to 6, while records come and fail and all that runs is killed. What is judged is what
+the handlers wrote: each aircraft's flights in their order, and all of them.
+"""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+
+import pyarrow.parquet
+import pytest
 
 import dss_client
 from dss_client import Client
-from dss_client.changes import GrowTopic
+from dss_client.changes import Change, GrowTopic, SetShardCount
 from dss_core.errors import DssError
 from dss_core.routing import Router, key_hash, partition_of
+from support.ordered_members import Told, done, inversions, members
 from support.proof_share import share
 from support.revived_daemon import revived
-from support.settled_group import until_settled
 from support.started_program import StartedProgram, started
 
 FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "flights.parquet"
 PRODUCER = Path(__file__).parent / "programs" / "flight_producer.py"
-FILTER = "$share/delays/flights/#"
-COUNT = share(6_000, 336_776)
+GROUP = "delays"
+FILTER = f"$share/{GROUP}/flights/#"
+COUNT = share(3_000, 336_776)
 PRODUCERS = 2
-PATIENCE_S = share(60.0, 900.0)
+CHAIN = {0: (6, 1), 1: (12, 2), 2: (24, 4)}
+"""Partitions and factor, by storage topic."""
+PATIENCE_S = share(60.0, 1_800.0)
 
 
 async def producing(endpoint: str, part: int) -> StartedProgram:
@@ -45,83 +52,84 @@ async def records(client: Client) -> int:
     return next(each.records for each in await client.topics.list() if each.topic.name == "flights")
 
 
-async def consume(endpoint: str, taken: set[int]) -> None:
-    """A member, which another follows where it is cancelled."""
-    async with (
-        dss_client.connect(endpoint=endpoint) as client,
-        client.subscribe(FILTER) as subscription,
-    ):
-        async for record in subscription:
-            taken.add(json.loads(record.payload)["number"])
-            await record.ack()
-
-
-@asynccontextmanager
-async def members(endpoint: str, count: int) -> AsyncIterator[set[int]]:
-    taken: set[int] = set()
-    async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(consume(endpoint, taken)) for _ in range(count)]
-        yield taken
-        for each in running:
-            each.cancel()
-
-
-async def grown(client: Client, partitions: int) -> None:
-    """Grow it, whatever the daemon dies of meanwhile: one operation, by its id."""
-    plan = await client.operations.plan(GrowTopic("flights", partitions))
+async def applied(client: Client, change: Change, operation_id: str) -> None:
+    """Make a change, whatever the daemon dies of meanwhile: one operation, by its id."""
+    plan = await client.operations.plan(change)
     while True:
         with suppress(DssError):
-            row = await client.operations.apply(plan, operation_id=f"grow to {partitions}")
+            row = await client.operations.apply(plan, operation_id=operation_id)
             assert (await client.operations.ended(row.number)).state == "done"
             return
         await asyncio.sleep(0.05)
 
 
-async def in_log(client: Client) -> list[tuple[str, int, int, str]]:
+async def settled(client: Client) -> None:
+    """Wait until nothing is left to do."""
+    while True:
+        group = (await client.groups.describe(GROUP)).group
+        if (group.lag, group.retrying) == (0, 0):
+            return
+        await asyncio.sleep(0.05)
+
+
+def aircraft() -> list[str]:
+    column = pyarrow.parquet.read_table(FLIGHTS).slice(0, COUNT)["tailnum"]
+    return [tailnum or "" for tailnum in column.to_pylist()]
+
+
+async def check_log(client: Client, keys: list[str]) -> None:
+    """Each flight is there once, where its key goes, behind the one before of its aircraft."""
     found = []
     async for record in client.read("flights/#", follow=False):
-        flight = json.loads(record.payload)
-        found.append((record.stream, record.offset, flight["number"], flight["tailnum"]))
-    return found
+        _, ordinal, partition = record.stream.split("/")
+        number = int(record.payload.split()[0])
+        found.append((int(ordinal), record.offset, int(partition), number))
+    assert sorted(number for *_, number in found) == list(range(COUNT))
+    last: dict[str, int] = {}
+    for ordinal, _, partition, number in sorted(found):
+        key = keys[number]
+        assert partition == partition_of(Router.BLOCK, key_hash(key.encode()), *CHAIN[ordinal])
+        assert last.get(key, -1) < number
+        last[key] = number
+    assert {ordinal for ordinal, *_ in found} == set(CHAIN)
 
 
-async def test_flights_stay_in_order_by_aircraft_while_their_topic_grows() -> None:
+@pytest.mark.slow("producers, members and the daemon die, and are started again")
+async def test_flights_come_in_order_by_aircraft_while_topic_and_shards_grow() -> None:
+    keys, told = aircraft(), Told()
     async with (
         asyncio.timeout(PATIENCE_S),
         revived() as daemon,
         dss_client.connect(endpoint=daemon.endpoint) as client,
     ):
         await client.topics.create("flights", partitions=6)
-        await client.groups.create(FILTER, start="earliest")
-        async with members(daemon.endpoint, 2) as taken:
+        await client.groups.create(
+            FILTER, start="earliest", ordered=True, max_deliver=5, backoff=[0.01, 0.1], shards=3
+        )
+        async with members(daemon.endpoint, FILTER, "cruel", told) as living:
             first, second = [await producing(daemon.endpoint, part) for part in range(PRODUCERS)]
             await sent(client, 0.4, first, second)
-            growing = asyncio.create_task(grown(client, 12))
+            growing = asyncio.create_task(applied(client, GrowTopic("flights", 12), "to 12"))
             await sent(client, 0.5, first, second)
+            living["m0"].kill()
             await daemon.revive()
             await growing
+            cutting = asyncio.create_task(applied(client, SetShardCount(GROUP, 6), "6 shards"))
+            living["m1"].kill()
             await sent(client, 0.8, first, second)
+            await cutting
             first.kill()
             await first.wait()
             first = await producing(daemon.endpoint, 0)
-            await grown(client, 24)
+            await applied(client, GrowTopic("flights", 24), "to 24")
             await sent(client, 1, first, second)
             assert [await first.wait(), await second.wait()] == [0, 0]
-            await until_settled(client, "delays", patience_s=PATIENCE_S)
-        assert taken == set(range(COUNT))
-        check_order(await in_log(client))
-        sums = await client.groups.verify("delays", scan=True)
+            await settled(client)
+            standing = await client.groups.shards(GROUP)
+            assert (standing.even, standing.aligned) == (True, True)
+            assert [len(each.holders) for each in standing.each] == [1] * 6
+        assert done(told) == set(range(COUNT))
+        assert inversions(told, keys) == []
+        await check_log(client, keys)
+        sums = await client.groups.verify(GROUP, scan=True)
         assert [each.problem for each in sums] == [""] * (6 + 12 + 24)
-
-
-def check_order(found: list[tuple[str, int, int, str]]) -> None:
-    assert sorted(number for _, _, number, _ in found) == list(range(COUNT))
-    shapes = {0: (6, 1), 1: (12, 2), 2: (24, 4)}
-    last: dict[str, int] = {}
-    for stream, _, number, tailnum in sorted(found, key=lambda one: (one[0].split("/")[1], one[1])):
-        _, ordinal, partition = stream.split("/")
-        hashed = key_hash((tailnum or "").encode())
-        assert int(partition) == partition_of(Router.BLOCK, hashed, *shapes[int(ordinal)])
-        assert last.get(tailnum, -1) < number, (stream, number)
-        last[tailnum] = number
-    assert {stream.split("/")[1] for stream, *_ in found} == {"0", "1", "2"}

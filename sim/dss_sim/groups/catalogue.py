@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from dss_core.errors import StreamNotFound
+from dss_core.errors import GrowthOfNoUse, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId, StreamName
 from dss_core.routing import Router
@@ -11,6 +11,7 @@ from dss_sim.groups.plan import GroupPlan
 from dssd.machines.queues import backoff_text
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, ProgressRow
+from dssd.topics.growth import next_part
 from dssd.topics.model import StorageTopic, Topic
 
 PARTS_FROM = 100
@@ -45,11 +46,11 @@ class SimulatedCatalogue:
             if any(pattern.overlaps(wanted) for pattern in topic.patterns)
         )
 
-    def newest(self, storage_topic_id: int) -> StorageTopic | None:
-        """The storage topic that takes the records of the topic of another; None: it is gone."""
+    def of_part(self, storage_topic_id: int) -> Topic | None:
+        """The topic of a storage topic; None: it is gone."""
         for topic in self.topics.values():
             if any(part.storage_topic_id == storage_topic_id for part in topic.storage_topics):
-                return topic.storage_topics[-1]
+                return topic
         return None
 
     def topic_of(self, stream: StreamId) -> Topic:
@@ -80,11 +81,20 @@ class SimulatedCatalogue:
         return made
 
 
-def new_topic(topic_id: int, name: str, partitions: int, durability: str) -> Topic:
+def grown_by(topic: Topic, partitions: int, storage_topic_id: int) -> StorageTopic:
+    """The storage topic by which a topic grows; where one of so many partitions would route as the
+    last one does, which no daemon makes, one of one partition more."""
+    try:
+        return next_part(topic, partitions, storage_topic_id)
+    except GrowthOfNoUse:
+        return next_part(topic, partitions + 1, storage_topic_id)
+
+
+def new_topic(topic_id: int, name: str, partitions: int, durability: str, router: Router) -> Topic:
     """A topic of one storage topic, whose id is the topic's."""
     pattern = TopicFilter.parse(f"{name}/#")
     part = StorageTopic(topic_id, 0, partitions, 1, None)
-    return Topic(topic_id, name, (pattern,), Router.BLOCK, durability, 1, 0, (part,), None, None, 0)
+    return Topic(topic_id, name, (pattern,), router, durability, 1, 0, (part,), None, None, 0)
 
 
 def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
@@ -108,7 +118,7 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
         ordered=policy.ordered,
         on_dead_letter="block" if policy.blocks else "skip",
         keyless="dead" if policy.keyless_dead else "deliver",
-        shards=planned.shards,
+        shards=max(planned.shards, 0),
         allocation="shard" if planned.shards else "sticky",
     )
 

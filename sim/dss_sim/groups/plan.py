@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from dss_core.routing import Router
+from dss_sim.groups.chains import with_chains
 from dss_sim.groups.client import Habits
 from dss_sim.groups.hold_operator import holds
 from dss_sim.groups.late_answers import LATE_ANSWER_SHARE, with_late_answers
@@ -174,7 +176,8 @@ class GroupPlan:
     queues: RetryPolicy | None = None
     """How it treats records that fail, where it has queues."""
     shards: int = 0
-    """Into how many it is cut at first; 0: its streams are shared out one by one."""
+    """Into how many it is cut at first; 0: its streams are shared out one by one; `AS_BASE`: as
+    many as the storage topic has for a base that takes records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +206,23 @@ class Plan:
     producers: int = 1
     os_topics: frozenset[int] = frozenset()
     """Those whose records are as durable as the machine, by number."""
+    range_topics: frozenset[int] = frozenset()
+    """Those of the router range, by number."""
     keepers: frozenset[str] = frozenset()
     """Clients whose programs keep state by shard."""
     limits: tuple[SmallLimit, ...] = ()
     """Bounds of the daemon that are small in it."""
 
+    def kind_of(self, topic: int) -> tuple[str, Router]:
+        """The durability and the router of a topic, by its number."""
+        durability = "os" if topic in self.os_topics else "sync"
+        return durability, Router.RANGE if topic in self.range_topics else Router.BLOCK
+
 
 def plan_of(seed: int) -> Plan:
     """The plan of a seed."""
-    return with_shards(with_order(unordered_plan_of(seed), Timed), Timed)
+    ordered = with_order(unordered_plan_of(seed), Timed)
+    return with_shards(with_chains(ordered, Timed), Timed)
 
 
 def unordered_plan_of(seed: int) -> Plan:

@@ -26,7 +26,7 @@ from dss_sim.groups.log_writer import Asked, Outcome
 from dss_sim.groups.record_keys import routed
 from dss_sim.groups.schedule import Host
 from dssd.log.recent_sequences import FirstAnswer
-from dssd.topics.model import StorageTopic
+from dssd.topics.model import Topic
 
 if TYPE_CHECKING:
     from dss_sim.groups.world import World
@@ -265,22 +265,24 @@ class Producer:
         if storage_topic_id not in self._held:
             return
         queues = self._of(storage_topic_id)
-        part = self._world.catalogue.newest(storage_topic_id)
+        topic = self._world.catalogue.of_part(storage_topic_id)
         self._held.discard(storage_topic_id)
-        if part is None or part.storage_topic_id == storage_topic_id:
+        if topic is None or topic.storage_topics[-1].storage_topic_id == storage_topic_id:
             for stream in queues:
                 self._end(stream)
         else:
-            self._route_anew(queues, part)
+            self._route_anew(queues, topic)
 
-    def _route_anew(self, queues: Mapping[StreamId, AnyFrameQueue], part: StorageTopic) -> None:
-        for stream, queue in queues.items():
-            self._known[self._world.names[stream].partition("/")[0]] = part.storage_topic_id
+    def _route_anew(self, queues: Mapping[StreamId, AnyFrameQueue], topic: Topic) -> None:
+        part = topic.storage_topics[-1]
+        for queue in queues.values():
+            self._known[topic.name] = part.storage_topic_id
             queue.come_back()
             waiting = list(queue.waiting)
             queue.clear()
             for frame in waiting:
-                for at, keys in routed(frame.keys, part.partitions, frame.content).items():
+                anew = routed(frame.keys, part, topic.router, frame.content)
+                for at, keys in anew.items():
                     moved = PendingFrame(len(keys), frame.content, keys=keys)
                     self._queue(StreamId(part.storage_topic_id, at), moved)
 

@@ -6,6 +6,7 @@ Invariant: a frame has the same keys however often it is sent; each of them rout
 from collections import defaultdict
 
 from dss_core.ids import StreamId
+from dss_core.routing import Router
 from dss_sim.groups.history import Key
 from dss_sim.ordering_keys import OrderingKeys, keys_of_stream, partition_of_key, text_of
 from dssd.topics.model import StorageTopic
@@ -21,10 +22,10 @@ class RecordKeys:
         self._drawn = OrderingKeys(seed)
         self._of_streams: dict[StreamId, tuple[Key, ...]] = {}
 
-    def create(self, part: StorageTopic) -> None:
+    def create(self, part: StorageTopic, router: Router) -> None:
         """Choose the keys of streams that are born."""
         for stream in part.streams():
-            keys = keys_of_stream(stream.partition, part.partitions)
+            keys = keys_of_stream(stream.partition, part.partitions, part.factor, router)
             self._of_streams[stream] = tuple(text_of(key) for key in keys)
 
     def streams_of(self, storage_topic_id: int) -> tuple[StreamId, ...]:
@@ -40,10 +41,13 @@ class RecordKeys:
         return self._drawn.of_frame(self._of_streams[stream], number, records)
 
 
-def routed(keys: tuple[Key, ...], partitions: int, content: int) -> dict[int, tuple[Key, ...]]:
-    """The keys of a frame, in order, by where they go to of so many partitions."""
+def routed(
+    keys: tuple[Key, ...], part: StorageTopic, router: Router, content: int
+) -> dict[int, tuple[Key, ...]]:
+    """The keys of a frame, in order, by the partitions that they go to in a storage topic."""
+    how = part.partitions, part.factor, router
     found: defaultdict[int, list[Key]] = defaultdict(list)
     for key in keys:
-        at = content if key is None else partition_of_key(key.encode("latin-1"), partitions)
-        found[at % partitions].append(key)
+        at = content if key is None else partition_of_key(key.encode("latin-1"), *how)
+        found[at % part.partitions].append(key)
     return {at: tuple(of) for at, of in found.items()}

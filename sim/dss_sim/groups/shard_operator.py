@@ -16,6 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
+from dss_sim.groups.queue_plans import SWITCH
 from dss_sim.groups.store import at_once
 from dss_sim.groups.violation import Violation
 from dssd.leaders.slices import slicing_of
@@ -38,6 +39,12 @@ KEEPERS_SHARE = 1 / 2
 """Of these, the share in which some programs keep state by shard."""
 COUNTS_MAX = 4
 """Changes of the count in a run, at most."""
+COUNT_MAX = 8
+"""The largest count that operators ask for, where no topic grows to more partitions."""
+AS_BASE = -1
+"""As many shards as the base has, whatever that is."""
+AS_BASE_SHARE = 1 / 3
+"""Of the ordered groups with shards, those that begin with that."""
 
 
 def with_shards(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
@@ -46,8 +53,10 @@ def with_shards(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
     ordered = [each for each in plan.groups if each.queues is not None and each.queues.ordered]
     if not ordered or chance.random() >= SHARDED_SHARE:
         return plan
+    drawn = {each.name: chance.randint(1, plan.partitions[each.topic]) for each in ordered}
+    as_base = Random(f"{plan.seed}/shards as the base")
     groups = tuple(
-        replace(each, shards=chance.randint(1, plan.partitions[each.topic]))
+        replace(each, shards=AS_BASE if as_base.random() < AS_BASE_SHARE else drawn[each.name])
         if each in ordered
         else each
         for each in plan.groups
@@ -56,12 +65,13 @@ def with_shards(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
     keepers = frozenset(
         f"c{at}" for at in range(len(plan.habits)) if keeps and chance.random() < 0.6
     )
+    most = max(COUNT_MAX, *(each.amount for each in plan.timed if each.kind == SWITCH), 0)
     counts = [
         timed_as(
             chance.randrange(plan.heal_us // 8, plan.heal_us),
             SET_COUNT,
             chance.randrange(1 << 16),
-            chance.randint(1, 8),
+            chance.randint(1, most),
         )
         for _ in range(chance.randint(0, COUNTS_MAX))
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from dss_sim.groups.catalogue import grown_by
 from dss_sim.groups.checker import MEMBER_FAULTS
 from dss_sim.groups.client import Client
 from dss_sim.groups.cursor_operator import KINDS as OPERATIONS
@@ -178,8 +179,7 @@ def _topic(world: World, timed: Timed) -> Topic | None:
 def _grow_topic(world: World, timed: Timed) -> None:
     topic = _topic(world, timed)
     if topic is not None:
-        number, ordinal = world.catalogue.next_part(), len(topic.storage_topics)
-        part = StorageTopic(number, ordinal, timed.amount, 1, None)
+        part = grown_by(topic, timed.amount, world.catalogue.next_part())
         world.change_topic(replace(topic, storage_topics=(*topic.storage_topics, part)), part)
 
 
@@ -213,7 +213,8 @@ def _sealed(world: World, name: str, part: StorageTopic) -> None:
         ends = tuple(world.log.bounds(stream).end for stream in part.streams())
         parts = tuple(replace(each, ends=ends) if each is part else each
                       for each in topic.storage_topics)  # fmt: skip
-        world.change_topic(replace(topic, storage_topics=parts))
+        takes = max(topic.produce_ordinal, min(part.ordinal + 1, len(parts) - 1))
+        world.change_topic(replace(topic, storage_topics=parts, produce_ordinal=takes))
 
 
 def _remove_topic(world: World, timed: Timed) -> None:

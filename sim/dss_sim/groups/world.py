@@ -9,6 +9,7 @@ from functools import partial
 
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
+from dss_core.routing import Router
 from dss_sim.groups.borrower_rules import Incarnations
 from dss_sim.groups.catalogue import SimulatedCatalogue, declaration, new_group, new_topic
 from dss_sim.groups.checker import Checker, Violation
@@ -133,7 +134,7 @@ class World:
         self.producer_names: dict[bytes, str] = {}
         self.producers = [Producer(self, number) for number in range(plan.producers)]
         for at, partitions in enumerate(plan.partitions):
-            self.create_topic(partitions, "os" if at in plan.os_topics else "sync")
+            self.create_topic(partitions, *plan.kind_of(at))
         for group in plan.groups:
             self.create_group(group)
 
@@ -397,17 +398,19 @@ class World:
 
     # Topics, groups and records
 
-    def create_topic(self, partitions: int, durability: str = "sync") -> Topic:
+    def create_topic(
+        self, partitions: int, durability: str = "sync", router: Router = Router.BLOCK
+    ) -> Topic:
         """A topic of one storage topic, empty."""
         self._topics += 1
-        topic = new_topic(self._topics, f"t{self._topics}", partitions, durability)
+        topic = new_topic(self._topics, f"t{self._topics}", partitions, durability, router)
         self._enter(topic, topic.storage_topics[0])
         return topic
 
     def _enter(self, topic: Topic, part: StorageTopic) -> None:
         self.catalogue.topics[topic.name] = topic
         self.log.create(part.streams())
-        self.keys.create(part)
+        self.keys.create(part, topic.router)
         self.writer.open(part.storage_topic_id, part.partitions, topic.durability)
         for stream in part.streams():
             self.names[stream] = f"{topic.name}/{part.ordinal}/{stream.partition}"

@@ -31,4 +31,18 @@ IN_GROWTH = (
         "self._asked.children",
         "()",
     ),
+    Mutant(
+        "parents without a factor",
+        "streams wait for those that would hold their keys if every factor were 1",
+        "generations._numbers",
+        "(part.partitions, part.factor)",
+        "(part.partitions, 1)",
+    ),
+    Mutant(
+        "re-homed without a factor",
+        "entries go to the child that would get their key if the factor were 1",
+        "Rehomings._rehoming",
+        "after.factor",
+        "1",
+    ),
 )

@@ -131,6 +131,7 @@ STEPS: Sequence[Step] = (
     _tests("reads and jobs on Spark", 4, "tests/dss_spark"),
     _tests("an incident, by its page", 2, "tests/dssctl/test_replay_page.py"),
     _tests("a crash at every effect", 5, f"{SIMULATORS}/groups/test_scenarios.py"),
+    _tests("chains of growths, and crashes", 9, f"{SIMULATORS}/groups/test_chains.py"),
     _tests(
         "the simulators",
         10,

@@ -5,6 +5,8 @@ Usage: flight_producer.py ENDPOINT FLIGHTS COUNT PART OF
 Of all aircraft it has those of which the number, by their name, is PART of OF. What an earlier one
 has stored is looked up in the log first, so one that was killed is followed by another. Each line
 on stdin is the number of a flight: those before it may be sent.
+
+A payload is what members of ordered groups take: the number, what becomes of it, and the flight.
 """
 
 import asyncio
@@ -18,12 +20,14 @@ import pyarrow.parquet
 import dss_client
 from dss_client import Client
 
+ONCE_EACH = 101
+"""One flight of so many fails at its first attempt."""
+
 
 async def stored(client: Client) -> set[int]:
     """The flights that are in the log."""
     return {
-        json.loads(record.payload)["number"]
-        async for record in client.read("flights/#", follow=False)
+        int(record.payload.split()[0]) async for record in client.read("flights/#", follow=False)
     }
 
 
@@ -39,7 +43,8 @@ async def main(endpoint: str, flights: str, count: str, part: str, of: str) -> N
                     allowed = int(await asyncio.to_thread(sys.stdin.readline))
                 key = (row["tailnum"] or "").encode()
                 if zlib.crc32(key) % int(of) == int(part) and number not in there:
-                    payload = json.dumps({"number": number, "tailnum": row["tailnum"]}).encode()
+                    kind = "fine" if number % ONCE_EACH else "once"
+                    payload = f"{number} {kind} {json.dumps(row)}".encode()
                     await producer.enqueue(payload, key=key)
 
 
