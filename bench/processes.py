@@ -181,9 +181,16 @@ async def run_program(
 class Daemon:
     """A daemon on one directory, in one life after the other. Built by `running_daemon`."""
 
-    def __init__(self, directory: Path, tasks: asyncio.TaskGroup, options: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        tasks: asyncio.TaskGroup,
+        options: Sequence[str],
+        program: Sequence[str],
+    ) -> None:
         self.directory = directory
         self._options = options
+        self._program = program
         self._tasks = tasks
         self._lives: list[Process] = []
 
@@ -195,7 +202,7 @@ class Daemon:
     async def start(self) -> None:
         """Begin a life; it listens when this returns."""
         command = (
-            *(sys.executable, "-m", "dssd", "serve"),
+            *(sys.executable, *self._program, "serve"),
             *("--data-dir", str(self.directory), "--listen", self.endpoint, *self._options),
         )
         life = await Process.start(self._tasks, "dssd", command, ready_mark=LISTENING)
@@ -211,12 +218,14 @@ class Daemon:
 
 
 @contextlib.asynccontextmanager
-async def running_daemon(*options: str) -> AsyncIterator[Daemon]:
-    """A daemon on a fresh directory, which goes when the block ends."""
+async def running_daemon(
+    *options: str, program: Sequence[str] = ("-m", "dssd")
+) -> AsyncIterator[Daemon]:
+    """A daemon on a fresh directory, which goes when the block ends; a program may stand in."""
     directory = Path(tempfile.mkdtemp(prefix="dss-bench-"))
     try:
         async with asyncio.TaskGroup() as tasks:
-            daemon = Daemon(directory, tasks, options)
+            daemon = Daemon(directory, tasks, options, program)
             try:
                 await daemon.start()
                 yield daemon
