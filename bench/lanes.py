@@ -22,6 +22,9 @@ from dss_core.limits import REDRIVE_RATE_MAX
 
 CONSUMED = 3_000_000
 BESIDE = 6_000_000
+PUBLISHED = 3_000_000
+ELSEWHERE = "elsewhere"
+"""A topic that nobody reads."""
 TURNS = 4
 """Of others with and without a redrive beside them, each with a lane of its own."""
 FAILING = 200_000
@@ -175,6 +178,12 @@ async def others(daemon: Daemon, name: str, records: str) -> Others:
     return Others(rate, own_s(pid) - spent_s)
 
 
+async def published(daemon: Daemon) -> float:
+    """Millions of records a second that producers of another topic get durable."""
+    result = await run_program("produce_columns", daemon.endpoint, str(PUBLISHED), ELSEWHERE)
+    return float(result["records"]) / float(result["seconds"]) / 1e6
+
+
 @asynccontextmanager
 async def redriving(daemon: Daemon, group: str, partition: int) -> AsyncIterator[Back]:
     """One lane brings dead letters back at the usual rate while the block runs, and says how many;
@@ -223,15 +232,21 @@ async def redrive_round(table: dict[str, Row]) -> None:
         table["redriven"].add(await redriven(daemon, "alone"))
         filled = await run_program("produce_prebuilt", daemon.endpoint, str(BESIDE), "1000")
         records = str(filled["records"])
+        async with dss_client.connect(endpoint=daemon.endpoint) as client:
+            await client.topics.create(ELSEWHERE, partitions=PARTITIONS)
         for turn in range(TURNS):
             # Each begins as often as the other.
             if turn % 2:
+                alone = await published(daemon)
                 plain = await others(daemon, f"plain-{turn}", records)
             async with redriving(daemon, "beside", turn) as back:
                 before = back.records
                 ours = await others(daemon, f"others-{turn}", records)
                 redriven_meanwhile = back.records - before
+                beside = await published(daemon)
             if not turn % 2:
+                alone = await published(daemon)
                 plain = await others(daemon, f"plain-{turn}", records)
+            table["published_beside"].add(beside, alone)
             table["redriven_beside"].add(ours.rate, plain.rate)
             table["redriven_cpu"].add((ours.cpu_s - plain.cpu_s) / redriven_meanwhile * 1e6)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import backups
 import bulk
+import dead_letters
 import failover
 import growth
 import jetstream
@@ -99,7 +100,11 @@ def rows() -> dict[str, Row]:
         "lent_many_mib": Row("  memory beyond empty ones", "MiB", "<= 256"),
         "redriven": Row("redrive, 12 lanes, alone", thousand, ">= 20"),
         "redriven_beside": Row("by batch, one lane redriven", million, "", WITHOUT, ">= 0.95"),
+        "published_beside": Row(
+            "  published beside it, columns API", million, "", WITHOUT, ">= 0.95"
+        ),
         "redriven_cpu": Row("  processor time of the daemon for a redriven record", "us", "<= 100"),
+        **dead_letters.rows(),
         **growth.rows(),
         **ordered.rows(),
         **jetstream.rows(),
@@ -482,6 +487,7 @@ PARTS = {
     "lanes": lanes_round,
     "lent": lanes.lent_again_round,
     "redrive": lanes.redrive_round,
+    "deadletters": dead_letters.measured,
     "growth": growth.measured,
     "ordered": ordered.measured,
     "shards": shards.measured,

@@ -1,27 +1,31 @@
 """Every record fails once: refused by batch or one by one, until all wait in the retry queue; or
-rejected by batch, until all are dead letters."""
+rejected by batch, each for another reason, until all are dead letters."""
 
 import asyncio
 import json
 import sys
 import time
+from itertools import cycle
 
 from workload import TOPIC
 
 import dss_client
 
+REASONS = ("a failure of the bench", "no such customer", "the bank is closed", "no stock")
+"""Of batches by turns: numbers alone would make no other error of it."""
+
 
 async def refuse_all(subscription: dss_client.Subscription, mode: str, records: int) -> None:
-    seen = 0
+    seen, reasons = 0, cycle(REASONS)
     if mode != "record":
         async for batch in subscription.batches():
             refuse = batch.nak if mode == "batch" else batch.reject
-            await refuse(error="a failure of the bench")
+            await refuse(error=next(reasons))
             seen += len(batch)
             if seen >= records:
                 return
     async for record in subscription:
-        await record.nak(error="a failure of the bench")
+        await record.nak(error=REASONS[0])
         seen += 1
         if seen >= records:
             return

@@ -13,10 +13,10 @@ COLUMNS_RECORDS = 24_000
 IN_FLIGHT = 4
 
 
-async def main(endpoint: str, records: int) -> None:
+async def main(endpoint: str, records: int, topic: str = TOPIC) -> None:
     keys = (KEYS * (COLUMNS_RECORDS // len(KEYS) + 1))[:COLUMNS_RECORDS]
     payloads = [PAYLOAD] * COLUMNS_RECORDS
-    async with dss_client.connect(endpoint=endpoint) as client, client.producer(TOPIC) as producer:
+    async with dss_client.connect(endpoint=endpoint) as client, client.producer(topic) as producer:
         await producer.send_columns(payloads=payloads, keys=keys)
         calls = records // COLUMNS_RECORDS
 
@@ -35,4 +35,4 @@ async def main(endpoint: str, records: int) -> None:
     print(json.dumps({"records": sent, "seconds": seconds}))
 
 
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

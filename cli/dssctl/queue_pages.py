@@ -2,7 +2,8 @@
 as a file.
 
 Invariant: a file appears under its name once all that was chosen is in it and on the disk; where
-that fails, it is not there, and nothing in the daemon has changed.
+that fails, it is not there, and nothing in the daemon has changed. What an export that was killed
+has left is in the way of no other, and two at once do not touch what is the other's.
 """
 
 import json
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 QUEUE_PAGE_ROWS = 10
 """Errors and keys on a page: those that are most."""
+
+THERE_ALREADY = "it is there already"
 
 
 def peek_at(settings: Settings, chosen: Chosen, number: int, decoding: Decoding) -> None:
@@ -157,18 +160,31 @@ def _destination(path: str) -> "Iterator[IO[str]]":
         yield sys.stdout
         sys.stdout.flush()
         return
-    whole, part = Path(path), Path(f"{path}.part")
+    whole, part = Path(path), Path(f"{path}.{os.getpid()}.part")
     if whole.exists():
-        raise FileUnwritable(path=path, reason="it is there already")
+        raise FileUnwritable(path=path, reason=THERE_ALREADY)
     try:
-        with part.open("x", encoding="utf-8", errors="surrogateescape") as out:
+        with part.open("w", encoding="utf-8", errors="surrogateescape") as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        part.rename(whole)
-    except BaseException as failed:
+        _give_name(part, whole)
+    except FileExistsError as failed:
+        raise FileUnwritable(path=path, reason=THERE_ALREADY) from failed
+    except OSError as failed:
+        raise FileUnwritable(path=path, reason=failed.strerror) from failed
+    finally:
         with suppress(OSError):
             part.unlink()
-        if isinstance(failed, OSError):
-            raise FileUnwritable(path=path, reason=failed.strerror) from failed
-        raise
+
+
+def _give_name(part: Path, whole: Path) -> None:
+    """Let the file have its name, unless another has it by now.
+
+    Raises:
+        FileExistsError: it has.
+    """
+    try:
+        whole.hardlink_to(part)
+    except PermissionError:  # a file system without links, as on a stick
+        part.rename(whole)

@@ -136,7 +136,8 @@ def test_dead_letters_are_listed_looked_at_redriven_and_given_up(failed: Daemon)
 def test_dead_letters_are_written_as_lines_and_a_full_disk_leaves_none(
     letters: Daemon, tmp_path: Path
 ) -> None:
-    file = tmp_path / "letters.jsonl"
+    file, killed = tmp_path / "letters.jsonl", tmp_path / "letters.jsonl.part"
+    killed.write_text("what an export that was killed has left")
     done = letters.dssctl("dlq", "export", "written", str(file))
     assert b"2 dead letters of written written to" in done.stderr
     ok(done)
@@ -147,6 +148,7 @@ def test_dead_letters_are_written_as_lines_and_a_full_disk_leaves_none(
     ]
     again = letters.dssctl("dlq", "export", "written", str(file))
     assert b"DSS1151" in again.stderr
+    assert sorted(tmp_path.iterdir()) == [file, killed]
     with mounted(tmp_path / "disk", 64 << 10) as disk:
         fill(disk)
         full = letters.dssctl("dlq", "export", "written", str(disk / "letters.jsonl"))

@@ -7,7 +7,7 @@ and by nothing that the daemon or the client says of itself.
 import asyncio
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from heapq import merge
 from pathlib import Path
@@ -19,6 +19,9 @@ from support.started_program import StartedProgram, started
 PROGRAM = Path(__file__).parents[1] / "scenarios" / "programs" / "ordered_member.py"
 MEMBERS = 3
 BEGAN, DONE, FAILED, DIED = WORDS = ("began", "done", "failed", "died")
+PASSED = "passed"
+"""An operator gave a record up."""
+NOBODY: Mapping[int, int] = {}
 
 Line = tuple[int, int, int, str]
 """A moment, the life that said it, a number and what became of it."""
@@ -124,12 +127,16 @@ async def kill_at(
 
 
 def inversions(
-    told: Told, keys: Sequence[Hashable | None], passable: Collection[int] = ()
+    told: Told,
+    keys: Sequence[Hashable | None],
+    passable: Collection[int] = (),
+    passed: Mapping[int, int] = NOBODY,
 ) -> list[str]:
     """What came out of order, or beside another of its key, by number and key of each record.
 
     Records without a key have no order. What is ``passable`` is out of its key's way once it
-    failed. A life that never ended what it began is dead, and had nothing beside others.
+    failed, and what operators ``passed`` over, from such a moment on. A life that never ended what
+    it began is dead, and had nothing beside others.
     """
     order: defaultdict[Hashable, list[int]] = defaultdict(list)
     for number, key in enumerate(keys):
@@ -140,7 +147,8 @@ def inversions(
     out: defaultdict[Hashable, dict[int, bool]] = defaultdict(dict)
     """Of each key, the lives that have one, and whether another life got one meanwhile."""
     wrong: list[str] = []
-    for _, life, number, what in told.lines():
+    by_operators = sorted((at_ns, 0, number, PASSED) for number, at_ns in passed.items())
+    for _, life, number, what in merge(told.lines(), by_operators):
         key = keys[number]
         if key is None:
             continue
@@ -153,9 +161,9 @@ def inversions(
             with_lives.update(dict.fromkeys(with_lives, True))
             with_lives[life] = False
             continue
-        if with_lives.pop(life, True):
+        if what != PASSED and with_lives.pop(life, True):
             wrong.append(f"{number} of {key} was out beside another")
-        settled[number] |= what == DONE or number in passable
+        settled[number] |= what in (DONE, PASSED) or number in passable
         while firsts[key] < len(of_key) and settled[of_key[firsts[key]]]:
             firsts[key] += 1
     return wrong

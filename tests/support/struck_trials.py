@@ -16,7 +16,14 @@ from typing import Generic, TypeVar
 
 from dss_core.errors import ExitCode
 from dss_sim import strace
-from support import client_trial, growth_trial, lane_trial, syscall_faults, trial_verdict
+from support import (
+    client_trial,
+    errand_trial,
+    growth_trial,
+    lane_trial,
+    syscall_faults,
+    trial_verdict,
+)
 from support.daemon_process import running, short_directory
 from support.syscall_faults import CALLS, MISSED, Point
 
@@ -37,6 +44,11 @@ async def _nothing_more(_: Path) -> str:
     return ""
 
 
+async def _nobody(_: object, __: Path) -> str:
+    """What it said is all that there is to judge."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial(Generic[J]):
     """Work on a daemon, and what must hold after it."""
@@ -49,6 +61,8 @@ class Trial(Generic[J]):
     """What is wrong with the data directory of a daemon that ended."""
     next_life: str = "next"
     """Where the next daemon listens."""
+    judge: Callable[[J, Path], Awaitable[str]] = _nobody
+    """What is wrong with what that one leaves as it ends."""
 
     async def points(self, calls: Sequence[str] = CALLS) -> list[Point]:
         """What can be struck in it, in the order in which it comes."""
@@ -125,7 +139,9 @@ class Trial(Generic[J]):
                 raise
             except AssertionError as wrong:
                 return f"{type(wrong).__name__}: {wrong}\n{daemon.said}"
-            return "" if await daemon.stop() == 0 else daemon.said
+            if await daemon.stop() != 0:
+                return daemon.said
+        return await self.judge(journal, data)
 
 
 def _was_struck(output: Path) -> bool:
@@ -150,6 +166,13 @@ RECORDS = Trial(
 """Sixty operations of every kind."""
 LANES = Trial(lambda: nullcontext(lane_trial.Lanes()), lane_trial.perform, lane_trial.check)
 """Records that fail, in a group with queues."""
+ERRANDS = Trial(
+    lambda: nullcontext(errand_trial.Errands()),
+    errand_trial.perform,
+    errand_trial.check,
+    judge=errand_trial.judged,
+)
+"""Operators deal with what failed."""
 GROWTH = Trial(
     growth_trial.growing,
     growth_trial.perform,

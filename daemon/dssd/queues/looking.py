@@ -165,16 +165,23 @@ class Choice:
 
     def takes(self, found: QueueEntry) -> bool:
         """Whether the entry is one of them."""
+        return self.means(found.stream.topic, found.key, found.entry, found.entered_at_us)
+
+    def means(self, topic: str, key: bytes | None, entry: LaneEntry, entered_at_us: int) -> bool:
+        """Whether an entry of a record of that topic is one of them."""
         return (
-            (not self.error or _is_of_error(found, self.error))
-            and (self.key is None or found.key == self.key)
-            and (self.stream is None or found.stream == self.stream)
-            and (self.offset is None or found.entry.origin_offset == self.offset)
-            and (not self.client_id or found.entry.client_id == self.client_id)
-            and (self.start_us is None or self.start_us <= found.entered_at_us)
-            and (self.end_us is None or found.entered_at_us < self.end_us)
-            and self.attempt <= found.entry.attempt
+            (not self.error or _is_of_error(entry, self.error))
+            and (self.key is None or key == self.key)
+            and (self.stream is None or self._is_there(topic, entry))
+            and (self.offset is None or entry.origin_offset == self.offset)
+            and (not self.client_id or entry.client_id == self.client_id)
+            and (self.start_us is None or self.start_us <= entered_at_us)
+            and (self.end_us is None or entered_at_us < self.end_us)
+            and self.attempt <= entry.attempt
         )
+
+    def _is_there(self, topic: str, entry: LaneEntry) -> bool:
+        return self.stream == (topic, entry.origin_ordinal, entry.origin_partition)
 
 
 ALL = Choice()
@@ -185,10 +192,10 @@ def fingerprint_text(fingerprint: int) -> str:
     return f"{fingerprint:016x}" if fingerprint else ""
 
 
-def _is_of_error(found: QueueEntry, error: str) -> bool:
-    if found.fingerprint:
-        return found.fingerprint.startswith(error)
-    return found.entry.cause == error
+def _is_of_error(entry: LaneEntry, error: str) -> bool:
+    if entry.fingerprint:
+        return fingerprint_text(entry.fingerprint).startswith(error)
+    return entry.cause == error
 
 
 class EntryLook:
@@ -313,7 +320,7 @@ def keys_in(error: str, lane: Lane, frames: bytes, mask: Ranges) -> Mapping[byte
     """How many of those entries, of an error, are of which key."""
     counts: dict[bytes | None, KeyCount] = {}
     for each in entries_in(lane, frames, mask):
-        if error and not _is_of_error(each, error):
+        if error and not _is_of_error(each.entry, error):
             continue
         known = counts.get(each.key)
         found = _key_count(each)

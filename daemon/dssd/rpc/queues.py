@@ -1,6 +1,8 @@
 """The servicer of `Queues`: decodes, asks the questions, encodes."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import grpc.aio
 
@@ -10,11 +12,13 @@ from dss_core.errors import IllegalArgument
 from dss_core.ids import StreamName
 from dss_core.lane import DEAD, RETRY
 from dss_core.limits import KEY_BYTES_MAX
+from dssd.loop_yield import LoopTurn
 from dssd.questions.limits import ENTRIES_PAGE_MAX
 from dssd.questions.queues import EntriesAsked, QueueQuestions
 from dssd.queues.looking import Choice, QueueEntry
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Found, Made = TypeVar("Found"), TypeVar("Made")
 
 _LEVELS: dict[int, int] = {queues_pb2.QUEUE_LEVEL_RETRY: RETRY, queues_pb2.QUEUE_LEVEL_DEAD: DEAD}
 _LEVEL_NUMBERS: dict[int, Any] = {level: number for number, level in _LEVELS.items()}
@@ -37,8 +41,9 @@ class QueuesServicer(queues_pb2_grpc.QueuesServicer):
         else:
             token = request.page_token
             page = await self._questions.entries(asked, token, whole=request.whole)
+        make = partial(_entry, whole=request.whole)
         return queues_pb2.ListEntriesReply(
-            entries=[_entry(each, whole=request.whole) for each in page.entries],
+            entries=await _all_of(page.entries, make),
             next_page_token=page.next_token,
             total=page.total,
         )
@@ -50,7 +55,7 @@ class QueuesServicer(queues_pb2_grpc.QueuesServicer):
         level = _level(request.level)
         page = await self._questions.keys(request.group, level, request.error, request.page_token)
         return queues_pb2.CountKeysReply(
-            keys=[encoded(each, queues_pb2.KeyCount) for each in page.keys],
+            keys=await _all_of(page.keys, lambda each: encoded(each, queues_pb2.KeyCount)),
             next_page_token=page.next_token,
             total=page.total,
         )
@@ -62,10 +67,19 @@ class QueuesServicer(queues_pb2_grpc.QueuesServicer):
         level = _level(request.level)
         page = await self._questions.errors(request.group, level, request.page_token)
         return queues_pb2.CountErrorsReply(
-            errors=[encoded(each, queues_pb2.ErrorCount) for each in page.errors],
+            errors=await _all_of(page.errors, lambda each: encoded(each, queues_pb2.ErrorCount)),
             next_page_token=page.next_token,
             total=page.total,
         )
+
+
+async def _all_of(found: Sequence[Found], make: Callable[[Found], Made]) -> list[Made]:
+    """Messages of as many as one answer has: so many take longer than one turn of the loop."""
+    turn, made = LoopTurn(), list[Made]()
+    for each in found:
+        made.append(make(each))
+        await turn.give_way()
+    return made
 
 
 def _asked(request: queues_pb2.ListEntriesRequest) -> EntriesAsked:

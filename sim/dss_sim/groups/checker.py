@@ -56,6 +56,7 @@ from dss_sim.groups.history import (
     Disturbed,
     Ended,
     Errand,
+    ErrandEnded,
     Event,
     Gone,
     HandedOut,
@@ -225,6 +226,9 @@ class Checker:
 
     def _errand(self, event: Errand) -> None:
         self._queues.errand(event)
+
+    def _errand_ended(self, event: ErrandEnded) -> None:
+        self._queues.errand_ended(event)
 
     def _appended(self, event: Appended) -> None:
         self._log.appended(event)
@@ -496,6 +500,7 @@ _TAKERS: dict[type[Event], Callable[[Checker, Any], None]] = {
     LaneTaken: Checker._lane_taken,
     Redriven: Checker._redriven,
     Errand: Checker._errand,
+    ErrandEnded: Checker._errand_ended,
     Led: Checker._led,
     Disturbed: Checker._disturb,
     Ended: Checker._ended,

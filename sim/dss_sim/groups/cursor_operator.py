@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
-from dss_core.progress import Progress, Ranges, normalised
+from dss_core.progress import Progress, Ranges, normalised, without
+from dss_sim.groups.history import ErrandEnded
 from dss_sim.groups.store import at_once
 from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction, MoveCursors
 from dssd.machines.leader.lent_stream import StreamState
-from dssd.machines.queues import BLOCK, BURY, RETRY_NOW, SKIP, Queues, QueueState
+from dssd.machines.queues import BLOCK, BURY, RETRY_LATER, RETRY_NOW, SKIP, Queues, QueueState
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import PreconditionFailed, Put, VersionIs, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow, ProgressRow
@@ -133,6 +134,9 @@ class CursorOperator:
         if last is None:
             return
         number = len(self._asked) + 1
+        if of_queues := [move for move in last.moves if move.redriven or move.errand]:
+            self._apply(group, number, list(self._taken_back(group, number, of_queues)))
+            return
         moves: list[CursorMove] = []
         for made in self._made(last):
             stream = StreamId(made.storage_topic_id, made.partition)
@@ -145,6 +149,32 @@ class CursorOperator:
             given = Progress(made.floor_after, unpacked_ranges(made.ranges_after))
             moves.append(CursorMove(stream, number, all_of(given), all_of(before)))
         self._apply(group, number, moves, undoes=last.number)
+
+    def _taken_back(
+        self, group: GroupRow, number: int, moves: list[CursorMove]
+    ) -> Iterator[CursorMove]:
+        """As the daemon plans it: what still waits of a redrive is dead again, what was given up
+        comes again, and what was brought forward waits for its time."""
+        for move in moves:
+            queues = self._queues(group, move.stream)
+            if not queues:
+                continue
+            retry, dead = queues
+            made_by = partial(self._made_by, number=move.number)
+            if move.redriven and (left := made_by(retry)):
+                yield CursorMove(move.stream, number, (), (), errand=BURY, entries=left)
+            elif move.errand == BURY and (left := made_by(dead)) and not dead.redriving:
+                yield CursorMove(move.stream, number, (), (), redriven=left)
+            elif move.errand == RETRY_NOW and retry.hurried.operation == move.number:
+                left = without(retry.hurried.ranges, all_of(retry.progress))
+                if left:
+                    yield CursorMove(move.stream, number, (), (), errand=RETRY_LATER, entries=left)
+
+    def _made_by(self, queue: QueueState, number: int) -> Ranges:
+        """What of an operation is there."""
+        return without(
+            self._world.queue_work.log.made_by(queue.stream, number), all_of(queue.progress)
+        )
 
     def cancel(self, group: GroupRow) -> None:
         """Stop what runs on the group."""
@@ -218,6 +248,8 @@ class CursorOperator:
         if self._running.get(group_id) is operation:
             del self._running[group_id]
             self._ended[group_id] = operation
+            if not operation.cancelled:
+                world.tell(ErrandEnded(world.schedule.now_us, operation.group.name, number))
 
     def forget(self, group_id: int) -> None:
         """The group is removed."""

@@ -309,6 +309,16 @@ class Errand(NamedTuple):
     stream: str
     what: str
     ranges: Ranges
+    number: int = 0
+    """Of the operation."""
+
+
+class ErrandEnded(NamedTuple):
+    """An operation is called done, and nobody had cancelled it."""
+
+    at_us: int
+    group: str
+    number: int
 
 
 class Led(NamedTuple):
@@ -357,6 +367,7 @@ Event = (
     | LaneTaken
     | Redriven
     | Errand
+    | ErrandEnded
     | Led
     | Disturbed
     | Ended

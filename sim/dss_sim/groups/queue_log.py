@@ -25,7 +25,7 @@ from dss_core.frame import stamped
 from dss_core.ids import StreamId
 from dss_core.lane import ENTRIES, MAIN, LaneEntry
 from dss_core.producer_ids import NO_PRODUCER
-from dss_core.progress import Range
+from dss_core.progress import Range, Ranges, normalised
 from dss_sim.groups.history import Key, Queued
 from dss_sim.groups.log import FRAMES_A_READ, cut_frames, keys_in
 from dss_sim.groups.log_writer import SYNC_US
@@ -86,6 +86,15 @@ class QueueLog:
         if stream not in self._queues:
             raise StreamNotFound(stream=stream)
         return self._queues[stream]
+
+    def made_by(self, stream: StreamId, operation: int) -> Ranges:
+        """The entries of a queue that say that an operation made them."""
+        return normalised(
+            (row[0], row[0] + 1)
+            for placed in self._frames.get(stream, ())
+            for row in chain.from_iterable(decode(placed.frame).rows())
+            if lane_of(row[4]).operation == operation
+        )
 
     def remove(self, stream: StreamId) -> None:
         """A queue is gone."""

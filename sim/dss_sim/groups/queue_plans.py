@@ -42,6 +42,11 @@ WHOLE_SHARE = 1 / 2
 ERRAND = "errand"
 """An operator deals with what waits in retry queues."""
 ERRANDS_MAX = 3
+UNDO = "undo_moves"
+UNDONE_SHARE = 1 / 3
+"""Of the redrives and errands."""
+UNDONE_AFTER_US = (1_000, 3_000_000)
+"""How soon: while the lane is opened, and once all is done."""
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
 """Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
@@ -85,7 +90,8 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
         for _ in range(times)
     ]
     errands = [timed_as(*each) for each in _errands(plan, strict=strict)]
-    more = [*redrives, *errands, *(timed_as(*each) for each in _switches(plan))]
+    undos = [timed_as(*each) for each in _undos(plan, [*redrives, *errands])]
+    more = [*redrives, *errands, *undos, *(timed_as(*each) for each in _switches(plan))]
     timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
     return replace(
         plan,
@@ -100,6 +106,14 @@ def _errands(plan: "Plan", *, strict: bool) -> Iterator[tuple[int, str, int, int
     chance = Random(f"{plan.seed}/errands")
     for _ in range(0 if strict else chance.randint(0, ERRANDS_MAX)):
         yield chance.randrange(plan.heal_us // 4, plan.heal_us), ERRAND, chance.randrange(99), 0
+
+
+def _undos(plan: "Plan", asked: "list[Timed]") -> Iterator[tuple[int, str, int, int]]:
+    chance = Random(f"{plan.seed}/undos")
+    for each in asked:
+        if chance.random() < UNDONE_SHARE:
+            at_us = min(each.at_us + chance.randint(*UNDONE_AFTER_US), plan.heal_us)
+            yield at_us, UNDO, each.who, 0
 
 
 ORDERED_SHARE = 1 / 2

@@ -16,6 +16,9 @@ where it was until then, its *source*. So each record has one way through the le
     Q9  what goes to another lane is the entry that it was: its time, its attempts, its error,
         but for what an operator asked for
     Q10 a record is given up only where an operator said so
+    Q11 an operation that passes over or gives up what waits is done once none of that waits, nor
+        what was made of it in its queue meanwhile
+    Q12 what a redrive that was stopped had not brought back, no later holder of the lane does
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
 """
@@ -29,6 +32,7 @@ from dss_sim.groups.history import (
     Acked,
     Committed,
     Errand,
+    ErrandEnded,
     HandedOut,
     Key,
     LaneTaken,
@@ -39,7 +43,7 @@ from dss_sim.groups.history import (
 )
 from dss_sim.groups.violation import Violation
 from dssd.machines.delivery.causes import DIED, FOLLOWS, GIVEN_UP, NO_KEY, REDRIVEN
-from dssd.machines.queues import BURY, SKIP
+from dssd.machines.queues import BURY, RETRY_LATER, RETRY_NOW, SKIP
 
 GroupStream = tuple[str, str]
 REFUSALS = ("refused", "rejected")
@@ -64,8 +68,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "buried", "discarded", "durable", "earlier", "entries", "hurried",
-        "left", "naks", "owed", "redriven", "stored", "whole_keys",
+        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries", "halted",
+        "halted_at", "hurried", "left", "naks", "owed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -90,11 +94,22 @@ class _Level:
         self.buried: set[int] = set()
         self.hurried: set[int] = set()
         """Of a retry queue: what operators gave up, and brought forward."""
+        self.asked: dict[int, set[int]] = {}
+        """By operations that are not done: what is to be passed over or given up."""
+        self.halted: set[int] = set()
+        self.halted_at = 0
+        """What was named by redrives until one was stopped, and the last holder before."""
 
     def follows(self, event: Queued) -> bool:
         """Whether it never failed, and is of a key that comes back whole."""
         entry = self.entries[event.source_offset]
         return not entry.attempt and entry.key in self.whole_keys
+
+    def last_made_of(self, offset: int) -> int:
+        """Where a record of this queue is in it now, or was until it left."""
+        while offset in self.left and self.left[offset].stream == self.entries[offset].stream:
+            offset = self.left[offset].offset
+        return offset
 
     def means(self, named: set[int], offset: int) -> bool:
         """Whether an entry is named, or was made of one that is."""
@@ -165,6 +180,7 @@ class QueueRules:
         names = () if lane is None else lane.names[1:]
         for level in names:
             self._levels[group, level].owed.clear()
+            self._levels[group, level].asked.clear()
         return names
 
     def origin_of(self, group: str, stream: str, offset: int) -> tuple[str, int]:
@@ -241,7 +257,7 @@ class QueueRules:
         """An entry is durable.
 
         Raises:
-            Violation: Q1, Q2, Q5, Q7, Q9, Q10: it should not be there, or says what is not so.
+            Violation: Q1, Q2, Q5, Q7, Q9, Q10, Q12: it should not be there, or says what is not so.
         """
         lane = self._lanes[event.group, event.stream]
         level, source = self._places(event)
@@ -260,6 +276,9 @@ class QueueRules:
         is_back = event.source == of.names[2] and event.stream != lane.names[2]
         if is_back and not (event.source_offset in source.redriven or source.follows(event)):
             raise Violation("Q7", f"nobody redrives it: {event}")
+        is_later = event.grant_epoch > source.halted_at
+        if is_back and is_later and event.source_offset in source.halted:
+            raise Violation("Q12", f"its redrive was stopped at {source.halted_at}: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
 
@@ -351,9 +370,12 @@ class QueueRules:
         """The store has this of a level; what goes with it is told next."""
         place = event.group, event.stream
         if place in self._lanes:
-            self._levels[place].stored = Progress(event.floor, event.ranges)
-            if event.stopped:
-                self._levels[place].owed.clear()
+            level = self._levels[place]
+            level.stored = Progress(event.floor, event.ranges)
+            if event.stopped and level.owed:
+                level.owed.clear()
+                level.halted = {*level.redriven}
+                level.halted_at = self._lanes[place].epoch
             if event.applied_end:
                 self._applied.append((place, event))
 
@@ -376,14 +398,33 @@ class QueueRules:
     def errand(self, event: Errand) -> None:
         """An operator deals with entries of a retry queue."""
         level = self._levels[event.group, event.stream]
-        named = {SKIP: level.discarded, BURY: level.buried}.get(event.what, level.hurried)
-        named.update(at for part in event.ranges for at in range(*part))
+        named = {at for part in event.ranges for at in range(*part)}
+        if event.what == RETRY_LATER:
+            level.hurried -= named
+            return
+        {SKIP: level.discarded, BURY: level.buried, RETRY_NOW: level.hurried}[event.what] |= named
+        if event.what != RETRY_NOW:
+            level.asked[event.number] = named
+
+    def errand_ended(self, event: ErrandEnded) -> None:
+        """An operation is called done.
+
+        Raises:
+            Violation: Q11: something waits that it was to deal with.
+        """
+        for (group, stream), level in self._levels.items():
+            asked = level.asked.pop(event.number, ()) if group == event.group else ()
+            for offset in asked:
+                last = level.last_made_of(offset)
+                if last not in level.left and not level.stored.is_acked(last):
+                    raise Violation("Q11", f"{offset} of {stream} waits, at {last}: {event}")
 
     def redriven(self, event: Redriven) -> None:
         """An operator brings dead letters back, and gives up others."""
         level = self._levels[event.group, event.stream]
         level.owed |= {at for part in event.ranges for at in range(*part)}
         level.redriven |= level.owed
+        level.halted -= level.owed
         if event.whole_keys:
             named = (each for each in level.entries if each.offset in level.owed)
             level.whole_keys |= {each.key for each in named if each.key is not None}

@@ -517,7 +517,8 @@ class World:
             if asked.errand_kind:
                 retry, ranges = self.names[queues[RETRY - 1]], unpacked_ranges(asked.errand_ranges)
                 now_us = self.schedule.now_us
-                self.tell(Errand(now_us, group, retry, asked.errand_kind, ranges))
+                what, number = asked.errand_kind, asked.number
+                self.tell(Errand(now_us, group, retry, what, ranges, number))
 
     def _moved(self, made: MadeMoveRow, asked: PendingMoveRow, grant_epoch: int) -> Moved:
         stream = self.names[StreamId(made.storage_topic_id, made.partition)]

@@ -3,6 +3,7 @@
 from dss_sim.mutants.in_borrowers import IN_BORROWERS
 from dss_sim.mutants.in_delivery import IN_DELIVERY
 from dss_sim.mutants.in_disk import IN_DISK
+from dss_sim.mutants.in_errands import IN_ERRANDS
 from dss_sim.mutants.in_growth import IN_GROWTH
 from dss_sim.mutants.in_keys import IN_KEYS
 from dss_sim.mutants.in_lanes import IN_LANES
@@ -24,6 +25,7 @@ GROUPS = (
     IN_LEASE,
     IN_DELIVERY,
     IN_LANES,
+    IN_ERRANDS,
     IN_KEYS,
     IN_GROWTH,
     IN_LOG,

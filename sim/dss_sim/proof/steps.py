@@ -93,6 +93,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_member_comes_back.py",
         f"{SCENARIOS}/test_member_killed.py",
         f"{SCENARIOS}/test_members_handed_over.py",
+        f"{SCENARIOS}/test_operators_over_deaths.py",
         f"{SCENARIOS}/test_ordered_over_deaths.py",
         f"{SCENARIOS}/test_pause.py",
         f"{SCENARIOS}/test_restart_reservation.py",
@@ -107,9 +108,11 @@ STEPS: Sequence[Step] = (
     ),
     _tests(
         "many records",
-        4,
+        8,
+        f"{SCENARIOS}/test_a_million_dead_letters.py",
         f"{SCENARIOS}/test_audited_flights.py",
         f"{SCENARIOS}/test_demo.py",
+        f"{SCENARIOS}/test_exports_cut_short.py",
         f"{SCENARIOS}/test_failing_flights.py",
         f"{SCENARIOS}/test_filter_reads_little.py",
         f"{SCENARIOS}/test_operating_on_flights.py",
@@ -147,6 +150,7 @@ STEPS: Sequence[Step] = (
     _tests("every sync fails", 5, f"{SCENARIOS}/test_disk_errors.py"),
     _tests("the disk is full at every step", 3, f"{SCENARIOS}/test_full_disk_points.py"),
     _tests("records that fail, struck at every call", 25, f"{SCENARIOS}/test_lane_points.py"),
+    _tests("operators' steps, struck at every write", 20, f"{SCENARIOS}/test_errand_points.py"),
     _tests(
         "a topic that grows, struck at every call",
         10,

@@ -10,6 +10,8 @@ from dss_sim.groups.history import (
     Declared,
     Disturbed,
     Ended,
+    Errand,
+    ErrandEnded,
     Event,
     HandedOut,
     LaneTaken,
@@ -55,6 +57,13 @@ DONE: list[Committed] = [
 ]
 
 
+SKIPPED = Errand(35, "g", RETRY, "skip", ((0, 1),), 7)
+AGAIN = entry(RETRY, RETRY, offset=1, attempt=2, error="e2")
+REDRIVEN = Redriven(45, "g", DEAD, ((0, 1),), ())
+STOPPED = DONE[2]._replace(stopped=True)
+BACK = entry(RETRY, DEAD, offset=1, cause="redriven")
+
+
 def broken(*events: Event) -> str | None:
     """The rule that the history breaks."""
     judge = Checker()
@@ -88,6 +97,11 @@ def test_a_way_through_all_levels_breaks_nothing() -> None:
         ("Q6", [*FAILED, DONE[1]._replace(floor=0), Ended(60)]),
         ("Q6", [*FAILED, DONE[0], DONE[1]._replace(floor=0, applied_end=2), Ended(60)]),
         ("Q7", [*KILLED, entry(RETRY, DEAD, offset=1, cause="redriven")]),
+        ("Q11", [*FAILED, SKIPPED, ErrandEnded(50, "g", 7)]),
+        ("Q11", [*FAILED, SKIPPED, out(RETRY), refused(RETRY, "e2"), AGAIN, *DONE[:1],
+                 DONE[1], ErrandEnded(60, "g", 7)]),
+        ("Q12", [*KILLED, REDRIVEN, LaneTaken(46, "g", MAIN, 2), *DONE[:2], STOPPED,
+                 LaneTaken(55, "g", MAIN, 3), BACK._replace(grant_epoch=3)]),
         ("L2", [*KILLED, Redriven(45, "g", DEAD, ((0, 1),), ()), *DONE, Ended(60)]),
         ("S2", [*BEGUN, out(MAIN), refused(MAIN, "e1"), DONE[0]]),
         ("L2", [*FAILED, DONE[0], DONE[1]._replace(floor=0), Ended(60)]),
@@ -98,9 +112,27 @@ def test_each_rule_is_seen(rule: str, events: list[Event]) -> None:
 
 
 def test_dead_letters_may_stay_where_their_redrive_was_stopped() -> None:
-    stopped = DONE[2]._replace(stopped=True)
-    asked = Redriven(45, "g", DEAD, ((0, 1),), ())
-    assert broken(*KILLED, asked, *DONE[:2], stopped, Ended(60)) is None
+    assert broken(*KILLED, REDRIVEN, *DONE[:2], STOPPED, Ended(60)) is None
+
+
+def test_who_had_the_lane_as_a_redrive_was_stopped_may_have_begun_to_bring_some_back() -> None:
+    taken = LaneTaken(46, "g", MAIN, 2)
+    late = BACK._replace(grant_epoch=2)
+    assert broken(*KILLED, REDRIVEN, taken, *DONE[:2], STOPPED, late) is None
+    again = (REDRIVEN, LaneTaken(55, "g", MAIN, 3), BACK._replace(grant_epoch=3))
+    assert broken(*KILLED, REDRIVEN, taken, *DONE[:2], STOPPED, *again) is None
+
+
+def test_what_is_passed_over_is_done_with_once_it_waits_no_more() -> None:
+    assert broken(*FAILED, SKIPPED, *DONE[:2], ErrandEnded(60, "g", 7)) is None
+
+
+def test_what_is_to_wait_again_does_not_come_before_its_time() -> None:
+    later = entry(RETRY, MAIN, due_us=900_000)
+    now = SKIPPED._replace(what="now")
+    comes = out(RETRY, at_us=40)
+    assert broken(*FAILED[:-1], later, now, comes) is None
+    assert broken(*FAILED[:-1], later, now, now._replace(what="later"), comes) == "Q4"
 
 
 def test_a_rejected_record_is_dead_after_any_attempt() -> None:

@@ -27,6 +27,7 @@ from dss_sim.played_groups import Member
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.operations.kinds import queue_choice
 from dssd.operations.plans import Made
+from dssd.queues import looking
 from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
@@ -211,6 +212,18 @@ async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works:
     again = await works.operations.plan(plan.change)
     assert isinstance(again.change, DiscardDeadLetters)
     assert again.change.lanes[0].ranges == ((0, 1), (2, 3), (4, 5))
+
+
+async def test_what_lies_in_several_reads_of_a_queue_is_named_as_one_range(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
+    _, queue = await laned(works, Failed(0), Failed(1, error="other", fingerprint=0x123))
+    await append_entries(works.plant, queue, [Failed(2), Failed(3)])
+    await append_entries(works.plant, queue, [Failed(4)])
+    plan = await works.operations.plan(DiscardDeadLetters("g", error="abc"))
+    assert isinstance(plan.change, DiscardDeadLetters)
+    assert plan.change.lanes[0].ranges == ((0, 1), (2, 5))
 
 
 async def test_what_one_operation_names_is_bounded_and_the_same_command_does_the_rest(

@@ -12,13 +12,17 @@ from dss_core.limits import KEY_BYTES_MAX
 from dssd.questions.queues import EntriesAsked, EntriesPage
 from dssd.queues.looking import Choice, QueueEntry
 from dssd.rpc.queues import QueuesServicer
+from support.loop_yields import turns_of_others
 
 NO_CONTEXT: Any = None
 NO_QUESTIONS: Any = None
 
 
 class Answered:
-    """Answers each question with one entry."""
+    """Answers each question with so many entries."""
+
+    def __init__(self, count: int = 1) -> None:
+        self._count = count
 
     async def entries(self, asked: EntriesAsked, token: str, *, whole: bool) -> EntriesPage:
         assert asked == EntriesAsked("g", DEAD, Choice("abc", b"", StreamName("orders", 0, 3), 17))
@@ -30,7 +34,7 @@ class Answered:
         found = QueueEntry(
             stream, DEAD, queue, 7, "s", b"", b"payload", headers, 99, "no route", entry
         )
-        return EntriesPage((found,), "next", 12)
+        return EntriesPage((found,) * self._count, "next", 12)
 
 
 def request(**fields: Any) -> queues_pb2.ListEntriesRequest:  # noqa: ANN401 - of any type
@@ -55,6 +59,14 @@ async def test_an_entry_is_told_with_its_payload_and_headers_where_it_is_wanted_
     assert (entry.HasField("key"), entry.payload_bytes) == (True, 7)
     assert entry.payload == (b"payload" if whole else b"")
     assert [each.name for each in entry.headers] == (["trace"] if whole else [])
+
+
+@pytest.mark.usefixtures("short_turns")
+async def test_a_page_of_many_entries_is_made_with_others_in_between() -> None:
+    questions: Any = Answered(50)
+    wanted = request(error="abc", key=b"", stream="orders/0/3", offset=17, page_token="1/2/3")
+    listed = QueuesServicer(questions).List(wanted, NO_CONTEXT)
+    assert await turns_of_others(listed) >= 50
 
 
 @pytest.mark.parametrize(

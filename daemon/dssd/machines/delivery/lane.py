@@ -75,7 +75,7 @@ class Lane:
         self._dead_bytes = 0
         """Of the entries of the dead letters that are not done."""
         self._late = LateAcks()
-        self._pace = RedrivePace(dead.redrive)
+        self._pace = RedrivePace(dead.redrive, main.stream, self._wall_ahead_ms)
         self._keys_back = RedrivenKeys(dead)
         self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False

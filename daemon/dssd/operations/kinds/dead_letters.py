@@ -26,7 +26,7 @@ from dss_core.errors import (
     OperationInProgress,
     PartOfKey,
 )
-from dss_core.lane import DEAD, RETRY
+from dss_core.lane import DEAD, RETRY, LaneEntry
 from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dss_core.progress import Ranges, total
 from dssd.events.model import Note
@@ -66,7 +66,7 @@ from dssd.operations.kinds.queue_choice import (
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
 from dssd.operations.kinds.whole_keys import WholeKeys, first_heads, whole_keys
 from dssd.operations.plans import Begun, Cancellation, Made, Plan, done_or_undone, subject_of
-from dssd.queues.looking import Choice, EntryLook, Lane, QueueEntry
+from dssd.queues.looking import Choice, EntryLook, Lane
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
 
@@ -180,8 +180,8 @@ class DeadLetters:
         streams = {str(each.name): each for each in survey.streams if each.view.queues}
         look = EntryLook(self._log, ChoiceBudget())
 
-        def is_of_it(entry: QueueEntry) -> bool:
-            return entry.entry.operation == undone.number
+        def is_of_it(entry: LaneEntry) -> bool:
+            return entry.operation == undone.number
 
         chosen = await chosen_of(look, group, streams, Choice(), RETRY, is_of_it)
         if not chosen:

@@ -6,20 +6,21 @@ ranges, the oldest first; a change that nothing brings back says what it means. 
 know what becomes of them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from shlex import quote
 
 from dss_core.changes import ChosenEntries, LaneRanges
 from dss_core.errors import IllegalArgument, NothingChosen, StreamNotRead
 from dss_core.ids import StreamName
-from dss_core.progress import Ranges, clipped, normalised, total
+from dss_core.progress import Range, Ranges, clipped, normalised, total
 from dss_core.times import text_of_us
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
-from dssd.operations.kinds.whole_keys import runs_of
 from dssd.operations.plans import subject_of
-from dssd.queues.looking import ALL, Choice, EntryLook, Lane, QueueEntry
+from dssd.queues.choosing import Takes, meant_in
+from dssd.queues.looking import ALL, Choice, EntryLook, Lane
 from dssd.store.rows import GroupRow
 
 CHOICE_RANGES_MAX = 10_000
@@ -128,7 +129,7 @@ async def chosen_of(
     streams: dict[str, StreamSurvey],
     choice: Choice,
     level: int,
-    takes: Callable[[QueueEntry], bool] | None = None,
+    takes: Takes | None = None,
 ) -> list[Chosen]:
     """What is chosen, the oldest of each stream, as far as the bounds go."""
     chosen: list[Chosen] = []
@@ -148,7 +149,7 @@ async def _ranges(
     stream: StreamSurvey,
     choice: Choice,
     level: int,
-    takes: Callable[[QueueEntry], bool] | None,
+    takes: Takes | None,
 ) -> Ranges:
     queue = stream.view.queues[level - 1]
     # Where the order of keys is kept, a lane may have those of streams before it too.
@@ -156,15 +157,23 @@ async def _ranges(
     own = ALL if has_others else Choice(stream=stream.name)
     if takes is None and choice in (ALL, own):
         return look.waiting(queue)
-    offsets: list[int] = []
+    ranges: list[Range] = []
     lane = Lane(stream.name.topic, level, queue)
-    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+    meant = partial(meant_in, choice, takes or (lambda _: True))
+    async with aclosing(look.pieces(lane, meant, key=choice.key)) as pieces:
         async for _, found in pieces:
-            meant = filter(choice.takes, found)
-            offsets += [each.queue_offset for each in filter(takes or bool, meant)]
-            if len(offsets) >= CHOICE_RANGES_MAX and len(runs_of(offsets)) >= CHOICE_RANGES_MAX:
+            _append(ranges, found or ())
+            if len(ranges) >= CHOICE_RANGES_MAX:
                 break
-    return runs_of(offsets)
+    return tuple(ranges)
+
+
+def _append(ranges: list[Range], more: Ranges) -> None:
+    """Add what lies behind them."""
+    if ranges and more and ranges[-1][1] == more[0][0]:
+        ranges[-1] = ranges[-1][0], more[0][1]
+        more = more[1:]
+    ranges += more
 
 
 def still_there(

@@ -7,14 +7,14 @@ an ordered group a follower did not fail, so it is not meant unless somebody nam
 itself. Invariant: order is kept: what waits behind a record goes once that is settled, or dead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
 from dss_core.changes import BuryRetries, RetryNow, SkipRetries, Undo
 from dss_core.counted import counted
 from dss_core.errors import NotUndoable
-from dss_core.lane import DEAD, FOLLOWER, RETRY
+from dss_core.lane import DEAD, FOLLOWER, RETRY, LaneEntry
 from dss_core.limits import REDRIVE_RATE
 from dss_core.progress import normalised, total, without
 from dssd.leaders.groups import Groups
@@ -39,7 +39,8 @@ from dssd.operations.kinds.queue_choice import (
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
 from dssd.operations.plans import Begun, Made, Plan, subject_of
-from dssd.queues.looking import Choice, EntryLook, QueueEntry
+from dssd.queues.choosing import Takes
+from dssd.queues.looking import Choice, EntryLook
 from dssd.store.rows import GroupRow, OperationRow
 
 Change = RetryNow | SkipRetries | BuryRetries
@@ -195,12 +196,12 @@ def _begun(group: GroupRow, number: int, errand: str, chosen: Sequence[Chosen]) 
     return begun_moves(group, number, moves, sum(each.count for each in chosen))
 
 
-def _failed(found: QueueEntry) -> bool:
-    return found.entry.kind != FOLLOWER
+def _failed(entry: LaneEntry) -> bool:
+    return entry.kind != FOLLOWER
 
 
-def _of(number: int) -> Callable[[QueueEntry], bool]:
-    return lambda found: found.entry.operation == number
+def _of(number: int) -> Takes:
+    return lambda entry: entry.operation == number
 
 
 def _hurried(streams: dict[str, StreamSurvey], number: int) -> list[Chosen]:

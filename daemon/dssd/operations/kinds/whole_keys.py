@@ -6,12 +6,13 @@ is taken whole or not at all; where a look does not come to the end, nothing of 
 """
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from dss_core.progress import Ranges, covers, normalised, total
+from dss_core.progress import Ranges, covers, normalised, runs_of, total
+from dssd.queues.choosing import keyed_in, keys_of_all_in
 from dssd.queues.looking import Choice, EntryLook, Lane
 
 KEYS_CHOSEN_MAX = 100_000
@@ -50,11 +51,11 @@ async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: in
         return BEYOND
     offsets: dict[bytes | None, list[int]] = {key: [] for key in meant.keys}
     offsets[None] = meant.keyless
-    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+    async with aclosing(look.pieces(lane, keys_of_all_in, key=choice.key)) as pieces:
         async for _, found in pieces:
-            for each in found:
-                if each.key in meant.keys:
-                    offsets[each.key].append(each.queue_offset)
+            for offset, key in found or ():
+                if key in meant.keys:
+                    offsets[key].append(offset)
     if look.budget.spent:
         return BEYOND
     return await asyncio.to_thread(_fitting, meant, offsets, ranges_max)
@@ -91,13 +92,14 @@ class _Meant:
 
 async def _meant(look: EntryLook, lane: Lane, choice: Choice) -> _Meant:
     meant = _Meant({}, [])
-    async with aclosing(look.entries(lane, key=choice.key)) as pieces:
+    pieces_meant = look.pieces(lane, partial(keyed_in, choice), key=choice.key)
+    async with aclosing(pieces_meant) as pieces:
         async for _, found in pieces:
-            for each in filter(choice.takes, found):
-                if each.key is None:
-                    meant.keyless.append(each.queue_offset)
-                elif each.key in meant.keys or len(meant.keys) < KEYS_CHOSEN_MAX:
-                    meant.keys[each.key] = meant.keys.get(each.key, 0) + 1
+            for offset, key in found or ():
+                if key is None:
+                    meant.keyless.append(offset)
+                elif key in meant.keys or len(meant.keys) < KEYS_CHOSEN_MAX:
+                    meant.keys[key] = meant.keys.get(key, 0) + 1
                 else:
                     meant.is_cut = True
     return meant
@@ -121,8 +123,3 @@ def _fitting(meant: _Meant, offsets: dict[bytes | None, list[int]], ranges_max: 
     if not keys:
         return BEYOND
     return WholeKeys(normalised(taken), keys, count, first, is_cut=True)
-
-
-def runs_of(offsets: Sequence[int]) -> Ranges:
-    """Offsets as ranges."""
-    return normalised((offset, offset + 1) for offset in offsets)

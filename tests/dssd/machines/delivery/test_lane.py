@@ -465,13 +465,13 @@ def test_a_redrive_goes_on_at_its_rate_for_the_next_holder() -> None:
     lane.tick(10)
     lane.save()
     lane.redrive(0, 4, over_ms=8_000)
-    lane.tick(2_100)
+    lane.tick(4_000)
     assert lane.places() == [[RETRY], [RETRY], [DEAD], [DEAD]]
     lane.save()
     lane.lend()
-    lane.tick(1_900)
+    lane.tick(2_000)
     assert lane.places() == [[RETRY], [RETRY], [RETRY], [DEAD]]
-    lane.tick(100)
+    lane.tick(2_000)
     assert lane.places() == [[RETRY]] * 4
 
 

@@ -1,7 +1,10 @@
 """How many dead letters come back, and when."""
 
+from collections import Counter
+
 import pytest
 
+from dss_core.ids import StreamId
 from dssd.limits import MOVE_RECORDS_MAX
 from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX, REDRIVE_RECORDS, RedrivePace
 from dssd.machines.queues import Redrive
@@ -16,9 +19,9 @@ def brought(pace: RedrivePace, upto_ms: int, *, late_ms: int = 0) -> list[tuple[
     return found
 
 
-def begun(records: int, over_ms: int) -> RedrivePace:
-    pace = RedrivePace(Redrive(7, ((10, 10 + records),), over_ms))
-    pace.begin(0)
+def begun(records: int, over_ms: int, *, lane: int = 0, at_ms: int = 0) -> RedrivePace:
+    pace = RedrivePace(Redrive(7, ((10, 10 + records),), over_ms), StreamId(0, lane), 0)
+    pace.begin(at_ms)
     return pace
 
 
@@ -31,6 +34,26 @@ def test_over_a_while_as_many_come_back_as_the_rate_says(rate: int, late_ms: int
     usual = max(min(REDRIVE_RECORDS, rate), 1)
     assert rate * (seconds - 1) * 0.97 <= sum(counts) <= rate * seconds + 2 * usual
     assert max(counts) <= max(2 * usual, rate * 2 * 57 // 1_000)
+
+
+def test_lanes_with_one_each_do_not_bring_them_back_all_at_once() -> None:
+    lanes, rate = 500, 10
+    over_ms = lanes * 1_000 // rate
+    times = [begun(1, over_ms, lane=each, at_ms=12_345).at_ms or 0 for each in range(lanes)]
+    of_second = Counter(at_ms // 1_000 for at_ms in times)
+    assert max(times) - 12_345 < over_ms
+    assert max(of_second.values()) <= 2 * rate
+
+
+@pytest.mark.parametrize("stays_ms", [300, 700, 2_500])
+def test_a_lane_whose_holders_leave_all_the_time_keeps_its_rate(stays_ms: int) -> None:
+    redrive = Redrive(7, ((0, 1_000),), 1_000_000)
+    total = 0
+    for lent_ms in range(0, 100_000, stays_ms):
+        pace = RedrivePace(redrive, StreamId(3, 8), 77)
+        pace.begin(lent_ms)
+        total += sum(count for _, count in brought(pace, lent_ms + stays_ms - 1))
+    assert 90 <= total <= 101
 
 
 def test_the_first_come_at_once_and_a_few_all_together() -> None:
@@ -61,7 +84,7 @@ def test_a_row_of_before_rates_brings_a_thousand_a_second() -> None:
 
 
 def test_nothing_comes_back_before_it_begins_and_after_it_ended() -> None:
-    pace = RedrivePace(Redrive())
+    pace = RedrivePace(Redrive(), StreamId(1, 0), 0)
     assert pace.at_ms is None
     pace.begin(5)
     pace.end()
