@@ -244,16 +244,18 @@ def install(
         Path | None, typer.Option(metavar="FILE.toml", help="What `dssd serve` is to read.")
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print it, write nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a unit that differs.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="In spite of what is wrong, or there.")
+    ] = False,
 ) -> None:
     """Write the unit of the daemon, and say what to type next. Nothing is started."""
     if user == system:
         raise typer.BadParameter("Say one of --user and --system.", ctx=context)
-    from dssd.service.install import UnitRequest, text_of
+    from dssd.service.install import UnitRequest, printed
     from dssd.service.install import install as installed
 
     wanted = UnitRequest(of_system=system, run_as=run_as, data_dir=data_dir, config=config)
-    sys.stdout.write(text_of(wanted) if only_print else installed(wanted, force=force))
+    sys.stdout.write(printed(wanted) if only_print else installed(wanted, force=force))
     sys.stdout.flush()
 
 

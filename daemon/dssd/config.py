@@ -171,6 +171,29 @@ def _backup(file: Path | None, stated: Mapping[str, object]) -> BackupConfig | N
             raise IllegalConfig(source=f"{file}, [backup]", reason=reason)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedPlaces:
+    """Where a daemon's file says that it writes, as it says so."""
+
+    data_dir: Path | None = None
+    backups: Path | None = None
+
+
+def places_in(file: Path) -> StatedPlaces:
+    """What a file says, which must be one that a daemon would take.
+
+    Raises:
+        IllegalConfig, SocketPathTooLong: it would not.
+    """
+    configure(data_dir=None, listen=(), file=file)
+    stated = _read_file(file)
+    match stated.get("backup"):
+        case {"directory": str(directory)}:
+            return StatedPlaces(_path(file, stated), Path(directory))
+        case _:
+            return StatedPlaces(_path(file, stated))
+
+
 def _settled(path: Path | None) -> Path | None:
     return None if path is None else path.expanduser().absolute()
 

@@ -74,7 +74,9 @@ class SystemPart:
 
     user: str
     data_dir: str | None
-    """None: the state directory of the unit."""
+    """None: in the state directory of the unit."""
+    backups: str | None = None
+    """Where the task ``backup`` writes."""
 
 
 def unit(command: Sequence[str], system: SystemPart | None) -> str:
@@ -113,6 +115,9 @@ def _of_system(system: SystemPart) -> str:
         place = f"StateDirectory={STATE_DIRECTORY}\nStateDirectoryMode=0700"
     else:
         place = f"ReadWritePaths={_word(system.data_dir)}"
+    if system.backups is not None:
+        # A disk of backups that is not there must not keep the daemon from starting.
+        place += f"\nReadWritePaths={_word(f'-{system.backups}')}"
     return f"User={system.user}\n{place}\n"
 
 

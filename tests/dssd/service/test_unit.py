@@ -5,15 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from dss_core.errors import IllegalConfig
+from dss_core.errors import ExitCode, IllegalConfig
 from dssd.__main__ import main
+from dssd.service import install as unit_files
 from dssd.service.install import UnitRequest, install, text_of
 from dssd.service.unit import NAME
 from support.prerequisites import SYSTEMD, leave_out
 
 
-def wanted(*, of_system: bool = False, data_dir: Path | None = None) -> UnitRequest:
-    return UnitRequest(of_system=of_system, run_as="root", data_dir=data_dir, config=None)
+def wanted(
+    *,
+    of_system: bool = False,
+    data_dir: Path | None = None,
+    config: Path | None = None,
+    run_as: str = "root",
+) -> UnitRequest:
+    return UnitRequest(of_system=of_system, run_as=run_as, data_dir=data_dir, config=config)
 
 
 @pytest.fixture
@@ -48,6 +55,58 @@ def test_a_unit_of_the_machine_keeps_its_records_in_var_lib() -> None:
     assert "\nReadWritePaths=/srv/dss\n" in text_of(
         wanted(of_system=True, data_dir=Path("/srv/dss"))
     )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A daemon's file that says where it keeps its records and its backups."""
+    path = tmp_path / "dssd.toml"
+    path.write_text('data_dir = "/srv/dss"\n[backup]\ndirectory = "/my backups"\n')
+    return path
+
+
+def test_a_service_may_write_where_its_file_says_and_goes_by_what_that_says_later(
+    file: Path,
+) -> None:
+    text = text_of(wanted(of_system=True, config=file))
+    assert "\nReadWritePaths=/srv/dss\n" in text
+    # A disk of backups that is not mounted keeps no daemon from starting.
+    assert '\nReadWritePaths="-/my backups"\n' in text
+    assert f"-m dssd serve --config {file}\n" in text
+    file.write_text('data_dir = "/var/lib/dssd/data"')
+    text = text_of(wanted(of_system=True, config=file))
+    assert "\nStateDirectory=dssd\n" in text
+    assert "ReadWritePaths" not in text
+
+
+@pytest.mark.parametrize("said", ['data_dir = "data"', '[backup]\ndirectory = "~/backups"'])
+def test_a_service_has_no_directory_to_begin_a_path_from(file: Path, said: str) -> None:
+    file.write_text(said)
+    with pytest.raises(IllegalConfig, match="no directory to begin from"):
+        text_of(wanted(of_system=True, config=file))
+    assert "ReadWritePaths" not in text_of(wanted(config=file))
+
+
+def test_a_checkout_in_a_private_home_is_told_before_its_service_fails(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    private = tmp_path / "home"
+    (private / ".venv").mkdir(parents=True)
+    private.chmod(0o700)
+    python = private / ".venv" / "python"
+    python.symlink_to("/bin/sh")
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(unit_files, "_SYSTEM_UNITS", tmp_path / "units")
+    words = ["service", "install", "--system", "--run-as", "nobody"]
+    assert main([*words, "--print"]) == 0
+    assert f"on the way to {python}; " in capsys.readouterr().err
+    assert main(words) == ExitCode.CONFIG
+    assert "sudo pipx install --global dss" in capsys.readouterr().err
+    assert not (tmp_path / "units").exists()
+    assert main([*words, "--force"]) == 0
 
 
 def test_what_is_printed_is_what_is_written(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +153,11 @@ def test_systemd_itself_takes_the_unit(tmp_path: Path, of_system: bool) -> None:
         leave_out(SYSTEMD, "there is no systemd-analyze")
         return
     path = tmp_path / NAME
-    path.write_text(text_of(wanted(of_system=of_system, data_dir=tmp_path / "my data")))
+    config = tmp_path / "dssd.toml"
+    config.write_text(f'[backup]\ndirectory = "{tmp_path}/my backups"\n')
+    path.write_text(
+        text_of(wanted(of_system=of_system, data_dir=tmp_path / "my data", config=config))
+    )
     done = subprocess.run(
         [analyze, "verify", "--man=no", path], capture_output=True, text=True, timeout=60
     )
