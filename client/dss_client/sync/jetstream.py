@@ -207,3 +207,17 @@ class JetStream:
         """Pull from a consumer, as `dss_client.jetstream.JetStream.pull_subscribe`."""
         twin = self._portal.run(self._twin.pull_subscribe(subject, durable, **given))
         return PullSubscription(self._portal, twin)
+
+    def subscribe_bind(
+        self, stream: str, config: ConsumerConfig, consumer: str
+    ) -> PushSubscription:
+        """Subscribe to a consumer that is there, and iterate."""
+        twin = self._portal.run(self._twin.subscribe_bind(stream, config, consumer))
+        return PushSubscription(self._portal, twin)
+
+    def pull_subscribe_bind(
+        self, consumer: str | None = None, stream: str | None = None
+    ) -> PullSubscription:
+        """Pull from a consumer that is there."""
+        twin = self._portal.run(self._twin.pull_subscribe_bind(consumer, stream))
+        return PullSubscription(self._portal, twin)
