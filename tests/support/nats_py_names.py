@@ -44,6 +44,9 @@ from dss_core.errors import (
 from support.served_daemon import wait_until_it_listens
 from support.started_program import ProgramProcess
 
+TEST_S_MAX = 60
+"""For any of them: how fast they are is told elsewhere."""
+
 RULES = {
     "flow control needs heartbeats": "consumer with flow control also needs heartbeats",
     "heartbeat is less than half of the timeout": "Bad Request - heartbeat value too large",
@@ -314,8 +317,8 @@ def pytest_configure() -> None:
     utils.__dict__.update(
         SingleJetStreamServerTestCase=SingleJetStreamServerTestCase,
         SingleJetStreamServerLimitsTestCase=SingleJetStreamServerTestCase,
-        async_test=_test_of(5),
-        async_long_test=_test_of(20),
+        async_test=_test_of(TEST_S_MAX),
+        async_long_test=_test_of(TEST_S_MAX),
     )
     package = ModuleType("tests")
     package.__path__ = []

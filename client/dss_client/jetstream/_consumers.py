@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dss_client._spans import span_ms
 from dss_client._start_point import Start
 from dss_client.group_values import Group
 from dss_client.groups import Groups
@@ -47,6 +48,13 @@ if TYPE_CHECKING:
 
 UNUSED_S_MIN = 1.0
 """A shorter inactive threshold is taken for this: the daemon looks once a second."""
+
+
+_OF_TOPICS = {
+    "storage": "file", "retention": "limits", "discard": "old", "num_replicas": 1,
+    "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+}  # fmt: skip
+"""What a topic is, in the words of JetStream."""
 
 
 class Standing(NamedTuple):
@@ -239,10 +247,15 @@ class Consumers:
         config = StreamConfig(topic.name, [dotted(each) for each in topic.patterns])
         return StreamInfo(config, state, _moment(topic.created_at_ms))
 
-    async def add_stream(self, name: str, subjects: list[str], partitions: int) -> StreamInfo:
+    async def add_stream(
+        self, name: str, subjects: list[str], partitions: int, max_age_s: float | None
+    ) -> StreamInfo:
         """Make a topic that owns the subjects."""
         patterns = [slashed(each, wildcards=True) for each in subjects]
-        await self._topics.create(name, partitions=partitions, patterns=patterns)
+        kept_ms = span_ms("max_age", max_age_s) if max_age_s else None
+        await self._topics.create(
+            name, partitions=partitions, patterns=patterns, retention_ms=kept_ms
+        )
         return await self.stream_info(name)
 
     async def topic(self, name: str) -> Topic:
@@ -276,6 +289,18 @@ def refuse_unoffered(config: ConsumerConfig) -> None:
     """
     for what, why in _unoffered(config):
         raise NotOffered(what=what, why=why)
+
+
+def refuse_unoffered_stream(fields: dict[str, Any]) -> None:
+    """Refuse a stream that no topic is.
+
+    Raises:
+        NotOffered: a field says something else than what a topic is anyhow.
+    """
+    for name, value in fields.items():
+        if value is not None and value != _OF_TOPICS.get(name):
+            why = "a topic keeps its messages in files of one daemon, until they are old enough"
+            raise NotOffered(what=f"{name} {value} of a stream", why=why)
 
 
 def _unoffered(config: ConsumerConfig) -> Iterator[tuple[str, str]]:

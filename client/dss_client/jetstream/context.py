@@ -16,6 +16,7 @@ from dss_client.jetstream._consumers import (
     one_stream_in,
     one_stream_of,
     refuse_unoffered,
+    refuse_unoffered_stream,
     start_of,
 )
 from dss_client.jetstream._pieces import Pieces
@@ -111,11 +112,29 @@ class JetStream:
         return only_stream(subject, await self._consumers.find_streams(subject))
 
     async def add_stream(
-        self, name: str, subjects: list[str], *, partitions: int = 1
+        self,
+        name: str,
+        subjects: list[str],
+        *,
+        partitions: int = 1,
+        max_age: float | None = None,
+        **fields: Any,  # noqa: ANN401 - as those of a stream of JetStream
     ) -> StreamInfo:
-        """Make a topic for the subjects; one partition gives it one order and one sequence."""
+        """Make a topic for the subjects; one partition gives it one order and one sequence.
+
+        Args:
+            name: of the topic.
+            subjects: that it owns.
+            partitions: how many.
+            max_age: seconds that a message is kept for at least.
+            fields: what a topic is anyhow, such as ``storage="file"``.
+
+        Raises:
+            NotOffered: a topic is not as a field says.
+        """
         check_token("stream", name)
-        return await self._consumers.add_stream(name, subjects, partitions)
+        refuse_unoffered_stream(fields)
+        return await self._consumers.add_stream(name, subjects, partitions, max_age)
 
     async def stream_info(self, name: str) -> StreamInfo:
         """The stream and how it stands."""
