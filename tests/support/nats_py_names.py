@@ -32,6 +32,7 @@ import dss_client
 from dss_client.jetstream import AckSubject, ConsumerConfig
 from dss_core.errors import (
     ConsumerIsBound,
+    ConsumerNotActive,
     ConsumerNotFound,
     ConsumerWithoutQueue,
     DssError,
@@ -141,6 +142,7 @@ THEIRS: dict[type[DssError], Callable[[DssError], Exception]] = {
     ConsumerIsBound: _bound,
     ConsumerWithoutQueue: _no_queue,
     SubscriptionOver: lambda _: BadSubscriptionError(),
+    ConsumerNotActive: lambda _: js_errors.FetchTimeoutError(),
     MessageSettled: lambda error: MsgAlreadyAckdError(error.fields["subject"]),
     JetStreamMisuse: _misuse,
 }
