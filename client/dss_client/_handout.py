@@ -134,6 +134,11 @@ class Handout:
             rows = chain(self._ahead, rows)
         return rows if self._unsettled is None and not self.left_out else self._not_acked(rows)
 
+    @property
+    def came_again(self) -> bool:
+        """Whether all of it was sent before."""
+        return self._came_again
+
     def _all_rows(self) -> "Iterator[Row]":
         return chain.from_iterable(self.decoded.rows())
 

@@ -8,10 +8,11 @@ import asyncio
 import json
 import re
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -43,28 +44,68 @@ SECONDS = ("ack_wait", "idle_heartbeat", "inactive_threshold", "max_expires")
 NS = 1_000_000_000
 
 
+class NatsServer:
+    """A server that may be killed, frozen and begun again. Built by `mortal_nats_server`."""
+
+    def __init__(self, home: Path) -> None:
+        self.address = ""
+        self._home = home
+        self._process: asyncio.subprocess.Process
+        self._said: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin a life, which listens when this returns."""
+        binary = Path(sys.executable).parent / "nats-server"
+        port = self.address.rpartition(":")[2] or "-1"
+        self._process = await asyncio.create_subprocess_exec(
+            str(binary), "-js", "-sd", str(self._home), "-a", "127.0.0.1", "-p", port,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        async with asyncio.timeout(START_S_MAX):
+            self.address = await _listening(self._process)
+        self._said = asyncio.create_task(_read_on(self._process), name="stderr of nats-server")
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        if self._said is not None:
+            await self._said
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP, and SIGCONT at the end."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    async def revive(self) -> None:
+        """SIGKILL, and the next life."""
+        await self.kill()
+        await self.start()
+
+
+@asynccontextmanager
+async def mortal_nats_server() -> AsyncIterator[NatsServer]:
+    """A server that ends with the block."""
+    home = Path(tempfile.mkdtemp(prefix="dss-nats-"))
+    server = NatsServer(home)
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.kill()
+        shutil.rmtree(home, ignore_errors=True)
+
+
 @asynccontextmanager
 async def nats_server() -> AsyncIterator[str]:
     """The address of a server that ends with the block."""
-    binary = Path(sys.executable).parent / "nats-server"
-    home = Path(tempfile.mkdtemp(prefix="dss-nats-"))
-    process = await asyncio.create_subprocess_exec(
-        str(binary), "-js", "-sd", str(home), "-a", "127.0.0.1", "-p", "-1",
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    said: asyncio.Task[None] | None = None
-    try:
-        async with asyncio.timeout(START_S_MAX):
-            address = await _listening(process)
-        said = asyncio.create_task(_read_on(process), name="stderr of nats-server")
-        yield address
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-        if said is not None:
-            await said
-        shutil.rmtree(home, ignore_errors=True)
+    async with mortal_nats_server() as server:
+        yield server.address
 
 
 async def _listening(process: asyncio.subprocess.Process) -> str:

@@ -1,5 +1,5 @@
 """What some proof needs of the machine: strace, a file system that can be mounted, tools
-of Prometheus and systemd, tmux, Spark with a Java to run it.
+of Prometheus and systemd, tmux, Spark with a Java to run it, a package index within reach.
 
 Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
 the machine is known to have; proof that is left out there all the same fails instead, so that CI
@@ -25,6 +25,7 @@ MANDOC = "mandoc"
 GROFF = "groff"
 TMUX = "tmux"
 SPARK = "spark"
+INDEX = "index"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
 """How the reason of every such skip begins."""

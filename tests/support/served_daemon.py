@@ -31,7 +31,7 @@ def served() -> Iterator[tuple[str, ProgramProcess]]:
         serve = ("-m", "dssd", "serve", "--data-dir", f"{folder}/d", "--listen", endpoint)
         process = ProgramProcess(serve, stdout=output, stderr=output)
     try:
-        _wait_until_it_listens(process, log)
+        wait_until_it_listens(process, log)
         yield endpoint, process
     finally:
         process.terminate()
@@ -43,7 +43,8 @@ def served() -> Iterator[tuple[str, ProgramProcess]]:
         shutil.rmtree(folder)
 
 
-def _wait_until_it_listens(process: ProgramProcess, log: Path) -> None:
+def wait_until_it_listens(process: ProgramProcess, log: Path) -> None:
+    """Fail the test that runs where it does not."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         if LISTENING in log.read_text():

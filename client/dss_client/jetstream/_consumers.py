@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dss_client._spans import span_ms
 from dss_client._start_point import Start
 from dss_client.group_values import Group
 from dss_client.groups import Groups
@@ -43,9 +44,26 @@ from dss_core.filters import TopicFilter
 
 if TYPE_CHECKING:
     from dss_client._connection import Connection
+    from dss_client.jetstream._pieces import Pieces
 
 UNUSED_S_MIN = 1.0
 """A shorter inactive threshold is taken for this: the daemon looks once a second."""
+
+
+_OF_TOPICS = {
+    "storage": "file", "retention": "limits", "discard": "old", "num_replicas": 1,
+    "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+}  # fmt: skip
+"""What a topic is, in the words of JetStream."""
+
+
+class Standing(NamedTuple):
+    """Who takes part in a group."""
+
+    members: tuple[str, ...]
+    """The clients, the first one first."""
+    holders: frozenset[str]
+    """Those that a stream is lent to."""
 
 
 class Consumers:
@@ -55,6 +73,11 @@ class Consumers:
         self._topics = Topics(connection)
         self._groups = Groups(connection)
         self._client_id = client_id
+        self.used: set[Pieces] = set()
+        """What this client takes from consumers."""
+
+    def _used(self, group: Group) -> "list[Pieces]":
+        return [each for each in self.used if each.hold.info.group_id == group.group_id]
 
     async def find_streams(self, subject: str) -> tuple[str, ...]:
         """The streams that the subject meets."""
@@ -104,9 +127,9 @@ class Consumers:
             made = await self._groups.create(
                 f"$share/{name}/{filter}",
                 start=start_of(config, topic),
-                ack_wait=config.ack_wait or None,
+                ack_wait=with_defaults(config).ack_wait or None,
                 max_deliver=config.max_deliver if (config.max_deliver or 0) > 0 else None,
-                backoff=config.backoff or (),
+                backoff=_rests_of(config),
                 metadata=to_metadata(stream, config, self._client_id),
                 unused=_unused_s(config),
             )
@@ -166,21 +189,26 @@ class Consumers:
         return found[0]
 
     async def info(self, stream: str, name: str, *, pull: bool = False) -> ConsumerInfo:
-        """The consumer with all that is known of it.
+        """The consumer with all that is known of it; what this client acknowledged is in it.
 
         Raises:
             ConsumerNotFound: there is none.
         """
         group = await self._the_one(stream, name)
+        for each in (used := self._used(group)):
+            await each.acks_durable()
         told = await self._groups.describe(_full_name(group))
         sums = await self._groups.verify(_full_name(group))
         floors = [each.progress.floor for each in told.grants]
         floor = SequenceInfo(None, floors[0]) if len(floors) == 1 else None
+        out = sum(each.out for each in sums)
+        # What comes ahead of a fetch is delivered to nobody yet, as a program of JetStream sees it.
+        ahead = min(sum(each.fresh for each in used if each.hold.info.config.is_pull), out)
         return replace(
             _info(told.group, stream, pull=pull),
             ack_floor=floor,
-            num_ack_pending=sum(each.out for each in sums),
-            num_pending=sum(each.waiting for each in sums),
+            num_ack_pending=out - ahead,
+            num_pending=sum(each.waiting for each in sums) + ahead,
             num_redelivered=told.group.retrying,
         )
 
@@ -189,9 +217,11 @@ class Consumers:
         with suppress(GroupInUse, GroupNotFound, GroupDestroyed):
             await self._groups.remove(group, if_unused=True)
 
-    async def members(self, group: str) -> list[str]:
-        """The clients that take part, the first one first."""
-        return [each.client_id for each in (await self._groups.describe(group)).borrowers]
+    async def standing(self, group: str) -> Standing:
+        """Who takes part in a group, and who has streams of it."""
+        told = await self._groups.describe(group)
+        members = tuple(each.client_id for each in told.borrowers)
+        return Standing(members, frozenset(each.client_id for each in told.grants) - {""})
 
     async def stream_info(self, name: str) -> StreamInfo:
         """The stream and how it stands.
@@ -217,10 +247,15 @@ class Consumers:
         config = StreamConfig(topic.name, [dotted(each) for each in topic.patterns])
         return StreamInfo(config, state, _moment(topic.created_at_ms))
 
-    async def add_stream(self, name: str, subjects: list[str], partitions: int) -> StreamInfo:
+    async def add_stream(
+        self, name: str, subjects: list[str], partitions: int, max_age_s: float | None
+    ) -> StreamInfo:
         """Make a topic that owns the subjects."""
         patterns = [slashed(each, wildcards=True) for each in subjects]
-        await self._topics.create(name, partitions=partitions, patterns=patterns)
+        kept_ms = span_ms("max_age", max_age_s) if max_age_s else None
+        await self._topics.create(
+            name, partitions=partitions, patterns=patterns, retention_ms=kept_ms
+        )
         return await self.stream_info(name)
 
     async def topic(self, name: str) -> Topic:
@@ -254,6 +289,18 @@ def refuse_unoffered(config: ConsumerConfig) -> None:
     """
     for what, why in _unoffered(config):
         raise NotOffered(what=what, why=why)
+
+
+def refuse_unoffered_stream(fields: dict[str, Any]) -> None:
+    """Refuse a stream that no topic is.
+
+    Raises:
+        NotOffered: a field says something else than what a topic is anyhow.
+    """
+    for name, value in fields.items():
+        if value is not None and value != _OF_TOPICS.get(name):
+            why = "a topic keeps its messages in files of one daemon, until they are old enough"
+            raise NotOffered(what=f"{name} {value} of a stream", why=why)
 
 
 def _unoffered(config: ConsumerConfig) -> Iterator[tuple[str, str]]:
@@ -293,6 +340,15 @@ def start_of(config: ConsumerConfig, topic: Topic) -> Start:
             return "earliest"
 
 
+def _rests_of(config: ConsumerConfig) -> list[float]:
+    """For how long a message rests in the retry queue, behind the ack wait that went before.
+
+    The steps of JetStream count from when it was handed out, and the first of them is its ack wait.
+    """
+    steps = config.backoff or []
+    return [max(step - steps[0], 0.0) for step in steps]
+
+
 def _unused_s(config: ConsumerConfig) -> float | None:
     if config.inactive_threshold:
         return max(config.inactive_threshold, UNUSED_S_MIN)
@@ -329,7 +385,7 @@ def _native(group: Group, *, pull: bool) -> ConsumerConfig:
             durable_name=group.name,
             ack_wait=group.ack_wait_ms / 1_000,
             max_deliver=group.max_deliver or None,
-            backoff=[step / 1_000 for step in group.backoff_ms] or None,
+            backoff=[(group.ack_wait_ms + rest) / 1_000 for rest in group.backoff_ms] or None,
             filter_subject=dotted(group.filter),
             deliver_group=None if pull else group.name,
             deliver_subject=None if pull else f"dss.{group.name}",

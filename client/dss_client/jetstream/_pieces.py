@@ -5,6 +5,7 @@ itself, and cost what its records cost.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from itertools import chain
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 
 from dss_client._handout import Handout, Handouts
+from dss_client._ordered import order_of
 from dss_client._retried import RetriedHandout
 from dss_client._subscription_options import SubscriptionOptions
 from dss_client.jetstream._subjects import dotted
@@ -62,9 +64,21 @@ class Pieces(Subscription):
         return max(self._handed.values(), default=0)
 
     def deliver(self, handout: "Handout") -> None:
-        """Records came."""
-        if not self._takes_what_came:
-            super().deliver(handout)
+        """Records came; who pulls gets first what comes again, as of a server of JetStream."""
+        if self._takes_what_came:
+            return
+        super().deliver(handout)
+        if self._inbox and self.hold.info.config.is_pull and _comes_again(handout):
+            self._put_first(self._inbox.pop())
+
+    def _put_first(self, handout: "Handout") -> None:
+        if (rest := self._current) is not None and not _comes_again(rest):
+            self.note_current()
+            rest.grant.touch()
+            self._inbox.appendleft(rest.split_off())
+            self._current = None
+        first = (at for at, each in enumerate(self._inbox) if not _comes_again(each))
+        self._inbox.insert(next(first, len(self._inbox)), handout)
 
     def _take_no_more(self) -> None:
         super()._take_no_more()
@@ -79,6 +93,12 @@ class Pieces(Subscription):
     def here(self) -> int:
         """How many messages are here and not handed out."""
         return self._count(_ALL)
+
+    @property
+    def fresh(self) -> int:
+        """How many of them were never handed out before, as far as this client knows."""
+        begun = [] if self._current is None else [self._current]
+        return sum(map(_fresh_in, [*begun, *self._inbox]))
 
     @property
     def is_drained(self) -> bool:
@@ -131,6 +151,10 @@ class Pieces(Subscription):
         """For how long nothing was heard of the daemon."""
         return cast("Session", self._session).silent_s()
 
+    async def acks_durable(self) -> None:
+        """Wait until what was acknowledged is durable, as far as that can still happen."""
+        await self._session.flush_acks(self)
+
     def ask(self) -> None:
         """Ask the daemon whether it is there."""
         cast("Session", self._session).ask()
@@ -138,6 +162,17 @@ class Pieces(Subscription):
 
 def _nothing() -> None:
     pass
+
+
+def _comes_again(handout: Handout) -> bool:
+    """Whether all of it was out before; the daemon has the order of keys where there is one."""
+    return handout.came_again and order_of(handout.grant) is None
+
+
+def _fresh_in(handout: Handout) -> int:
+    first = max(handout.last_offset + 1, handout.redelivered_below)
+    offsets = handout.decoded.offsets
+    return len(offsets) - bisect_left(offsets, first)
 
 
 class _MsgHandout(Handout):

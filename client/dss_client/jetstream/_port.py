@@ -1,15 +1,20 @@
 """The workflow's port to DSS: consumers as groups, one subscription per call.
 
-Invariant: a consumer that is for one subscription has one. Whoever joins its group looks who came
-first, by the order of the leader, before anything is handed out; any other leaves again.
+Invariant: a consumer that is for one subscription has one. Whoever joins its group waits until it
+has what there is of its streams, before anything is handed out. It leaves again if somebody came
+first, by the order of the leader, or has a stream: over a restart of the daemon streams are kept
+for who had them, who comes back behind those that are new.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from dss_client._subscription_options import SubscriptionOptions
-from dss_client.jetstream._consumers import Consumers
+from dss_client.jetstream._consumers import Consumers, Standing
 from dss_client.jetstream._pieces import Pieces
 from dss_client.jetstream._subjects import slashed
 from dss_client.jetstream.config import ConsumerInfo
@@ -22,7 +27,12 @@ if TYPE_CHECKING:
 
 BIND_S_MAX = 10.0
 BIND_LOOK_S = 0.02
-"""A member is known to the leader within milliseconds; a daemon that stands still is waited for."""
+"""A member is known to the leader within milliseconds, and has its streams then. A daemon that
+stands still is waited for, and streams that are kept over a restart, for two thirds of a lease."""
+
+GIVES_WAY_S = 1.0
+"""Somebody who came later and has a stream leaves within milliseconds, unless it was here before
+the daemon began anew."""
 
 
 class DssPort:
@@ -84,22 +94,31 @@ class DssPort:
             await self.withdraw()
             await self._consumers.remove_if_unused(f"{info.name}@{filter}")
             raise ConsumerNotFound(consumer=info.name, stream=info.stream_name)
-        if alone is None or await self._came_first(f"{info.name}@{filter}"):
-            pieces.released = self._release
-            return True
-        await self.withdraw()
-        return False
+        if alone is not None and not await self._is_alone(f"{info.name}@{filter}"):
+            await self.withdraw()
+            return False
+        self._consumers.used.add(pieces)
+        pieces.released = partial(self._released, pieces)
+        return True
 
-    async def _came_first(self, group: str) -> bool:
-        try:
+    async def _is_alone(self, group: str) -> bool:
+        """Whether this client, which has joined, is the one that the consumer is for."""
+        me, gives_way_s = self._client_id, monotonic() + GIVES_WAY_S
+        standing = Standing((), frozenset())
+        with suppress(TimeoutError):
             async with asyncio.timeout(BIND_S_MAX):
-                members = await self._consumers.members(group)
-                while self._client_id not in members:
+                while me not in standing.holders or standing.holders > {me}:
+                    standing = await self._consumers.standing(group)
+                    if me in standing.members[1:] and standing.members[0] != me:
+                        return False
+                    if standing.holders <= {me}:
+                        gives_way_s = monotonic() + GIVES_WAY_S
+                    elif monotonic() >= gives_way_s:
+                        return False
                     await asyncio.sleep(BIND_LOOK_S)
-                    members = await self._consumers.members(group)
-        except TimeoutError:
-            raise TimedOut(what=f"Joining {group}", seconds=f"{BIND_S_MAX:g}") from None
-        return members[0] == self._client_id
+        if me not in standing.members:
+            raise TimedOut(what=f"Joining {group}", seconds=f"{BIND_S_MAX:g}")
+        return True  # a group that is paused or has no streams lends none
 
     async def withdraw(self) -> None:
         """Leave the group, if it was joined."""
@@ -107,6 +126,10 @@ class DssPort:
         if self._pieces is not None:
             pieces, self._pieces = self._pieces, None
             await pieces.__aexit__(None, None, None)
+
+    def _released(self, pieces: Pieces) -> None:
+        self._consumers.used.discard(pieces)
+        self._release()
 
     def _release(self) -> None:
         if self._of is not None:

@@ -147,6 +147,8 @@ def with_defaults(config: ConsumerConfig) -> ConsumerConfig:
         defaults["max_waiting"] = MAX_WAITING
     if config.durable_name is None:
         defaults["inactive_threshold"] = EPHEMERAL_S
+    if config.backoff:
+        said["ack_wait"] = config.backoff[0]
     return ConsumerConfig(**(defaults | said))
 
 
@@ -156,6 +158,8 @@ def differences(asked: ConsumerConfig, has: ConsumerConfig) -> Iterator[str]:
         found = getattr(has, name)
         if name in _CHOSEN or (name in _ONE_WAY and not wanted):
             continue
+        if name == "ack_wait" and has.backoff:
+            continue  # the back-off has it, whatever was said
         if _comparable(name, wanted) != _comparable(name, found):
             yield f"{name} was asked to be {wanted!s}, and is {found!s}"
 

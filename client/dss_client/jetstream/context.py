@@ -4,6 +4,7 @@ Invariant: every call that subscribes goes through the one workflow; nothing is 
 said so.
 """
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AsyncExitStack
@@ -15,6 +16,7 @@ from dss_client.jetstream._consumers import (
     one_stream_in,
     one_stream_of,
     refuse_unoffered,
+    refuse_unoffered_stream,
     start_of,
 )
 from dss_client.jetstream._pieces import Pieces
@@ -96,6 +98,8 @@ class JetStream:
         self._producers: dict[str, Producer] = {}
         self._producing = AsyncExitStack()
         self._streams: dict[str, tuple[str, str, str]] = {}
+        self._learning = asyncio.Lock()
+        """So that a thousand that publish at once ask once, and share one producer."""
 
     # Streams and consumers.
 
@@ -108,11 +112,29 @@ class JetStream:
         return only_stream(subject, await self._consumers.find_streams(subject))
 
     async def add_stream(
-        self, name: str, subjects: list[str], *, partitions: int = 1
+        self,
+        name: str,
+        subjects: list[str],
+        *,
+        partitions: int = 1,
+        max_age: float | None = None,
+        **fields: Any,  # noqa: ANN401 - as those of a stream of JetStream
     ) -> StreamInfo:
-        """Make a topic for the subjects; one partition gives it one order and one sequence."""
+        """Make a topic for the subjects; one partition gives it one order and one sequence.
+
+        Args:
+            name: of the topic.
+            subjects: that it owns.
+            partitions: how many.
+            max_age: seconds that a message is kept for at least.
+            fields: what a topic is anyhow, such as ``storage="file"``.
+
+        Raises:
+            NotOffered: a topic is not as a field says.
+        """
         check_token("stream", name)
-        return await self._consumers.add_stream(name, subjects, partitions)
+        refuse_unoffered_stream(fields)
+        return await self._consumers.add_stream(name, subjects, partitions, max_age)
 
     async def stream_info(self, name: str) -> StreamInfo:
         """The stream and how it stands."""
@@ -179,8 +201,6 @@ class JetStream:
             TimeoutError: nobody knows whether it was stored.
             NotOffered: a header asks a JetStream server for something.
         """
-        import asyncio
-
         async with asyncio.timeout(timeout):
             return await (
                 await self.publish_async(subject, payload, stream=stream, headers=headers)
@@ -205,25 +225,31 @@ class JetStream:
                 payload, key=path.encode(), subject=path, headers=headers
             )
         except DssError:
-            del self._streams[subject]  # the stream may be another by now
+            self._streams.pop(subject, None)  # the stream may be another by now
             raise
         return PubAckFuture(delivery, name, one)
 
     async def _learn(self, subject: str) -> tuple[str, str, str]:
         """The stream, the subject as the log has it, and the stream of the log if it is one."""
         path = slashed(subject, wildcards=False)
-        name = await self.find_stream_name_by_subject(subject)
-        topic = await self._consumers.topic(name)
-        one = one_stream_in(topic) or ""
-        if len(self._streams) >= KNOWN_SUBJECTS_MAX:
-            self._streams.clear()
-        known = self._streams[subject] = name, path, one
+        async with self._learning:
+            if (known := self._streams.get(subject)) is not None:
+                return known
+            name = await self.find_stream_name_by_subject(subject)
+            topic = await self._consumers.topic(name)
+            if len(self._streams) >= KNOWN_SUBJECTS_MAX:
+                self._streams.clear()
+            known = self._streams[subject] = name, path, one_stream_in(topic) or ""
         return known
 
     async def _produce(self, name: str) -> Producer:
-        producer = Producer(self._connection, name, spawn=self._spawn)
-        await self._producing.enter_async_context(producer)
-        return self._producers.setdefault(name, producer)
+        async with self._learning:
+            if (known := self._producers.get(name)) is not None:
+                return known
+            producer = Producer(self._connection, name, spawn=self._spawn)
+            await self._producing.enter_async_context(producer)
+            self._producers[name] = producer
+        return producer
 
     # Subscribing.
 
@@ -242,6 +268,8 @@ class JetStream:
         *,
         consumer: str | None = None,
         skip_lookup: bool = False,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
         **fields: Any,  # noqa: ANN401 - as those of the config
     ) -> "PushSubscription | OrderedSubscription":
         """Subscribe, and make the consumer where none is named or it is not there yet.
@@ -259,6 +287,8 @@ class JetStream:
             flow_control: accepted; a client is never sent more than its credit in any case.
             consumer: bind to this one, and never make it.
             skip_lookup: bind or make without looking first.
+            pending_msgs_limit: accepted, as flow control is: nothing is dropped here.
+            pending_bytes_limit: the same.
             fields: more of what the consumer is to be.
 
         Raises:
@@ -292,6 +322,8 @@ class JetStream:
         *,
         consumer: str | None = None,
         skip_lookup: bool = False,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
         **fields: Any,  # noqa: ANN401 - as those of the config
     ) -> PullSubscription:
         """Pull from a consumer, and make it where none is named or it is not there yet.
@@ -309,6 +341,47 @@ class JetStream:
         bound, pieces = await self._bound(call)
         created = bound.created
         return self._noted(PullSubscription(self._consumers, pieces, bound.info, created=created))
+
+    async def subscribe_bind(
+        self,
+        stream: str,
+        config: ConsumerConfig,
+        consumer: str,
+        cb: "Callback | None" = None,
+        manual_ack: bool = False,
+        ordered_consumer: bool = False,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+    ) -> "PushSubscription | OrderedSubscription":
+        """Subscribe to a consumer that is there, as `subscribe`; never made.
+
+        Raises:
+            ConsumerNotFound: it is not there.
+            DssError: as `subscribe` does.
+        """
+        return await self.subscribe(
+            "", config.deliver_group, cb, None, stream, config, manual_ack, ordered_consumer,
+            consumer=consumer,
+        )  # fmt: skip
+
+    async def pull_subscribe_bind(
+        self,
+        consumer: str | None = None,
+        stream: str | None = None,
+        *,
+        name: str | None = None,
+        durable: str | None = None,
+        pending_msgs_limit: int | None = None,
+        pending_bytes_limit: int | None = None,
+    ) -> PullSubscription:
+        """Pull from a consumer that is there, as `pull_subscribe`; never made.
+
+        Raises:
+            ConsumerNotFound: it is not there.
+            DssError: as `pull_subscribe` does.
+        """
+        named = consumer or name or durable or ""
+        return await self.pull_subscribe("", None, stream, consumer=named)
 
     def _noted(self, subscription: "Noted") -> "Noted":
         """It is left with the client; those that have ended are forgotten."""
@@ -358,21 +431,19 @@ class JetStream:
             mem_storage=True, flow_control=True,
             idle_heartbeat=call.config.idle_heartbeat or ORDERED_HEARTBEAT_S,
         )  # fmt: skip
-        reader, info = await self._ordered_reader(call, config)
-        subscription = OrderedSubscription(reader, info)
+        subscription = await self._ordered(call, config)
         subscription.begin(self._spawn, cb, self._error_cb)
         return self._noted(subscription)
 
-    async def _ordered_reader(
-        self, call: SubscribeCall, config: ConsumerConfig
-    ) -> tuple[Reader, ConsumerInfo]:
+    async def _ordered(self, call: SubscribeCall, config: ConsumerConfig) -> OrderedSubscription:
         from datetime import UTC, datetime
 
         refuse_unoffered(config)
         stream = call.stream or await self.find_stream_name_by_subject(call.subject)
         topic = await self._consumers.topic(stream)
+        filter = slashed(call.subject, wildcards=True) if call.subject else None
         request = read_request(
-            slashed(call.subject, wildcards=True) if call.subject else None,
+            filter,
             start=start_of(config, topic),
             end=None,
             follow=True,
@@ -382,12 +453,17 @@ class JetStream:
         info = ConsumerInfo(
             config.name or "", stream, with_defaults(config), datetime.now(UTC), push_bound=True
         )
-        return Reader(self._connection, request), info
+        return OrderedSubscription(
+            Reader(self._connection, request),
+            info,
+            self._consumers,
+            takes_all=filter is None or topic.patterns == (filter,),
+        )
 
     async def drain(self) -> None:
         """Drain every subscription."""
         for each in [*self._subscriptions]:
-            if isinstance(each, PullSubscription | PushSubscription) and not each.is_over:
+            if not each.is_over:
                 await each.drain()
 
     async def close(self) -> None:

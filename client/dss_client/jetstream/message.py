@@ -120,9 +120,14 @@ class Msg(Record):
         )
 
     @property
+    def is_settled(self) -> bool:
+        """Whether a call that was looked at settled it; a plain ack is not looked at."""
+        return hasattr(self, "_settled")
+
+    @property
     def is_acked(self) -> bool:
         """Whether it was acknowledged, refused or terminated."""
-        return hasattr(self, "_settled") or (self.of.acknowledges and self.record().acked)
+        return self.is_settled or (self.of.acknowledges and self.record().acked)
 
     def ack(self) -> Awaitable[None]:
         """Done with it: handed over by the call itself, as `DeliveredRecord.ack`."""

@@ -2,21 +2,25 @@
 
 Such a consumer is a reading of the log that follows it, so there is nothing in the daemon that
 could be lost, or be left behind: over a lost connection it goes on behind the last message.
-Invariant: the stream has one stream of the log.
+Invariant: the stream has one stream of the log, so what was handed out of it is one count and one
+place, and both are exact.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dss_client.jetstream.config import ConsumerConfig, DeliverPolicy, SequenceInfo
 from dss_client.jetstream.message import Hold, as_messages
 from dss_client.record import Batch, made
 from dss_core.errors import DssError, SubscriptionOver
 
 if TYPE_CHECKING:
     from dss_client._task_spawner import Spawn
+    from dss_client.jetstream._consumers import Consumers
     from dss_client.jetstream.config import ConsumerInfo
     from dss_client.jetstream.message import Msg
     from dss_client.jetstream.subscriptions import Callback, ErrorCallback
@@ -29,9 +33,18 @@ BATCHES_AHEAD_MAX = 4
 class OrderedSubscription:
     """Messages in the order of the stream."""
 
-    def __init__(self, reader: "Reader", info: "ConsumerInfo") -> None:
+    def __init__(
+        self, reader: "Reader", info: "ConsumerInfo", consumers: "Consumers", *, takes_all: bool
+    ) -> None:
         self._reader = reader
         self._info = info
+        self._consumers = consumers
+        self._takes_all = takes_all
+        """No message of the stream is passed over."""
+        self._came = 0
+        self._handed = 0
+        self._seq = _seq_before(info.config)
+        """Of the last message that was handed out, or before the first; None: not known."""
         self._kind = Hold(info).kind
         self._ahead: asyncio.Queue[list[Msg] | DssError | None] = asyncio.Queue(BATCHES_AHEAD_MAX)
         self._here: deque[Msg] = deque()
@@ -52,9 +65,28 @@ class OrderedSubscription:
         """Whether it has ended."""
         return self._over
 
+    @property
+    def pending_msgs(self) -> int:
+        """How many messages are here and not handed out yet."""
+        return self._came - self._handed
+
     async def consumer_info(self) -> "ConsumerInfo":
-        """What it is told as; the daemon keeps nothing of it."""
-        return self._info
+        """What it is told as, and how it stands; the daemon keeps nothing of it.
+
+        What waits is known where it takes all of the stream, or where nothing is behind it.
+        """
+        state = (await self._consumers.stream_info(self._info.stream_name)).state
+        seq, last = self._seq, state.last_seq
+        pending = None
+        if seq is not None and last is not None:
+            behind = max(last - max(seq, (state.first_seq or 1) - 1), 0)
+            pending = behind if self._takes_all or not behind else None
+        place = SequenceInfo(self._handed, seq)
+        return replace(
+            self._info,
+            ack_floor=place, delivered=place, num_ack_pending=0, num_redelivered=0,
+            num_pending=pending,
+        )  # fmt: skip
 
     @property
     def messages(self) -> "AsyncGenerator[Msg, None]":
@@ -90,7 +122,10 @@ class OrderedSubscription:
                     raise error
                 case messages:
                     self._here.extend(messages)
-        return self._here.popleft()
+        message = self._here.popleft()
+        self._handed += 1
+        self._seq = message._at + 1
+        return message
 
     async def unsubscribe(self) -> None:
         """Read no more.
@@ -102,10 +137,26 @@ class OrderedSubscription:
             raise SubscriptionOver(consumer=self._info.name)
         await self.leave()
 
+    async def drain(self) -> None:
+        """Read no more; what is here is handed out, and then it is over.
+
+        Raises:
+            SubscriptionOver: it has ended already.
+        """
+        if self._over:
+            raise SubscriptionOver(consumer=self._info.name)
+        self._over = True
+        self._pump.cancel()
+        if self._ahead.empty():
+            self._ahead.put_nowait(None)
+        if self._served is not None and self._served is not asyncio.current_task():
+            await asyncio.wait([self._served])
+
     async def leave(self) -> None:
         """Read no more, and give nothing of what is here."""
         self._over = True
         self._here.clear()
+        self._came = self._handed
         self._pump.cancel()
         while not self._ahead.empty():
             self._ahead.get_nowait()
@@ -117,7 +168,9 @@ class OrderedSubscription:
         try:
             async with aclosing(self._reader.batches()) as batches:
                 async for batch in batches:
-                    await self._ahead.put(self._messages_of(batch))
+                    messages = self._messages_of(batch)
+                    await self._ahead.put(messages)
+                    self._came += len(messages)
         except DssError as error:
             await self._ahead.put(error)
 
@@ -133,3 +186,14 @@ class OrderedSubscription:
             if error_cb is None:
                 raise
             await error_cb(error)
+
+
+def _seq_before(config: ConsumerConfig) -> int | None:
+    """The sequence before the first message, where what is asked for tells it."""
+    match config.deliver_policy:
+        case DeliverPolicy.ALL | None:
+            return 0
+        case DeliverPolicy.BY_START_SEQUENCE:
+            return max((config.opt_start_seq or 1) - 1, 0)
+        case _:
+            return None

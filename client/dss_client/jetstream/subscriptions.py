@@ -73,6 +73,11 @@ class JetStreamSubscription:
         """Whether it has ended."""
         return self._over
 
+    @property
+    def pending_msgs(self) -> int:
+        """How many messages are here and not handed out yet."""
+        return self._pieces.here
+
     def _refuse_where_over(self) -> None:
         if self._over:
             raise SubscriptionOver(consumer=self._info.name)
@@ -93,6 +98,11 @@ class JetStreamSubscription:
         if self._created:
             with suppress(GroupInUse):  # others share it: it is theirs now
                 await self._consumers.discard(self._info)
+
+    async def drain(self) -> None:
+        """Take no more of the daemon: what is here is handed out yet, and then it is over."""
+        self._refuse_where_over()
+        self._pieces.end_behind_what_came()
 
     async def leave(self) -> None:
         """Leave, and delete nothing: the client ends."""
@@ -199,7 +209,7 @@ class PushSubscription(JetStreamSubscription):
                     except Exception as error:  # noqa: BLE001 - the program's own, told to it
                         await self._tell(error)
                     else:
-                        if auto_ack:
+                        if auto_ack and not message.is_settled:
                             await message.ack()
             await self._leave_behind()
         except DssError as error:
@@ -278,11 +288,6 @@ class PullSubscription(JetStreamSubscription):
         if not found and not no_wait:
             raise TimeoutError
         return found
-
-    async def drain(self) -> None:
-        """Fetch no more of the daemon: what is here can be fetched, and then it is over."""
-        self._refuse_where_over()
-        self._pieces.end_behind_what_came()
 
     def _check(
         self,

@@ -145,9 +145,20 @@ class JetStream:
         """The one stream that the subject meets."""
         return self._portal.run(self._twin.find_stream_name_by_subject(subject))
 
-    def add_stream(self, name: str, subjects: list[str], *, partitions: int = 1) -> StreamInfo:
-        """Make a topic for the subjects."""
-        return self._portal.run(self._twin.add_stream(name, subjects, partitions=partitions))
+    def add_stream(
+        self,
+        name: str,
+        subjects: list[str],
+        *,
+        partitions: int = 1,
+        max_age: float | None = None,
+        **fields: Any,  # noqa: ANN401 - as those of a stream of JetStream
+    ) -> StreamInfo:
+        """Make a topic for the subjects, as `dss_client.jetstream.JetStream.add_stream`."""
+        made = self._twin.add_stream(
+            name, subjects, partitions=partitions, max_age=max_age, **fields
+        )
+        return self._portal.run(made)
 
     def stream_info(self, name: str) -> StreamInfo:
         """The stream and how it stands."""
@@ -206,4 +217,18 @@ class JetStream:
     ) -> PullSubscription:
         """Pull from a consumer, as `dss_client.jetstream.JetStream.pull_subscribe`."""
         twin = self._portal.run(self._twin.pull_subscribe(subject, durable, **given))
+        return PullSubscription(self._portal, twin)
+
+    def subscribe_bind(
+        self, stream: str, config: ConsumerConfig, consumer: str
+    ) -> PushSubscription:
+        """Subscribe to a consumer that is there, and iterate."""
+        twin = self._portal.run(self._twin.subscribe_bind(stream, config, consumer))
+        return PushSubscription(self._portal, twin)
+
+    def pull_subscribe_bind(
+        self, consumer: str | None = None, stream: str | None = None
+    ) -> PullSubscription:
+        """Pull from a consumer that is there."""
+        twin = self._portal.run(self._twin.pull_subscribe_bind(consumer, stream))
         return PullSubscription(self._portal, twin)

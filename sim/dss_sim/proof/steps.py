@@ -203,7 +203,7 @@ STEPS: Sequence[Step] = (
         f"{TOOL}/test_input_records.py",
         f"{TOOL}/test_with_daemon.py",
     ),
-    _tests("calls of JetStream, beside a NATS server", 3, "tests/dss_client/jetstream"),
+    _tests("calls of JetStream, beside a NATS server", 10, "tests/dss_client/jetstream"),
     _tests("every alert fires", 1, "tests/ops/test_monitoring.py"),
     *_seeds("groups", 10_000, 1_000, 3_600),
     *_seeds("sessions", 3_000, 500, 450),

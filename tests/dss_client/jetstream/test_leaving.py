@@ -68,6 +68,32 @@ async def test_u02_a_drain_handles_what_came_and_then_deletes(world: DssWorld) -
     assert "d" not in await world.consumers()
 
 
+async def test_u02_a_drain_with_messages_on_their_way_loses_none_and_doubles_none(
+    world: DssWorld, other: dss_client.Client
+) -> None:
+    """Those that had not come stay with the consumer, for whoever subscribes next."""
+    await world.js.add_consumer(
+        STREAM, ConsumerConfig(durable_name="d", filter_subject="orders.>", deliver_subject="x")
+    )
+    seen: list[bytes] = []
+
+    async def callback(message: dss_client.jetstream.Msg) -> None:
+        seen.append(message.data)
+        await asyncio.sleep(0)
+
+    sub = await world.js.subscribe("orders.>", durable="d", cb=callback)
+    assert isinstance(sub, PushSubscription)
+    waiting = [await world.js.publish_async("orders.eu", b"%d" % number) for number in range(400)]
+    await waiting[40]
+    await sub.drain()
+    for each in waiting:
+        await each
+    rest = await other.jetstream().subscribe("orders.>", durable="d")
+    before = len(seen)
+    seen += await taken(rest, 400 - before, timeout=5)
+    assert seen == [b"%d" % number for number in range(400)]
+
+
 async def test_u03_u06_what_was_there_before_is_never_deleted(world: DssWorld) -> None:
     await world.js.add_consumer(
         STREAM,

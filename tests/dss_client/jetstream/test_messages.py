@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import dss_client
-from dss_client.jetstream import AckPolicy, AckSubject, JetStream, Msg, PushSubscription
+from dss_client.jetstream import AckPolicy, AckSubject, JetStream, Msg, PushSubscription, context
 from dss_client.jetstream.message import as_messages
+from dss_client.producer import Producer
 from dss_core.errors import (
     IllegalArgument,
     JetStreamMisuse,
@@ -188,6 +189,56 @@ async def test_a11_a_callback_that_returns_acknowledges(world: DssWorld) -> None
     assert await floor_of(world, "d", 2) == 2
 
 
+async def test_a11_a_callback_that_acknowledges_by_itself_goes_on_with_strict_acks(
+    world: DssWorld,
+) -> None:
+    told: list[Exception] = []
+    done = asyncio.Event()
+
+    async def callback(message: Msg) -> None:
+        await message.ack()
+        if message.data == b"2":
+            done.set()
+
+    async def error_cb(error: Exception) -> None:
+        told.append(error)
+
+    await published(world, 3)
+    js = world.client.jetstream(error_cb=error_cb, strict_acks=True)
+    await js.subscribe("orders.>", durable="d", cb=callback)
+    async with asyncio.timeout(10):
+        await done.wait()
+    assert await floor_of(world, "d", 3) == 3
+    assert told == []
+
+
+async def test_a15_the_first_step_of_a_back_off_is_the_ack_wait(world: DssWorld) -> None:
+    sub = await pushed(world.js, "d", max_deliver=4, backoff=[1.0, 5.0, 30.0], ack_wait=1e9)
+    group = (await world.client.groups.describe("d")).group
+    assert (group.ack_wait_ms, group.backoff_ms) == (1_000, (0, 4_000, 29_000))
+    info = await sub.consumer_info()
+    assert (info.config.ack_wait, info.config.backoff) == (1.0, [1.0, 5.0, 30.0])
+    # Another ack wait is no other consumer: the back-off has it.
+    await world.js.add_consumer(STREAM, info.config, ack_wait=7.0)
+
+
+async def test_many_that_publish_at_once_share_one_producer(
+    world: DssWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    class Noted(Producer):
+        def __init__(self, *args: Any, **given: Any) -> None:  # noqa: ANN401
+            made.append(args[1])
+            super().__init__(*args, **given)
+
+    monkeypatch.setattr(context, "Producer", Noted)
+    js = world.client.jetstream()
+    acks = await asyncio.gather(*(js.publish("orders.eu", b"") for _ in range(16)))
+    assert sorted(each.seq or 0 for each in acks) == [*range(1, 17)]
+    assert made == [STREAM]
+
+
 async def test_a12_one_ack_is_for_all_before_it(world: DssWorld) -> None:
     await published(world, 5)
     sub = await pushed(world.js, "d", ack_policy=AckPolicy.ALL)
@@ -276,6 +327,14 @@ async def test_a_header_for_the_server_is_refused(world: DssWorld) -> None:
         await world.js.publish("orders.eu", b"", stream="OTHER")
     with pytest.raises(NoMatchingStream):
         await world.js.publish("elsewhere", b"")
+
+
+async def test_a_stream_is_a_topic_or_is_refused(world: DssWorld) -> None:
+    await world.js.add_stream("AGED", ["aged"], max_age=3_600, storage="file", retention="limits")
+    assert (await world.client.topics.describe("AGED")).retention_ms == 3_600_000
+    for field in ({"storage": "memory"}, {"max_msgs": 5}, {"mirror": "OTHER"}):
+        with pytest.raises(NotOffered):
+            await world.js.add_stream("NEVER", ["never"], **field)
 
 
 async def test_over_several_partitions_no_sequence_is_claimed(world: DssWorld) -> None:

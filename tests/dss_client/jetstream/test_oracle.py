@@ -66,6 +66,14 @@ async def existing(world: World, trace: Trace) -> None:
         info.config.ack_wait, info.config.max_deliver, info.config.durable_name,
         info.config.deliver_subject is not None, info.config.deliver_group,
     )  # fmt: skip
+    stepped = ConsumerConfig(
+        durable_name="steps", filter_subject="orders.>", max_deliver=3, backoff=[2.0, 4.0],
+        ack_wait=9.0,
+    )  # fmt: skip
+    await world.make(stepped)
+    steps = await world.info("steps")
+    assert steps is not None
+    trace["A15 a back-off has the ack wait"] = steps.config.ack_wait, steps.config.backoff
     member = await world.subscribe(a_call("orders.>", queue="workers"))
     calls = {
         "X01 another subject": a_call("orders.eu", durable="push"),

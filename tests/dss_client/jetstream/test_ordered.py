@@ -8,12 +8,13 @@ import pytest
 
 import dss_client
 from dss_client.jetstream import AckPolicy, OrderedSubscription
+from dss_client.jetstream.config import SequenceInfo
 from dss_core.errors import SubscriptionOver, TopicNotFound
 from support.daemon_process import DaemonProcess, short_directory
-from support.jetstream_worlds import STREAM, DssWorld
+from support.jetstream_worlds import STREAM, DssWorld, until
+from support.proof_share import share
 
-MESSAGES = 400
-KILLS = 2
+KILLS, MESSAGES = share((1, 100), (2, 400))
 
 
 @pytest.fixture
@@ -54,6 +55,33 @@ async def test_it_begins_where_it_is_told_to(world: DssWorld) -> None:
         await new.next_msg(0.2)
     await world.publish("orders.eu", b"late")
     assert (await new.next_msg(5)).data == b"late"
+
+
+async def test_it_tells_how_far_it_is_and_a_drain_gives_what_came(world: DssWorld) -> None:
+    for number in range(6):
+        await world.publish("orders.eu" if number % 2 else "orders.us", b"%d" % number)
+    sub = await world.js.subscribe("orders.>", ordered_consumer=True)
+    part = await world.js.subscribe("orders.eu", ordered_consumer=True)
+    assert isinstance(sub, OrderedSubscription)
+    await sub.next_msg(5)
+    await part.next_msg(5)
+    info, of_part = await sub.consumer_info(), await part.consumer_info()
+    assert (info.num_pending, info.num_ack_pending) == (5, 0)
+    assert info.delivered == info.ack_floor == SequenceInfo(1, 1)
+    # How many of a part are behind it nobody counts.
+    assert (of_part.num_pending, of_part.delivered) == (None, SequenceInfo(1, 2))
+
+    async def all_here() -> bool:
+        return sub.pending_msgs == 5
+
+    await until(all_here)
+    await sub.drain()
+    await world.publish("orders.eu", b"late")
+    assert [(await sub.next_msg(5)).data for _ in range(5)] == [b"1", b"2", b"3", b"4", b"5"]
+    with pytest.raises(SubscriptionOver):
+        await sub.next_msg(5)
+    assert [(await part.next_msg(5)).data for _ in range(3)] == [b"3", b"5", b"late"]
+    assert (await part.consumer_info()).num_pending == 0
 
 
 async def test_iteration_ends_when_it_is_left(world: DssWorld) -> None:

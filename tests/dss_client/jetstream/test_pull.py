@@ -8,6 +8,7 @@ import pytest
 from dss_client.jetstream import ConsumerConfig, Msg, PullSubscription, PushSubscription
 from dss_core.errors import (
     ConsumerNotActive,
+    ConsumerNotFound,
     GroupDestroyed,
     JetStreamMisuse,
     SubscriptionOver,
@@ -151,3 +152,41 @@ async def test_several_pull_from_one_consumer_and_each_message_comes_once(world:
                 seen.append(message.data)
                 await message.ack()
     assert sorted(seen, key=int) == [b"%d" % number for number in range(40)]
+
+
+async def test_what_is_fetched_ahead_is_told_as_waiting_and_what_was_refused_comes_first(
+    world: DssWorld,
+) -> None:
+    pull = await pulled(world, 6)
+    (first,) = await pull.fetch(1, timeout=5)
+    await here(pull, 5)
+    info = await world.js.consumer_info(STREAM, "p")
+    assert (info.num_pending, info.num_ack_pending, pull.pending_msgs) == (5, 1, 5)
+    await first.nak()
+    await here(pull, 6)
+    info = await pull.consumer_info()
+    assert (info.num_pending, info.num_ack_pending) == (5, 1)
+    again, second = await pull.fetch(2, timeout=5)
+    assert (again.data, again.metadata.num_delivered, second.data) == (b"0", 2, b"1")
+    await again.ack()
+    await second.ack()
+    # What was acknowledged is in it, though nobody waited for that.
+    info = await pull.consumer_info()
+    assert (info.num_pending, info.num_ack_pending) == (4, 0)
+
+
+async def test_a_consumer_that_is_there_is_bound_by_its_own_calls(world: DssWorld) -> None:
+    await world.publish("orders.eu", b"one")
+    await world.js.add_consumer(STREAM, durable_name="p", filter_subject="orders.>")
+    pull = await world.js.pull_subscribe_bind("p", STREAM)
+    assert said(await pull.fetch(1, timeout=5)) == [b"one"]
+    made = await world.js.add_consumer(
+        STREAM, durable_name="q", deliver_subject="x", deliver_group="q"
+    )
+    for _ in range(2):
+        push = await world.js.subscribe_bind(STREAM, made.config, "q", pending_msgs_limit=10)
+        assert isinstance(push, PushSubscription)
+    with pytest.raises(ConsumerNotFound):
+        await world.js.pull_subscribe_bind("nobody", STREAM)
+    with pytest.raises(JetStreamMisuse):
+        await world.js.pull_subscribe_bind("p")
