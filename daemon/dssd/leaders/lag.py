@@ -20,6 +20,7 @@ from dss_core.limits import ACKED_RANGES_MAX
 from dss_core.progress import Progress, Range, Ranges, complement
 from dss_core.times import text_of_ms
 from dssd.leaders.filtered_lag import CountBudget, matching_in
+from dssd.leaders.generations import parts_with_parents
 from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import fate_of, progress_of
 from dssd.log.port import Log
@@ -37,7 +38,7 @@ from dssd.machines.queues import Queues
 from dssd.store.paging import scan_all
 from dssd.store.port import Store
 from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
-from dssd.topics.catalogue import Catalogue, Topic
+from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 PARENTS_NAMED_MAX = 4
 """For which a closed stream waits; a sentence names no more."""
@@ -166,13 +167,30 @@ async def view_from_rows(
     wanted = TopicFilter.parse(group.filter)
     views: list[StreamView] = []
     for topic in catalogue.meeting(wanted):
-        for stream in topic.streams():
-            await turn.give_way()
-            view = _stored_view(stream, rows.get(stream), grants.get(stream))
-            queues = queues_of(catalogue, group, stream, rows)
-            views.append(replace(view, queues=queues) if queues else view)
+        done: set[StreamId] = set()
+        for part, parents in parts_with_parents(topic, group):
+            for stream, before in zip(part.streams(), parents, strict=True):
+                await turn.give_way()
+                view = _stored_view(stream, rows.get(stream), grants.get(stream))
+                queues = queues_of(catalogue, group, stream, rows)
+                view = replace(view, queues=queues) if queues else view
+                waits_for = tuple(each for each in before or () if each not in done)
+                if waits_for:
+                    view = replace(view, state="closed", waits_for=waits_for)
+                elif _is_done(view, part):
+                    done.add(stream)
+                views.append(view)
     epoch = leader.row.leader_epoch if leader else 0
     return LeaderView(epoch, rebalancing=False, members=(), streams=tuple(views))
+
+
+def _is_done(view: StreamView, part: StorageTopic) -> bool:
+    """Whether a leader would find it finished, and nothing in its queues."""
+    if view.state == "finished":
+        return True
+    end = None if part.ends is None else part.ends[view.stream.partition]
+    is_read = end is not None and view.progress.floor >= end
+    return is_read and all(queue.is_empty for queue in view.queues)
 
 
 async def stream_from_rows(

@@ -396,8 +396,8 @@ class Checker:
         if before.merged(lent.stored) != before:
             raise Violation("S2", f"progress shrank from {lent.stored} before a move: {event}")
         self._check_acked(event, before, group, lent)
-        reopened = take_move(event, lent, self._ends.get(event.stream, 0))
-        self._queues.reopened(event.group, event.stream, reopened)
+        reopened, passed = take_move(event, lent, self._ends.get(event.stream, 0))
+        self._queues.moved(event.group, event.stream, reopened, passed)
 
     def _check_acked(
         self, event: Committed | Moved, stored: Progress, group: _Group, lent: CheckedStream

@@ -16,6 +16,7 @@ from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised, without
 from dss_sim.groups.history import ErrandEnded
 from dss_sim.groups.store import at_once
+from dssd.leaders.generations import parts_with_parents
 from dssd.leaders.lanes import queues_of
 from dssd.leaders.progress_columns import packed_ranges, progress_of, unpacked_ranges
 from dssd.machines.leader.cursor_moves import all_of, everything_below, moved
@@ -118,7 +119,7 @@ class CursorOperator:
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             queues = self._queues(group, stream)
-            if not queues:
+            if not queues or self._is_closed(group, stream):
                 continue
             retry = queues[RETRY - 1]
             left = retry.progress.unacked(self._world.log.bounds(retry.stream).end)
@@ -330,7 +331,17 @@ class CursorOperator:
     def _is_closed(self, group: GroupRow, stream: StreamId) -> bool:
         acting = self._world.leaders.leading.get(group.group_id)
         lent = acting.leader.streams.get(stream) if acting and acting.leader else None
-        return lent is not None and lent.state is StreamState.CLOSED
+        if lent is not None:
+            return lent.state is StreamState.CLOSED
+        before = (
+            parents
+            for topic in self._world.catalogue.topics.values()
+            for part, of_part in parts_with_parents(topic, group)
+            for each, parents in zip(part.streams(), of_part, strict=True)
+            if each == stream
+        )
+        rows = [self._row(group, each) for parents in before for each in parents or ()]
+        return any(row is None or not row.finished for row in rows)
 
     def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
         """As its leader has it, where there is one."""

@@ -18,9 +18,9 @@ from dss_sim.groups.history import HandedOut, Moved
 from dss_sim.groups.violation import Violation
 
 
-def take_move(event: Moved, lent: CheckedStream, end: int) -> set[int]:
+def take_move(event: Moved, lent: CheckedStream, end: int) -> tuple[set[int], set[int]]:
     """Judge a move of a stream that ends at ``end``, and expect what follows from it; returns what
-    is reopened.
+    it reopens, and what it passes over.
 
     Raises:
         Violation: it did more or less than it says.
@@ -39,12 +39,13 @@ def take_move(event: Moved, lent: CheckedStream, end: int) -> set[int]:
     lent.marked = max(lent.marked, end)
     # Whatever counts from now on was acknowledged under a later grant.
     lent.acked.clear()
-    lent.passed |= _offsets(without(_all(after), _all(before)))
+    passed = _offsets(without(_all(after), _all(before)))
+    lent.passed |= passed
     lent.owed -= lent.passed
     again = {offset for offset in reopened if offset < end}
     if reopened:
         _reopen(lent, again, min(reopened))
-    return again
+    return again, passed
 
 
 def _check_undone(event: Moved, lent: CheckedStream, before: Progress, reopened: set[int]) -> None:

@@ -68,8 +68,9 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries", "halted",
-        "halted_at", "hurried", "left", "naks", "owed", "redriven", "stored", "whole_keys",
+        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
+        "halted", "halted_at", "hurried", "left", "naks", "owed", "passed", "redriven", "stored",
+        "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -82,6 +83,8 @@ class _Level:
         has it from there."""
         self.acked: set[int] = set()
         """By users."""
+        self.passed: set[int] = set()
+        """Of a stream: by operators, and not reopened since."""
         self.durable: set[int] = set()
         self.naks: dict[int, Nakked] = {}
         self.stored = Progress(0)
@@ -217,6 +220,8 @@ class QueueRules:
             is_dead = self.level(group, stream) == DEAD
             if offset in level.acked or (is_dead and not lane.blocks):
                 return True
+            if offset in level.earlier and offset not in level.left:
+                return not self.waits_since_before(group, stream, offset)
             if offset not in level.left:
                 is_given_up = offset in level.discarded
                 if self.level(group, stream) == RETRY:
@@ -232,17 +237,22 @@ class QueueRules:
         lane = _Lane(event)
         self._lanes |= dict.fromkeys(((event.group, name) for name in lane.names), lane)
 
-    def reopened(self, group: str, stream: str, offsets: set[int]) -> None:
-        """An operator reopened records of a stream. Those that wait in queues come from there; by
-        what nobody has reported they are done again."""
+    def moved(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
+        """An operator reopened records of a stream, and passed over others. What waits in queues
+        of the former comes from there; what nobody has reported of either is done as its record
+        is."""
         if (group, stream) not in self._lanes:
             return
         level = self._levels[group, stream]
-        level.acked -= offsets
-        level.durable -= offsets
-        for offset in offsets.intersection(level.left):
+        level.acked -= reopened
+        level.durable -= reopened
+        level.passed = (level.passed | passed) - reopened
+        for offset in (reopened | passed).intersection(level.left):
             entry = level.left[offset]
-            if entry.offset < self._levels[group, entry.stream].applied:
+            queue = self._levels[group, entry.stream]
+            if entry.offset >= queue.applied:
+                queue.discarded |= {entry.offset} if offset in passed else set()
+            elif offset in reopened:
                 del level.left[offset]
                 if not self.is_settled(group, entry.stream, entry.offset):
                     level.earlier[offset].append(entry)
@@ -281,6 +291,8 @@ class QueueRules:
             raise Violation("Q12", f"its redrive was stopped at {source.halted_at}: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
+        if event.source_offset in source.passed:
+            level.discarded.add(event.offset)
 
     def _check_rehomed(self, event: Queued, source: _Level) -> None:
         """It says what the entry said that it was made of, but of what clients died of, and what

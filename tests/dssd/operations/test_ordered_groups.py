@@ -16,11 +16,10 @@ from dss_core.changes import (
 from dss_core.errors import (
     OrderComesWithQueues,
     OrderNeedsOneTopic,
-    OrderSpansStorageTopics,
 )
 from dss_core.filters import SubscriptionFilter
 from dssd.leaders.declarations import AskedRetries
-from dssd.leaders.lag import hindrance_sentence
+from dssd.leaders.lag import GroupSurvey, hindrance_sentence
 from dssd.machines.start_point import Earliest
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
@@ -86,17 +85,37 @@ async def test_a_group_with_records_in_two_storage_topics_becomes_ordered(works:
     assert [each.stream for each in await member.granted(1)] == [stream]
 
 
-async def test_what_was_read_to_the_end_is_not_opened_again(works: Works) -> None:
+async def test_what_was_read_to_the_end_is_read_again_while_later_streams_are_closed(
+    works: Works,
+) -> None:
     [stream] = await works.plant.topic("orders", 1)
     await works.plant.publish(stream, 2)
     await works.apply(GrowTopic("orders", 2))
     await ordered(works)
-    back = MoveCursors("g", Direction.REWIND, to=ToEarliest())
-    with pytest.raises(OrderSpansStorageTopics) as refused:
-        await works.operations.plan(back)
-    assert "dssctl offsets rewind 'g@orders/#' --to @" in refused.value.hint_text
-    within = await works.operations.plan(replace(back, streams=("orders/1/0",)))
-    assert [each.stream for each in within.streams] == ["orders/1/0"]
+    later = works.plant.catalogue.get("orders").producing.streams()
+    await works.plant.publish(later[0], 3)
+    back = MoveCursors("g", Direction.REWIND, to=ToEarliest(), streams=("orders/0/0",))
+    plan = await works.operations.plan(back)
+    assert [(each.stream, each.again) for each in plan.streams] == [("orders/0/0", 2)]
+    [closed] = [each for each in plan.effects if "closed" in each]
+    assert closed == (
+        "orders/1/0, orders/1/1 are closed, and wait until orders/0/0 is read to the end again: "
+        "3 records there now. What was acknowledged there stays so."
+    )
+    row = await works.apply(back)
+    assert row.state == "done"
+    views = {each.view.stream: each for each in (await survey(works)).streams}
+    assert (views[stream].view.state, views[stream].view.progress.floor) == ("free", 0)
+    assert {views[each].view.state for each in later} == {"closed"}
+    undone = await works.apply(Undo(row.number))
+    assert undone.state == "done"
+    member = works.plant.member(group(works), "ann")
+    member.want()
+    assert {each.stream for each in await member.granted(2)} == {*later}
+
+
+async def survey(works: Works) -> GroupSurvey:
+    return await works.plant.registry.survey(group(works))
 
 
 async def test_whether_a_dead_letter_blocks_changes_while_nobody_holds_a_lane(

@@ -34,7 +34,9 @@ from dssd.operations.kinds.queue_choice import (
     choice_of,
     chosen_of,
     is_cut,
+    left_out,
     none_of,
+    parted,
     still_there,
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
@@ -103,13 +105,17 @@ class Retries:
             chosen = still_there(look, group, streams, change.lanes, RETRY)
         else:
             chosen = await self._chosen(look, group, streams, change)
+        closed: list[Chosen] = []
+        if deed is not _NOW:
+            chosen, closed = parted(chosen)
         plan = _planned(deed, change, group, chosen)
         told = [*_effects(deed, group, chosen, plan.members, has_members=bool(survey.members))]
         if is_cut(look, chosen):
             told.append("Not all could be chosen at once: the same command does the rest.")
-        if chosen:
-            return replace(plan, effects=tuple(told))
-        return _nothing(plan, deed, change, survey.queued.retrying)
+        if not chosen:
+            plan, told = _nothing(plan, deed, change, survey.queued.retrying), []
+        told += left_out(closed, ("record is", "records are"), "reaches them")
+        return replace(plan, effects=(*plan.effects, *told))
 
     async def _chosen(
         self,

@@ -16,8 +16,8 @@ from dssd.machines.leader.lent_stream import HELD, LentStream, StreamState
 from dssd.machines.leader.stream import TRANSITIONS, step
 from dssd.machines.leader.stream_events import (
     Act,
-    CameBack,
     Acts,
+    CameBack,
     GrantDecided,
     HolderLost,
     MoveAsked,
