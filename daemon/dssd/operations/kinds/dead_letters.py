@@ -11,7 +11,7 @@ of which nothing is chosen is not touched.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from shlex import quote
@@ -31,14 +31,14 @@ from dss_core.limits import REDRIVE_RATE, REDRIVE_RATE_MAX
 from dss_core.progress import Ranges, total
 from dssd.events.model import Note
 from dssd.leaders.groups import Groups
-from dssd.leaders.lag import StreamSurvey, hindrance_sentence
+from dssd.leaders.lag import StreamSurvey
 from dssd.leaders.registry import Registry
 from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
-from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.queues import BLOCK, BURY
 from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_canary
+from dssd.operations.kinds.closed_lanes import left_out, without_closed
 from dssd.operations.kinds.dead_letter_sentences import (
     FINAL,
     REDRIVE,
@@ -107,13 +107,16 @@ class DeadLetters:
         else:
             chosen = await chosen_of(look, group, streams, choice_of(change), DEAD)
         more, has_members = more or is_cut(look, chosen), bool(survey.members)
-        chosen, closed = _without_closed(change, chosen)
+        closed: list[Chosen] = []
+        if isinstance(change, RedriveDeadLetters):
+            chosen, closed = without_closed(chosen)
         _check_none_comes_back(group, chosen)
         if not chosen:
             plan = _nothing_planned(change, group, survey.queued.dead, more=more)
         else:
             plan = _planned(change, group, chosen, has_members=has_members, more=more)
-        return replace(plan, effects=(*plan.effects, *_left_out(closed)))
+        told = left_out(closed, "dead letter", "The same command brings them back")
+        return replace(plan, effects=(*plan.effects, *told))
 
     async def begin(self, plan: Plan, number: int) -> Begun:
         """What each lane is to do, and the instruction to tell it."""
@@ -257,29 +260,6 @@ def _checked(change: Change) -> Change:
         what = f"A canary of which {change.canary_percent} % may fail"
         raise CanaryTooSmall(what=what, group=quote(change.group))
     return replace(change, rate=rate)
-
-
-def _without_closed(change: Change, chosen: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
-    """What can come back now, and what lies in streams that are closed.
-
-    That would wait until these are open, and keep the operation on the group for as long; what they
-    wait for may itself need a redrive, where its queues are full.
-    """
-    if not isinstance(change, RedriveDeadLetters):
-        return [*chosen], []
-    closed = [each for each in chosen if each.stream.view.state == StreamState.CLOSED.value]
-    return [each for each in chosen if each not in closed], closed
-
-
-def _left_out(closed: Sequence[Chosen]) -> Iterator[str]:
-    if closed:
-        count, first = sum(each.count for each in closed), closed[0].stream
-        why = hindrance_sentence(first.view, first.waits_for)
-        what = counted(count, "dead letter is", "dead letters are")
-        yield (
-            f"{what} left out, for they lie in new streams that are not open yet: {first.name} is "
-            f"{why}. The same command brings them back then."
-        )
 
 
 def _check_none_comes_back(group: GroupRow, chosen: Sequence[Chosen]) -> None:

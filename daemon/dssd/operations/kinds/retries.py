@@ -24,6 +24,7 @@ from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.queues import BLOCK, BURY, RETRY_LATER, RETRY_NOW, SKIP
+from dssd.operations.kinds.closed_lanes import left_out, without_closed
 from dssd.operations.kinds.dead_letter_sentences import stream_plan, told_of_holders
 from dssd.operations.kinds.queue_choice import (
     ChoiceBudget,
@@ -102,13 +103,18 @@ class Retries:
             chosen = still_there(look, group, streams, change.lanes, RETRY)
         else:
             chosen = await self._chosen(look, group, streams, change)
+        closed: list[Chosen] = []
+        if deed is not _NOW:
+            chosen, closed = without_closed(chosen)
         plan = _planned(deed, change, group, chosen)
         told = [*_effects(deed, group, chosen, plan.members, has_members=bool(survey.members))]
         if is_cut(look, chosen):
             told.append("Not all could be chosen at once: the same command does the rest.")
-        if chosen:
-            return replace(plan, effects=tuple(told))
-        return _nothing(plan, deed, change, survey.queued.retrying)
+        if not chosen:
+            plan = _nothing(plan, deed, change, survey.queued.retrying)
+            told = [*plan.effects]
+        told += left_out(closed, "record", "The same command deals with them")
+        return replace(plan, effects=tuple(told))
 
     async def _chosen(
         self,
