@@ -24,7 +24,7 @@ FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "flights.parquet"
 PRODUCER = Path(__file__).parent / "programs" / "flight_producer.py"
 GROUP = "delays"
 FILTER = f"$share/{GROUP}/flights/#"
-COUNT = share(3_000, 336_776)
+COUNT = share(1_500, 336_776)
 PRODUCERS = 2
 CHAIN = {0: (6, 1), 1: (12, 2), 2: (24, 4)}
 """Partitions and factor, by storage topic."""

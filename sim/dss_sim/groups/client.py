@@ -21,7 +21,7 @@ from dss_sim.groups.history import AckDurable, Acked, HandedOut, Key, Nakked, Ou
 from dss_sim.groups.inbox import Arrived, Held, Inbox
 from dss_sim.groups.key_turns import KeyTurns
 from dss_sim.groups.log import cut_frames, keys_in
-from dss_sim.groups.pipe import Pipe
+from dss_sim.groups.pipe import LATENCY_US, Pipe
 from dssd.machines.delivery.durable_rests import DURABLE_REST_MS_MIN
 from dssd.machines.delivery.events import (
     AskBack,
@@ -330,7 +330,7 @@ class Client:
     def _acked_unknown(self, held: Held) -> Ranges:
         """What the session may not know to be acknowledged: it may send that again meanwhile."""
         awaited = (ranges for grant, ranges in self._tokens.values() if grant is held)
-        return (*_ranges(held.acked), *chain.from_iterable(awaited))
+        return (*_ranges(held.acked), *chain(*held.under_way), *chain.from_iterable(awaited))
 
     def _revoke(self, number: int, deadline_ms: int) -> None:
         held = self._grants.get(number)
@@ -515,6 +515,9 @@ class Client:
             token,
             handed_out=_ranges(set(held.again) - set(held.acked)),
         )
+        held.under_way.append(settle.acked)
+        # Behind that nothing comes that was sent before the session heard of it.
+        self._world.schedule.after(2 * LATENCY_US[1], held.under_way.popleft, self.host)
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier
         return settle

@@ -112,14 +112,17 @@ class CursorOperator:
         self._apply(group, number, moves)
 
     def errand(self, group: GroupRow) -> None:
-        """Bring forward, pass over, or give up some of what waits in the group's retry queues."""
+        """Bring forward, pass over, or give up some of what waits in the group's retry queues.
+
+        The latter two need a holder, so what lies in a closed lane is left out.
+        """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"errand {number}")
         what = chance.choice(ERRANDS)
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             queues = self._queues(group, stream)
-            if not queues or self._is_closed(group, stream):
+            if not queues or (what != RETRY_NOW and self._is_closed(group, stream)):
                 continue
             retry = queues[RETRY - 1]
             left = retry.progress.unacked(self._world.log.bounds(retry.stream).end)

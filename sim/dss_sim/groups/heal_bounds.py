@@ -80,6 +80,8 @@ def _given_back_ms(plan: "Plan") -> int:
     """How long a holder may keep what it is asked for, or what it leaves."""
     leaves = any(timed.kind in ("unsubscribe", "resubscribe") for timed in plan.timed)
     keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
+    # What failed and cannot be read cannot be moved either, and its lane is not given back before.
+    keeps = keeps or (has_queues(plan) and any(each.kind == "lose_sectors" for each in plan.timed))
     return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dss_core.lane import MAIN
+from dss_core.progress import Ranges
 from dss_sim.groups.history import Key
 from dssd.machines.delivery.events import Nak
 
@@ -32,6 +33,8 @@ class Held:
     again: list[int] = field(default_factory=list)
     """Handed out again: work on them began."""
     all_acked: list[int] = field(default_factory=list)
+    under_way: deque[Ranges] = field(default_factory=deque)
+    """Acked ranges of which the session may not have heard yet."""
     hung: set[int] = field(default_factory=set)
     """The user never comes back from these, unless they are handed out again."""
     revoked: bool = False

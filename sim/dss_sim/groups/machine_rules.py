@@ -3,7 +3,7 @@
 These look at states that no observer outside sees; what observers see is judged by the `Checker`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dss_core.ids import StreamId
 from dss_core.limits import FRAME_BYTES_MAX
@@ -84,26 +84,26 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     ):
         raise Violation("I9", f"{stream} moves from a member that gets others")
     leaving = {member for member, each in leader.members.items() if each.leaving}
-    if leader.shards.slicing is not None:
-        _check_shard_moved(leader, lent)
-        return
     shared = [
         each
         for each in leader.streams.values()
         if _is_shared_out(each) and not each.reserved and owner_of(each) not in leaving
     ]
+    if leader.shards.slicing is not None:
+        _check_shard_moved(leader, lent, shared)
+        return
     left = sum(owner_of(each) == lent.holder for each in shared)
     if left < len(shared) // (len(leader.members) - len(leaving)):
         raise Violation("I9", f"{stream} moves from a member that keeps {left} of {len(shared)}")
 
 
-def _check_shard_moved(leader: Leader, moved: LentStream) -> None:
+def _check_shard_moved(leader: Leader, moved: LentStream, shared: Sequence[LentStream]) -> None:
     """The same, where what is fair is counted in shards."""
-    owners = {
-        number: {owner_of(leader.streams[each]) for each in streams}
-        for number, streams in leader.shards.lanes.items()
-        if any(_is_shared_out(leader.streams[each]) for each in streams)
-    }
+    owners: dict[int, set[BorrowerId | None]] = {}
+    assert leader.shards.slicing is not None
+    for lent in shared:
+        number = leader.shards.slicing.number_of(lent.stream)
+        owners.setdefault(number, set()).add(owner_of(lent))
     left = sum(moved.holder in owner for owner in owners.values())
     staying = sum(not each.leaving for each in leader.members.values())
     if left < len(owners) // staying:

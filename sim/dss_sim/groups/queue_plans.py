@@ -150,6 +150,9 @@ def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
         room = chance.choice(SMALL_QUEUES)
     # Behind a stream that stays before what is damaged others are closed for ever, and what is to
     # come back there waits.
+    if room < RECORDS_A_RUN:
+        # What cannot be read is not moved, and keeps the room that it has: there may be none else.
+        timed = [each for each in timed if each.kind != "lose_sectors"]
     stays = any(each.on_damage != "pass" for each in plan.groups)
     if stays and any(each.kind == SWITCH for each in timed):
         timed = [each for each in timed if each.kind != REDRIVE]

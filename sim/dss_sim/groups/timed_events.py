@@ -246,11 +246,12 @@ def _destroy_group(world: World, timed: Timed) -> None:
     world.tell(Destroyed(world.schedule.now_us, group.name))
     lanes = [main for group_id, main in world.catalogue.queues if group_id == group.group_id]
     world.remove_queues(group.group_id, lanes)
-    world.leaders.destroy(group.group_id)
     world.cursor_operator.forget(group.group_id)
     world.member_operator.forget(group.group_id)
     world.pause_operator.forget(group)
     world.shard_operator.forget(group.group_id)
+    # At last: the host may die in that step.
+    world.leaders.destroy(group.group_id)
 
 
 def _operated(world: World, timed: Timed) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.changes import BuryRetries, Change, RetryNow, SkipRetries, Undo
+from dss_core.changes import BuryRetries, Change, GrowTopic, RetryNow, SkipRetries, Undo
 from dss_core.errors import IllegalArgument, NothingChosen, NotUndoable
 from dss_core.filters import SubscriptionFilter
 from dss_core.lane import DEAD, RETRY
@@ -12,6 +12,7 @@ from dss_core.progress import Progress, Ranges
 from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.machines.queues import BURY, Errand, QueueState
+from dssd.machines.start_point import Earliest
 from dssd.operations.plans import Made, Plan
 from support.laned_groups import laned
 from support.operated_groups import ANA, Works
@@ -65,6 +66,33 @@ async def test_what_cannot_be_taken_back_says_what_it_means(works: Works) -> Non
     await works.plant.group("$share/plain/orders/#")
     with pytest.raises(IllegalArgument, match="--max-deliver"):
         await works.operations.plan(RetryNow("plain"))
+
+
+async def test_what_needs_a_holder_leaves_out_closed_streams_or_it_would_wait_for_these(
+    works: Works,
+) -> None:
+    plant = works.plant
+    [stream] = await plant.topic("orders", 1)
+    await plant.publish(stream, 2)
+    parsed = SubscriptionFilter.parse("$share/g/orders/#")
+    retries = AskedRetries(5, ordered=True)
+    group = await plant.groups.declare(parsed, start=Earliest(), retries=retries)
+    await works.apply(GrowTopic("orders", 2))
+    member = plant.member(group, "ann")
+    member.want()
+    await member.granted(1)
+    closed = plant.catalogue.get("orders").producing.streams()[0]
+    queues = plant.catalogue.queues_of(group.group_id, closed)
+    assert queues is not None
+    await append_entries(plant, queues[RETRY - 1], WAITING)
+    for change in (SkipRetries("g", everything=True), BuryRetries("g", everything=True)):
+        plan, ranges = await planned(works, change)
+        assert (plan.nothing_to_do, ranges) == (True, ())
+        assert plan.effects[-1] == (
+            "4 records are left out, for they lie in streams that are not open: "
+            "orders/1/0 is closed: waits for orders/0/0. The same command deals with them then."
+        )
+    assert (await planned(works, RetryNow("g")))[1] == ((0, 4),)
 
 
 async def test_what_is_brought_forward_is_so_at_once_and_waits_again_by_an_undo(

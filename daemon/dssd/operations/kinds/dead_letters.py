@@ -38,6 +38,7 @@ from dssd.machines.leader.events import CancelMoves, CursorMove
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.queues import BLOCK, BURY
 from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_canary
+from dssd.operations.kinds.closed_lanes import left_out, without_closed
 from dssd.operations.kinds.dead_letter_sentences import (
     FINAL,
     REDRIVE,
@@ -58,10 +59,8 @@ from dssd.operations.kinds.queue_choice import (
     choice_of,
     chosen_of,
     is_cut,
-    left_out,
     names_some,
     none_of,
-    parted,
     still_there,
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
@@ -108,13 +107,15 @@ class DeadLetters:
         else:
             chosen = await chosen_of(look, group, streams, choice_of(change), DEAD)
         more, has_members = more or is_cut(look, chosen), bool(survey.members)
-        chosen, closed = _without_closed(change, chosen)
+        closed: list[Chosen] = []
+        if isinstance(change, RedriveDeadLetters):
+            chosen, closed = without_closed(chosen)
         _check_none_comes_back(group, chosen)
         if not chosen:
             plan = _nothing_planned(change, group, survey.queued.dead, more=more)
         else:
             plan = _planned(change, group, chosen, has_members=has_members, more=more)
-        told = left_out(closed, ("dead letter is", "dead letters are"), "brings them back")
+        told = left_out(closed, "dead letter", "The same command brings them back")
         return replace(plan, effects=(*plan.effects, *told))
 
     async def begin(self, plan: Plan, number: int) -> Begun:
@@ -259,11 +260,6 @@ def _checked(change: Change) -> Change:
         what = f"A canary of which {change.canary_percent} % may fail"
         raise CanaryTooSmall(what=what, group=quote(change.group))
     return replace(change, rate=rate)
-
-
-def _without_closed(change: Change, chosen: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
-    """What can come back now, and what lies in streams that are closed."""
-    return parted(chosen) if isinstance(change, RedriveDeadLetters) else ([*chosen], [])
 
 
 def _check_none_comes_back(group: GroupRow, chosen: Sequence[Chosen]) -> None:

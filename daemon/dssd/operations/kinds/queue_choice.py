@@ -13,13 +13,11 @@ from functools import partial
 from shlex import quote
 
 from dss_core.changes import ChosenEntries, LaneRanges
-from dss_core.counted import counted
 from dss_core.errors import IllegalArgument, NothingChosen, StreamNotRead
 from dss_core.ids import StreamName
 from dss_core.progress import Range, Ranges, clipped, normalised, total
 from dss_core.times import text_of_us
-from dssd.leaders.lag import GroupSurvey, StreamSurvey, hindrance_sentence
-from dssd.machines.leader.lent_stream import StreamState
+from dssd.leaders.lag import GroupSurvey, StreamSurvey
 from dssd.operations.plans import subject_of
 from dssd.queues.choosing import Takes, meant_in
 from dssd.queues.looking import ALL, Choice, EntryLook, Lane
@@ -234,27 +232,6 @@ def _named(change: ChosenEntries) -> Iterator[str]:
         yield f"from {text_of_us(change.start_us)} on"
     if change.end_us is not None:
         yield f"from before {text_of_us(change.end_us)}"
-
-
-def parted(chosen: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
-    """What lies in lanes that may be lent, and what in lanes that are closed.
-
-    The latter would wait until these are open, and keep the operation on the group for as long;
-    what they wait for may itself need an operation, where its queues are full.
-    """
-    closed = [each for each in chosen if each.stream.view.state == StreamState.CLOSED.value]
-    return [each for each in chosen if each not in closed], closed
-
-
-def left_out(closed: Sequence[Chosen], what: tuple[str, str], then: str) -> Iterator[str]:
-    """That something lies in closed lanes: what it is, one and many; what becomes of it later."""
-    if closed:
-        count, first = sum(each.count for each in closed), closed[0].stream
-        why = hindrance_sentence(first.view, first.waits_for)
-        yield (
-            f"{counted(count, *what)} left out, for they lie in streams that are not open: "
-            f"{first.name} is {why}. The same command {then} then."
-        )
 
 
 def none_of(counted_text: str, change: ChosenEntries) -> str:

@@ -24,6 +24,7 @@ from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.queues import BLOCK, BURY, RETRY_LATER, RETRY_NOW, SKIP
+from dssd.operations.kinds.closed_lanes import left_out, without_closed
 from dssd.operations.kinds.dead_letter_sentences import stream_plan, told_of_holders
 from dssd.operations.kinds.queue_choice import (
     ChoiceBudget,
@@ -34,9 +35,7 @@ from dssd.operations.kinds.queue_choice import (
     choice_of,
     chosen_of,
     is_cut,
-    left_out,
     none_of,
-    parted,
     still_there,
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
@@ -107,15 +106,16 @@ class Retries:
             chosen = await self._chosen(look, group, streams, change)
         closed: list[Chosen] = []
         if deed is not _NOW:
-            chosen, closed = parted(chosen)
+            chosen, closed = without_closed(chosen)
         plan = _planned(deed, change, group, chosen)
         told = [*_effects(deed, group, chosen, plan.members, has_members=bool(survey.members))]
         if is_cut(look, chosen):
             told.append("Not all could be chosen at once: the same command does the rest.")
         if not chosen:
-            plan, told = _nothing(plan, deed, change, survey.queued.retrying), []
-        told += left_out(closed, ("record is", "records are"), "reaches them")
-        return replace(plan, effects=(*plan.effects, *told))
+            plan = _nothing(plan, deed, change, survey.queued.retrying)
+            told = [*plan.effects]
+        told += left_out(closed, "record", "The same command deals with them")
+        return replace(plan, effects=tuple(told))
 
     async def _chosen(
         self,
