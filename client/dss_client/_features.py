@@ -5,14 +5,23 @@ Invariant: where it does not know it, nothing was asked.
 
 from typing import TYPE_CHECKING
 
-from dss_client.changes import Change, DiscardDeadLetters, EditGroup, RedriveDeadLetters
+from dss_client.changes import (
+    Change,
+    DiscardDeadLetters,
+    EditGroup,
+    GrowTopic,
+    RedriveDeadLetters,
+    SetShardCount,
+)
 from dss_core.errors import (
     DaemonKnowsNoMetadata,
     DaemonKnowsNoOrder,
     DaemonKnowsNoQueues,
+    DaemonKnowsNoShards,
     DaemonKnowsNoSteering,
+    DssError,
 )
-from dss_core.lane import METADATA, ORDERED, QUEUES, STEERED
+from dss_core.lane import METADATA, ORDERED, QUEUES, SHARDS, STEERED
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
@@ -23,6 +32,8 @@ def needed_for(change: Change) -> str:
     """The feature without which a daemon would pass over a part of it; empty: none is needed."""
     if isinstance(change, RedriveDeadLetters | DiscardDeadLetters):
         return _needed_to_choose(change)
+    if isinstance(change, SetShardCount) or (isinstance(change, GrowTopic) and change.with_shards):
+        return SHARDS
     if not isinstance(change, EditGroup):
         return ""
     if change.ordered or change.on_dead_letter or change.keyless:
@@ -44,8 +55,10 @@ def _needed_to_choose(change: RedriveDeadLetters | DiscardDeadLetters) -> str:
 
 def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
     """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.HasField("shards") or request.allocation:
+        return SHARDS  # the newest: a daemon that knows it knows the others
     if request.metadata or request.unused_ms:
-        return METADATA  # the newest: a daemon that knows it knows the others
+        return METADATA
     if request.ordered or request.on_dead_letter or request.keyless:
         return ORDERED
     says = bool(request.max_deliver or request.backoff_ms)
@@ -57,18 +70,23 @@ async def check_knows(connection: "Connection", feature: str) -> None:
     """Ask the daemon whether it knows it; not where it is empty.
 
     Raises:
-        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering,
-            DaemonKnowsNoMetadata: it does not.
+        DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering, DaemonKnowsNoMetadata,
+            DaemonKnowsNoShards: it does not.
     """
     from dss_api.v1 import daemon_pb2
 
     if not feature:
         return
     status = await connection.ask(connection.daemon.Status, daemon_pb2.DaemonStatusRequest())
-    if QUEUES not in status.features:
-        raise DaemonKnowsNoQueues(version=status.version)
-    if feature == STEERED not in status.features:
-        raise DaemonKnowsNoSteering(version=status.version)
-    if feature not in status.features:
-        lacks = DaemonKnowsNoMetadata if feature == METADATA else DaemonKnowsNoOrder
-        raise lacks(version=status.version)
+    for known in (QUEUES, feature):
+        if known not in status.features:
+            raise _LACKS[known](version=status.version)
+
+
+_LACKS: dict[str, type[DssError]] = {
+    QUEUES: DaemonKnowsNoQueues,
+    ORDERED: DaemonKnowsNoOrder,
+    STEERED: DaemonKnowsNoSteering,
+    METADATA: DaemonKnowsNoMetadata,
+    SHARDS: DaemonKnowsNoShards,
+}

@@ -66,6 +66,9 @@ METADATA = "metadata"
 STEERED = "steered"
 """The feature of a daemon that knows what operators do with single entries of queues."""
 
+SHARDS = "shards"
+"""The feature of a daemon that shares ordered groups out by shards."""
+
 
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""

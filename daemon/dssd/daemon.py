@@ -39,7 +39,7 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
-from dss_core.lane import STEERED
+from dss_core.lane import SHARDS, STEERED
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -408,7 +408,7 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             incarnation=parts.catalogue.incarnation.hex(),
-            features=tuple(sorted(FEATURES | {STEERED})),
+            features=tuple(sorted(FEATURES | {STEERED, SHARDS})),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),
