@@ -10,16 +10,20 @@ from dss_client.changes import (
     CreateJob,
     DiscardDeadLetters,
     EditGroup,
+    GrowTopic,
     RedriveDeadLetters,
+    SetShardCount,
 )
 from dss_core.errors import (
     DaemonKnowsNoMetadata,
     DaemonKnowsNoOrder,
     DaemonKnowsNoQueues,
+    DaemonKnowsNoShards,
     DaemonKnowsNoSteering,
     DaemonReadsNoDeadLetters,
+    DssError,
 )
-from dss_core.lane import DEAD_LETTERS, METADATA, ORDERED, QUEUES, STEERED
+from dss_core.lane import DEAD_LETTERS, METADATA, ORDERED, QUEUES, SHARDS, STEERED
 
 if TYPE_CHECKING:
     from dss_api.v1 import groups_pb2
@@ -32,6 +36,8 @@ def needed_for(change: Change) -> str:
         return _needed_to_choose(change)
     if isinstance(change, CreateJob):
         return DEAD_LETTERS if change.dead_letters else ""
+    if isinstance(change, SetShardCount) or (isinstance(change, GrowTopic) and change.with_shards):
+        return SHARDS
     if not isinstance(change, EditGroup):
         return ""
     if change.ordered or change.on_dead_letter or change.keyless:
@@ -53,8 +59,10 @@ def _needed_to_choose(change: RedriveDeadLetters | DiscardDeadLetters) -> str:
 
 def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
     """The feature without which a daemon would make another group; empty: none is needed."""
+    if request.HasField("shards") or request.allocation:
+        return SHARDS  # the newest: a daemon that knows it knows the others
     if request.metadata or request.unused_ms:
-        return METADATA  # the newest: a daemon that knows it knows the others
+        return METADATA
     if request.ordered or request.on_dead_letter or request.keyless:
         return ORDERED
     says = bool(request.max_deliver or request.backoff_ms)
@@ -67,19 +75,23 @@ async def check_knows(connection: "Connection", feature: str) -> None:
 
     Raises:
         DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering, DaemonReadsNoDeadLetters,
-            DaemonKnowsNoMetadata: it does not.
+            DaemonKnowsNoMetadata, DaemonKnowsNoShards: it does not.
     """
     from dss_api.v1 import daemon_pb2
 
     if not feature:
         return
     status = await connection.ask(connection.daemon.Status, daemon_pb2.DaemonStatusRequest())
-    if QUEUES not in status.features:
-        raise DaemonKnowsNoQueues(version=status.version)
-    if feature == DEAD_LETTERS not in status.features:
-        raise DaemonReadsNoDeadLetters(version=status.version)
-    if feature == STEERED not in status.features:
-        raise DaemonKnowsNoSteering(version=status.version)
-    if feature not in status.features:
-        lacks = DaemonKnowsNoMetadata if feature == METADATA else DaemonKnowsNoOrder
-        raise lacks(version=status.version)
+    for known in (QUEUES, feature):
+        if known not in status.features:
+            raise _LACKS[known](version=status.version)
+
+
+_LACKS: dict[str, type[DssError]] = {
+    QUEUES: DaemonKnowsNoQueues,
+    ORDERED: DaemonKnowsNoOrder,
+    STEERED: DaemonKnowsNoSteering,
+    METADATA: DaemonKnowsNoMetadata,
+    SHARDS: DaemonKnowsNoShards,
+    DEAD_LETTERS: DaemonReadsNoDeadLetters,
+}

@@ -74,7 +74,8 @@ class Groups:
             IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
             QueueWithoutGroup: a queue has a name.
             OrderNeedsOneTopic: it cannot be ordered.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata, DaemonKnowsNoShards: it
+                is older.
         """
         from dss_api.v1 import groups_pb2
 

@@ -243,11 +243,24 @@ class SwitchTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupShards:
+    """Into how many shards a group is cut, if it is still at that revision."""
+
+    group: str
+    shards: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class GrowTopic:
     """Adds a storage topic of so many partitions and switches to it."""
 
     topic: str
     partitions: int
+    with_shards: bool = False
+    """Then cuts its ordered groups into as many shards as fit it."""
+    shard_counts: tuple[GroupShards, ...] = ()
+    """Resolved: these groups, and no others."""
 
 
 @dataclass(frozen=True, slots=True)

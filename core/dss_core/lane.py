@@ -69,6 +69,9 @@ STEERED = "steered"
 DEAD_LETTERS = "dead-letters"
 """The feature of a daemon that gives dead letters to readers and to bulk jobs."""
 
+SHARDS = "shards"
+"""The feature of a daemon that shares ordered groups out by shards."""
+
 
 ATTEMPT, FOLLOWER = 0, 1
 """Kinds of entries: it failed; or it did not, and waits behind an earlier record of its key."""

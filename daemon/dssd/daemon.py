@@ -39,7 +39,7 @@ from dss_api.v1 import (
 )
 from dss_core import arrow_layout
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
-from dss_core.lane import DEAD_LETTERS, STEERED
+from dss_core.lane import DEAD_LETTERS, SHARDS, STEERED
 from dssd import limits
 from dssd.addresses import Address
 from dssd.clock import Clock
@@ -416,7 +416,7 @@ class Daemon:
             sqlite_version=sqlite3.sqlite_version,
             boot_id=self._boot_id.hex(),
             incarnation=parts.catalogue.incarnation.hex(),
-            features=tuple(sorted(FEATURES | {STEERED, DEAD_LETTERS})),
+            features=tuple(sorted(FEATURES | {STEERED, DEAD_LETTERS, SHARDS})),
             quarantined=tuple(
                 Quarantined(str(path), reason) for path, reason in parts.log.quarantined()
             ),

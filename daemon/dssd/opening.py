@@ -122,7 +122,7 @@ async def opened(
     schedules = Schedules(store, book, operations, task_runs, clock, events.note)
     asked = TaskWiring(config, events, backups, groups, operations, questions, schedules, facts)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
-    kinds = operation_kinds(store, *answering[:4], sessions, jobs, clock, events.note)
+    kinds = operation_kinds(store, *answering[:4], sessions, jobs, clock, events.note, operations)
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
     kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds()).joined(defining)
     await stack.enter_async_context(operations.running(kinds))

@@ -7,8 +7,13 @@ from dss_client._connection import Connection
 from dss_client.group_values import Group
 from dss_client.groups import Groups
 from dss_client.operations import Operations
-from dss_core.changes import EditGroup, RedriveDeadLetters
-from dss_core.errors import DaemonKnowsNoOrder, DaemonKnowsNoQueues, IllegalArgument
+from dss_core.changes import EditGroup, GrowTopic, RedriveDeadLetters, SetShardCount
+from dss_core.errors import (
+    DaemonKnowsNoOrder,
+    DaemonKnowsNoQueues,
+    DaemonKnowsNoShards,
+    IllegalArgument,
+)
 
 
 class Asked:
@@ -103,6 +108,24 @@ async def test_a_daemon_that_knows_no_order_is_asked_for_nothing_of_it() -> None
     assert not older.requests
     with pytest.raises(DaemonKnowsNoQueues):
         await created(Asked(), max_deliver=5, ordered=True)
+
+
+async def test_a_daemon_that_knows_no_shards_is_asked_for_nothing_of_them() -> None:
+    older = Asked("queues", "ordered", "metadata", "steered")
+    operations = Operations(cast("Connection", older))
+    for given in ({"shards": 2}, {"allocation": "sticky"}, {"shards": 2, "metadata": "mine"}):
+        with pytest.raises(DaemonKnowsNoShards, match=r"0\.5.*nothing was made"):
+            await created(older, max_deliver=5, ordered=True, **cast("Any", given))
+    for change in (SetShardCount("g", 2), GrowTopic("t", 8, with_shards=True)):
+        with pytest.raises(DaemonKnowsNoShards):
+            await operations.plan(change)
+        with pytest.raises(DaemonKnowsNoShards):
+            await operations.apply(change)
+    assert not older.requests
+    await created(older, max_deliver=5, ordered=True)
+    newer = Asked(*older.features, "shards")
+    await created(newer, max_deliver=5, ordered=True, shards=2)
+    assert (len(older.requests), newer.requests[0].shards) == (1, 2)
 
 
 async def test_a_group_is_made_ordered() -> None:

@@ -13,6 +13,7 @@ from dss_core.shards import (
     Layout,
     Shard,
     better_counts,
+    grown_count,
     is_aligned,
     is_even,
     partitions_of,
@@ -133,3 +134,29 @@ def test_better_counts_are_the_nearest_that_are_even_and_aligned(
     layouts = [Layout(*each) for each in partitions]
     assert better_counts(shards, router, layouts) == better
     assert all(gcd(each, *(many for many, _ in partitions)) == each for each in better)
+
+
+@pytest.mark.parametrize("router", list(Router))
+def test_a_grown_topic_offers_a_count_that_is_even_there_and_no_smaller_and_keeps_what_fits(
+    router: Router,
+) -> None:
+    for old in COUNTS:
+        for new in COUNTS:
+            layouts = [Layout(old, 1), Layout(new, new // old if new % old == 0 else 1)]
+            for shards in COUNTS:
+                offered = grown_count(shards, router, layouts)
+                assert new % offered == 0
+                assert min(shards, new) <= offered <= new
+                if is_even(shards, layouts) and is_aligned(shards, router, layouts):
+                    assert offered == shards
+                assert grown_count(offered, router, layouts) == offered
+            base = layouts[-1].base
+            assert grown_count(base, router, layouts) == base
+
+
+def test_a_grown_topic_offers_what_is_even_and_aligned_before_what_is_near() -> None:
+    grown = [Layout(6, 1), Layout(12, 2)]
+    counts = [grown_count(each, Router.BLOCK, grown) for each in range(1, 14)]
+    assert counts == [1, 2, 3, 6, 6, 6, 12, 12, 12, 12, 12, 12, 12]
+    assert grown_count(4, Router.BLOCK, [Layout(4, 1), Layout(6, 1)]) == 6
+    assert grown_count(12, Router.BLOCK, [Layout(12, 1), Layout(4, 1)]) == 4

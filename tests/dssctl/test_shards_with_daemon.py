@@ -103,3 +103,20 @@ def test_what_no_group_can_have_is_refused_with_a_command_that_works(
     gone = daemon.dssctl("shards", "ls", "nobody")
     assert gone.returncode == 5
     assert one(daemon.dssctl("groups", "describe", group, "-o", "json"))["revision"] == before
+
+
+def test_a_growth_sets_the_counts_that_fit_and_says_how_each_is_undone(
+    daemon: Daemon, group: str
+) -> None:
+    ok(daemon.dssctl("shards", "set-count", group, "5", "-y"))
+    grow = ("topics", "grow", group, "--partitions", "24", "--with-shards")
+    plan = one(daemon.dssctl(*grow, "--dry-run", "-o", "json"))
+    [count] = plan["change"]["grow_topic"]["shard_counts"]
+    assert (count["group"], count["shards"]) == (f"{group}@{group}/#", 6)
+    done = daemon.dssctl(*grow, "-y", "-o", "json")
+    grown = one(done)
+    assert (grown["state"], grown["undoable"], len(listed(daemon, group))) == ("done", False, 6)
+    [number] = grown["after"]["operations"]
+    assert f"dssctl ops undo {number}".encode() in done.stderr
+    ok(daemon.dssctl("ops", "undo", str(number), "-y"))
+    assert len(listed(daemon, group)) == 5

@@ -56,7 +56,14 @@ class Works:
         parts = (plant.store, plant.groups, plant.registry)
         jobs = await opened_jobs(plant)
         return operation_kinds(
-            *parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock, self.heard.note
+            *parts,
+            plant.catalogue,
+            plant.log,
+            self.sessions,
+            jobs,
+            plant.clock,
+            self.heard.note,
+            self.operations,
         )
 
     async def stop(self) -> None:

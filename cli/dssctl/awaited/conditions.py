@@ -25,7 +25,8 @@ SPANS = {"group": ("oldest",)}
 TEXTS = {**dict.fromkeys(NUMBERS, ("state",)), "group": ("state", "health")}
 WORDS = {
     "group": {
-        "streams-moved": "moving=0",
+        # Members that came are given nothing before the next rebalance.
+        "streams-moved": "moving=0,state!=rebalancing",
         "paused": "state=paused",
         "active": "state=active",
         "healthy": "health=healthy",
@@ -34,7 +35,7 @@ WORDS = {
     "op": {"done": "state=done", "ended": "ended"},
     "daemon": {"ready": "state=serving", "stopped": "gone"},
 }
-"""Short for a comparison."""
+"""Short for one or more comparisons."""
 GONE, EXISTS, ENDED = "gone", "exists", "ended"
 MOVING = "moving"
 
@@ -95,11 +96,15 @@ def conditions_of(kind: str, texts: Sequence[str]) -> tuple[Condition, ...]:
     Raises:
         IllegalArgument: one is none for things of this kind.
     """
-    return tuple(_condition(kind, each) for text in texts for each in text.split(","))
+    return tuple(
+        _condition(kind, written, each)
+        for text in texts
+        for written in text.split(",")
+        for each in WORDS[kind].get(written, written).split(",")
+    )
 
 
-def _condition(kind: str, written: str) -> Condition:
-    text = WORDS[kind].get(written, written)
+def _condition(kind: str, written: str, text: str) -> Condition:
     if text in (GONE, EXISTS) or (text == ENDED and kind == "op"):
         return Condition(written, text)
     found = _COMPARISON.fullmatch(text)

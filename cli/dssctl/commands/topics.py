@@ -1,5 +1,6 @@
 """``dssctl topics``: the named logs."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +10,14 @@ from dss_core.counted import counted
 from dss_core.errors import TopicNotFound
 from dss_core.times import parse_span_ms, text_of_span
 from dssctl.arguments import IfExists, TopicName
-from dssctl.changing import Changing, Removing, Writing, carry_out
+from dssctl.changing import Changing, Removing, Writing, carry_out, show_operation
 from dssctl.confirm import confirm_name_if_protected
 from dssctl.connection import ask
 from dssctl.creation import note_differences, show_created
 from dssctl.items import item_of
 from dssctl.listing import list_items, listing
 from dssctl.nouns.topics import CREATED_KIND, STORAGE_TOPIC_KIND, STREAM_KIND, TOPIC_KIND
-from dssctl.output import Instant, Item, Section
+from dssctl.output import Instant, Item, Section, note
 from dssctl.page import page
 from dssctl.quantities import size_bytes
 from dssctl.removal import accepting, showing_removal
@@ -25,7 +26,7 @@ from dssctl.settings import Format, Settings
 from dssctl.tree import noun, settings_of, showing
 
 if TYPE_CHECKING:
-    from dss_client import Client, StorageTopic, Topic
+    from dss_client import Client, Operation, StorageTopic, Topic
 
 app = noun("topics")
 
@@ -178,11 +179,29 @@ def edit(
 
 
 @app.command(cls=Changing)
-def grow(context: typer.Context, name: TopicName, partitions: Partitions) -> None:
+def grow(
+    context: typer.Context,
+    name: TopicName,
+    partitions: Partitions,
+    with_shards: Annotated[
+        bool,
+        typer.Option(
+            "--with-shards", help="Cut its ordered groups into the counts of shards that fit then."
+        ),
+    ] = False,
+) -> None:
     """Give a topic more partitions, or fewer, while it is used: add-storage and switch in one."""
     from dss_client.changes import GrowTopic
 
-    carry_out(context, GrowTopic(name, partitions))
+    carry_out(context, GrowTopic(name, partitions, with_shards), _show_growth)
+
+
+def _show_growth(settings: Settings, operation: "Operation") -> None:
+    """As any operation, and how the counts of shards are taken back that went with it."""
+    show_operation(settings, operation)
+    numbers = json.loads(operation.after or "{}").get("operations", ())
+    for number in numbers if operation.ended else ():
+        note(settings, f"undo a count of shards that went with it: dssctl ops undo {number}")
 
 
 @app.command("add-storage", cls=Changing)

@@ -73,7 +73,7 @@ def wait(
     _note_what_failed(settings, waiting.conditions, waiting.picture)
     item: Item = {
         "subject": subject,
-        "conditions": [each.text for each in waiting.conditions],
+        "conditions": list(dict.fromkeys(each.text for each in waiting.conditions)),
         "waited_ms": took_ms,
         "now": dict(waiting.picture) if waiting.picture is not None else None,
     }

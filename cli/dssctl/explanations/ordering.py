@@ -13,6 +13,10 @@ ORDERING = {
         metadata would make a group without it, one that stays for ever, or remove a group from
         under its members. So the client asks first what the daemon knows, and calls nothing if that
         is missing.""",
+    "DSS2225": """A daemon passes over what it does not know of a call. One of a version before
+        shards would make an ordered group whose streams are shared out one by one, or grow a topic
+        and leave its groups as they are. So the client asks first what the daemon knows, and calls
+        nothing if that is missing.""",
     "DSS2150": """The order of a key is that of the log, and a topic keeps the records of a key in
         one stream; two topics have no order between them. So the filter of an ordered group lies
         within one topic, now and whatever topics are made later: orders/# or orders/eu/+ where a

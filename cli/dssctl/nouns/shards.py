@@ -72,9 +72,11 @@ def shard_item(sharded: "ShardedGroup", shard: "ShardStanding") -> Item:
 
 
 def _partitions(streams: Sequence[str]) -> Iterator[str]:
-    """TOPIC/ORDINAL/FIRST-LAST of each storage topic."""
-    names = sorted(map(StreamName.parse, streams))
-    for (topic, ordinal), of_part in groupby(names, key=lambda each: each[:2]):
-        own = [each.partition for each in of_part]
+    """TOPIC/ORDINAL/FIRST-LAST of each storage topic, without what was read to its end."""
+    names = enumerate(sorted(map(StreamName.parse, streams)))
+    for (topic, ordinal, _), run in groupby(
+        names, key=lambda each: (*each[1][:2], each[1].partition - each[0])
+    ):
+        own = [name.partition for _, name in run]
         last = f"-{own[-1]}" if len(own) > 1 else ""
         yield f"{topic}/{ordinal}/{own[0]}{last}"

@@ -343,7 +343,8 @@ class Groups:
             IllegalArgument, ShardCountUnfit, IllegalFilter, IllegalTime: a value breaks its rule.
             QueueWithoutGroup: a queue has a name.
             OrderNeedsOneTopic: it cannot be ordered.
-            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata: it is older.
+            DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoMetadata, DaemonKnowsNoShards: it
+                is older.
         """
         return self._portal.run(
             self._twin.create(

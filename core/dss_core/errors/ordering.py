@@ -117,8 +117,8 @@ class ShardCountUnfit(DssError):
         "many partitions {topic} has."
     )
     hint = (
-        "Nothing was changed. The nearest count: dssctl shards set-count {group} {near}. For more "
-        "the topic has to grow first: dssctl topics grow {topic} --partitions P"
+        "Nothing was made or changed. The nearest count: {near}. For more the topic has to grow "
+        "first: dssctl topics grow {topic} --partitions P"
     )
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
@@ -136,6 +136,20 @@ class DaemonKnowsNoMetadata(DssError):
     hint = (
         "Install the version of this client for the daemon, and start it again: what it holds "
         "stays."
+    )
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class DaemonKnowsNoShards(DssError):
+    """An older daemon would share the group out stream by stream. Fields: version."""
+
+    code = "DSS2225"
+    sentence = "The daemon, of version {version}, knows no shards; nothing was made or changed."
+    hint = (
+        "Install the version of this client for the daemon, and start it again: what it holds "
+        "stays. Or leave out what is of shards."
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT

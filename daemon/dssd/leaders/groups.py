@@ -414,7 +414,8 @@ class Groups:
         if row.ordered:
             topic = topic_in_order(row, self._catalogue)
             if asked.retries.shards is not None:
-                check_shard_count(row, asked.retries.shards, new_span(topic, starts))
+                span = new_span(topic, starts)
+                check_shard_count(row, asked.retries.shards, span, is_new=True)
         writes: list[Write] = [
             Put(row),
             Put(GroupNameRow(row.name, row.filter, row.group_id, destroyed_at_ms=None)),

@@ -69,6 +69,13 @@ def span_of(topic: Topic, survey: GroupSurvey) -> Span:
     return _span(topic, lambda part: not done.issuperset(part.streams()))
 
 
+def grown_span(topic: Topic, added: StorageTopic, survey: GroupSurvey) -> Span:
+    """As `span_of`, up to a storage topic that the topic has then, and perhaps has now."""
+    now = span_of(topic, survey)
+    before = tuple(part for part in now.parts if part.ordinal < added.ordinal)
+    return Span(now.topic, now.router, (*before, added))
+
+
 def new_span(topic: Topic, starts: Mapping[StreamId, int]) -> Span:
     """Of a group that begins there."""
 
@@ -85,18 +92,19 @@ def _span(topic: Topic, is_read: Callable[[StorageTopic], bool]) -> Span:
     return Span(topic.name, Router(topic.router), parts[first:])
 
 
-def check_shard_count(group: GroupRow, shards: int, span: Span) -> None:
-    """Refuse as many shards as nothing can be cut into.
+def check_shard_count(group: GroupRow, shards: int, span: Span, *, is_new: bool = False) -> None:
+    """Refuse as many shards as nothing can be cut into; ``is_new``: the group is not there yet.
 
     Raises:
         ShardCountUnfit: none, or more than there are partitions.
     """
     most = max(part.partitions for part in span.parts)
     if not 1 <= shards <= most:
+        name, near = quote(group.full_name), 1 if shards < 1 else most
         raise ShardCountUnfit(
-            group=quote(group.full_name),
+            group=name,
             shards=shards,
             topic=span.topic,
             most=most,
-            near=1 if shards < 1 else most,
+            near=f"--shards {near}" if is_new else f"dssctl shards set-count {name} {near}",
         )

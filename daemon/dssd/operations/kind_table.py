@@ -56,6 +56,7 @@ from dssd.operations.kinds.removals import GroupRemovals, TopicRemovals
 from dssd.operations.kinds.retries import Retries
 from dssd.operations.kinds.sessions import SessionClosures
 from dssd.operations.kinds.shard_counts import SET_COUNT, ShardCounts
+from dssd.operations.kinds.shards_at_growth import Parts
 from dssd.operations.kinds.topic_edits import EditedLog, TopicEdits
 from dssd.operations.plans import KindTable, OperationKind
 from dssd.sessions.sessions import Sessions
@@ -77,8 +78,12 @@ def operation_kinds(
     jobs: Jobs,
     clock: Clock,
     note: Note,
+    parts: Parts,
 ) -> KindTable:
-    """The table, over the daemon's parts: who plans which changes, and which operations are its."""
+    """The table, over the daemon's parts: who plans which changes, and which operations are its.
+
+    ``parts`` are the operations themselves: a growth applies others.
+    """
     rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
@@ -103,7 +108,7 @@ def operation_kinds(
             ("topics.edit",),
         ),
         (
-            TopicGrowth(store, groups, registry, catalogue, jobs, clock),
+            TopicGrowth(store, groups, registry, catalogue, jobs, clock, parts),
             (AddStorageTopic, SwitchTopic, GrowTopic),
             ("topics.add-storage", "topics.switch", "topics.grow"),
         ),

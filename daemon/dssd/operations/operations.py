@@ -195,14 +195,42 @@ class Operations:
                 argument=f"the operation id {operation_id}",
                 rule=f"{OWN_ID_PREFIX}N is of the daemon itself",
             )
+        return await self._apply(change, caller, if_revision, reason, operation_id)
+
+    async def apply_part(
+        self, whole: int, part: int, change: Change, *, if_revision: int
+    ) -> OperationRow:
+        """Apply a change that is a part of an operation which runs, and for whoever applied that.
+
+        Applied again, also by the next daemon, it is what it was.
+
+        Raises:
+            OperationNotFound: there is no such operation.
+            DssError: as of `apply`.
+        """
+        row = self._history.get(whole)
+        caller = Caller(row.principal, f"operation {whole}")
+        operation_id = f"{OWN_ID_PREFIX}{whole}.{part}"
+        return await self._apply(change, caller, if_revision, row.reason, operation_id, whole)
+
+    async def _apply(
+        self,
+        change: Change,
+        caller: Caller,
+        if_revision: int | None,
+        reason: str,
+        operation_id: str,
+        whole: int = 0,
+    ) -> OperationRow:
         async with self._applying:
             known = self._history.named(operation_id) if operation_id else None
             if known is not None:
                 return _repeated(await self._history.whole(known), change)
             plan = await self.plan(change)
             if if_revision is not None and plan.revision != if_revision:
-                raise self._moved_since(plan, if_revision)
-            self._refuse_beside(plan)
+                raise self.moved_since(plan.subject, if_revision, plan.revision)
+            for subject in (plan.subject, *plan.touches):
+                self._refuse_beside_running(subject, plan.beside, whole)
             # A caller that goes away must not leave it committed and not followed.
             beginning = self._begin(change, plan, caller, reason, operation_id)
             return await finished(beginning, name=f"begin {plan.kind}")
@@ -359,24 +387,24 @@ class Operations:
         plan = await self._kinds.of_operation(row).plan_undo(row)
         return replace(plan, kind=_kind_of_undo(row.kind), undoes=number)
 
-    def _moved_since(self, plan: Plan, planned: int) -> RevisionMoved:
+    def moved_since(self, subject: str, planned: int, found: int) -> RevisionMoved:
+        """What is raised where a subject is not as it was planned."""
         later = [
             row
             for row in self._history.newest()
-            if row.subject == plan.subject and row.revision > planned
+            if row.subject == subject and row.revision > planned
         ]
         last = "it was edited"
         if later:
             last = f"operation {later[0].number} applied {later[0].kind}"
-        return RevisionMoved(subject=plan.subject, planned=planned, found=plan.revision, last=last)
+        return RevisionMoved(subject=subject, planned=planned, found=found, last=last)
 
-    def _refuse_beside(self, plan: Plan) -> None:
-        for subject in (plan.subject, *plan.touches):
-            self._refuse_beside_running(subject, plan.beside)
-
-    def _refuse_beside_running(self, subject: str, beside: Container[str] = frozenset()) -> None:
+    def _refuse_beside_running(
+        self, subject: str, beside: Container[str] = frozenset(), whole: int = 0
+    ) -> None:
+        """Refuse what is not a part of the operation that runs there."""
         row = self._history.running_on(subject, beside=beside)
-        if row is not None:
+        if row is not None and row.number != whole:
             raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
 
     async def _begin(

@@ -5,7 +5,7 @@ none asks for everything, so that what nobody thought of is denied to whoever is
 call names that is not there is asked for by its name: who may not see it learns nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dss_api.v1 import operations_pb2
@@ -13,6 +13,7 @@ from dss_core.errors import DssError
 from dss_core.filters import SubscriptionFilter, TopicFilter, check_subject
 from dss_core.ids import StreamName
 from dssd.access.permissions import Demand, Role, everywhere
+from dssd.leaders.declarations import SHARD
 from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Topic
 
@@ -29,6 +30,9 @@ class Groups(Protocol):
 
     def find(self, text: str) -> GroupRow:
         """The group that an operator names."""
+
+    def groups(self) -> Sequence[GroupRow]:
+        """All of them."""
 
 
 class Jobs(Protocol):
@@ -72,6 +76,16 @@ class Known:
             return (TopicFilter.parse(self._groups.find(group).filter),)
         except DssError:
             return ()
+
+    def sharded_readers(self, topic: str) -> set[str]:
+        """The names of the groups that read a topic and have shards."""
+        patterns = self.patterns(topic)
+        return {
+            group.name
+            for group in self._groups.groups()
+            if group.allocation == SHARD
+            and any(TopicFilter.parse(group.filter).overlaps(each) for each in patterns)
+        }
 
     def is_of(self, number: int, principal: str) -> bool:
         """Whether the operation of that number is one of this principal."""
@@ -242,8 +256,19 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
         yield Demand(Role.OPERATE, group=group_name(change.group))
     elif "topic" in fields:
         yield Demand(Role.OPERATE, known.patterns(change.topic))
+        if kind == "grow_topic":
+            yield from _demands_of_cut_groups(change, known)
     else:
         yield everywhere(Role.OPERATE)
+
+
+def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> Iterable[Demand]:
+    """Whoever gives groups other shards operates them: those that are named, or all that may be."""
+    names = {group_name(each.group) for each in growth.shard_counts}
+    if growth.with_shards and not names:
+        names = known.sharded_readers(growth.topic)
+    for name in sorted(names):
+        yield Demand(Role.OPERATE, group=name)
 
 
 def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Demand]:

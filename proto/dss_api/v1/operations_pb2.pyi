@@ -1227,21 +1227,57 @@ class GrowTopic(_message.Message):
 
     TOPIC_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    WITH_SHARDS_FIELD_NUMBER: _builtins.int
+    SHARD_COUNTS_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     partitions: _builtins.int
+    with_shards: _builtins.bool
+    """cut its ordered groups anew then, where that fits better"""
+    @_builtins.property
+    def shard_counts(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupShards]:
+        """resolved: these groups, and no others"""
+
     def __init__(
         self,
         *,
         topic: _builtins.str = ...,
         partitions: _builtins.int = ...,
+        with_shards: _builtins.bool = ...,
+        shard_counts: _abc.Iterable[Global___GroupShards] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "shard_counts", b"shard_counts", "topic", b"topic", "with_shards", b"with_shards"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GrowTopic: _TypeAlias = GrowTopic  # noqa: Y015
+
+@_typing.final
+class GroupShards(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    group: _builtins.str
+    shards: _builtins.int
+    revision: _builtins.int
+    """of the group, when it was planned"""
+    def __init__(
+        self,
+        *,
+        group: _builtins.str = ...,
+        shards: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "revision", b"revision", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupShards: _TypeAlias = GroupShards  # noqa: Y015
 
 @_typing.final
 class RemoveTopic(_message.Message):

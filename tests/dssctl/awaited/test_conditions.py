@@ -57,6 +57,13 @@ def test_without_an_unacknowledged_record_the_oldest_is_of_no_age() -> None:
     assert young.is_now(GROUP, "group") == "oldest is 1m30s"
 
 
+def test_streams_have_not_moved_while_members_that_came_wait_for_their_share() -> None:
+    shared: Picture = {**GROUP, "moving": 0}
+    moved = conditions_of("group", ["streams-moved"])
+    assert all(each.holds(shared) for each in moved)
+    assert not all(each.holds({**shared, "state": "rebalancing"}) for each in moved)
+
+
 def test_words_of_operations_and_of_the_daemon_mean_states() -> None:
     done, ended = conditions_of("op", ["done,ended"])
     failed: Picture = {"state": "failed", "ended": 1, "streams-waiting": 0}

@@ -113,8 +113,9 @@ async def test_no_shards_and_more_than_partitions_are_refused_and_nothing_is_cha
     works: Works, shards: int, near: int
 ) -> None:
     await works.plant.topic("orders", 12)
-    with pytest.raises(ShardCountUnfit):
+    with pytest.raises(ShardCountUnfit) as made:
         await ordered(works, shards=shards)
+    assert f"The nearest count: --shards {near}." in made.value.hint_text
     before = await ordered(works)
     with pytest.raises(ShardCountUnfit) as refused:
         await works.operations.apply(SetShardCount("g", shards), caller=ANA)
@@ -198,9 +199,9 @@ async def test_a_plan_that_grows_a_topic_tells_how_its_groups_are_cut_then(works
     assert f"{cut}even, and aligned. It may have up to 8, for as many members." in fits.effects
     bent = await works.operations.plan(AddStorageTopic("orders", 6))
     assert (
-        f"{cut}uneven, and not aligned. Both are so with dssctl shards set-count 'g@orders/#' 1."
-        in bent.effects
-    )
+        f"{cut}uneven, and not aligned. 6 fit better, even in orders/1, uneven in what is older, "
+        "and not aligned: dssctl shards set-count 'g@orders/#' 6"
+    ) in bent.effects
 
 
 async def test_a_count_that_was_under_way_when_the_daemon_ended_is_done_by_the_next(

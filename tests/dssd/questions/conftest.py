@@ -31,10 +31,9 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     plant = hall.plant
     parts = (plant.store, plant.groups, plant.registry)
     jobs = await opened_jobs(plant)
-    kinds = operation_kinds(
-        *parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock, Unheard().note
-    )
     opened = await Operations.open(*parts, plant.clock, Unheard())
+    below = (*parts, plant.catalogue, plant.log, hall.sessions, jobs)
+    kinds = operation_kinds(*below, plant.clock, Unheard().note, opened)
     async with opened.running(kinds):
         yield opened
 

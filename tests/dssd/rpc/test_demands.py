@@ -1,5 +1,6 @@
 """What each method asks for: every one of them, for every role."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TypeVar, cast
 
@@ -60,6 +61,10 @@ class Groups:
         if text != "billing":
             raise GroupNotFound(group=text)
         return cast("GroupRow", SimpleNamespace(filter="orders/#"))
+
+    def groups(self) -> Sequence[GroupRow]:
+        row = SimpleNamespace(name="billing", filter="orders/#", allocation="shard")
+        return [cast("GroupRow", row)]
 
 
 class Operations:
@@ -369,3 +374,21 @@ def test_whoever_has_records_exported_by_a_schedule_may_read_them(kind: str) -> 
     assert may(login("operate # @*", "consume orders/#"), "Operations/Plan", request)
     assert not may(login("operate # @*"), "Operations/Plan", request)
     assert not may(login("consume # @*"), "Operations/Plan", request)
+
+
+def test_a_growth_with_shards_asks_for_the_groups_that_it_cuts() -> None:
+    grow = operations_pb2.GrowTopic(topic="orders", partitions=12)
+    cut = operations_pb2.GrowTopic(topic="orders", partitions=12, with_shards=True)
+    named = operations_pb2.GrowTopic(
+        topic="orders",
+        partitions=12,
+        shard_counts=[operations_pb2.GroupShards(group="audit@orders/#", shards=6)],
+    )
+
+    def changes(who: Login, growth: operations_pb2.GrowTopic) -> bool:
+        change = operations_pb2.Change(grow_topic=growth)
+        return may(who, "Operations/Apply", operations_pb2.ApplyRequest(change=change))
+
+    topic, both = login("operate orders/#"), login("operate orders/# @billing")
+    assert [changes(topic, each) for each in (grow, cut, named)] == [True, False, False]
+    assert [changes(both, each) for each in (grow, cut, named)] == [True, True, False]

@@ -87,12 +87,13 @@ def _share(turn: LeaderTurn) -> None:
         _void_pins(turn)
     now = _sharing(state)
     moves = _shared_out(now, state.shards.slicing)
-    again = [
-        (stream, owner)
-        for stream, owner in now.owners.items()
-        if stream not in moves and is_outdated(state, state.streams[stream])
-    ]
-    state.moves.extend([*moves.items(), *again])
+    state.moves.extend(moves.items())
+    if state.shards.former:
+        state.moves.extend(
+            (stream, owner)
+            for stream, owner in now.owners.items()
+            if stream not in moves and is_outdated(state, state.streams[stream])
+        )
     begin_moves(turn)
 
 
@@ -109,7 +110,7 @@ def _shared_out(
 ) -> dict[StreamId, BorrowerId]:
     """Who gets another stream than it has."""
     if slicing is not None:
-        return by_shard(now, slicing.number_of, moves_max)
+        return by_shard(now, slicing.lanes_of(now.streams), moves_max)
     streams, members, owners, pins, _ = now
     if moves_max is None:
         return sticky(streams, members, owners, pins)
@@ -118,11 +119,13 @@ def _shared_out(
 
 def _void_pins(turn: LeaderTurn) -> None:
     state = turn.state
-    for lent in state.streams.values():
+    pinned = [lent for lent in state.streams.values() if lent.pinned_session_id is not None]
+    for lent in pinned:
         if lent.pinned_session_id is not None and not stays(state, lent.pinned_session_id):
             pin(turn, lent, None)
-    for streams in state.shards.lanes.values():
-        _void_rivals(turn, [state.streams[each] for each in sorted(streams)])
+    if pinned and state.shards.slicing is not None:
+        for mates in state.shards.slicing.lanes_of(sorted(each.stream for each in pinned)).values():
+            _void_rivals(turn, [state.streams[each] for each in mates])
 
 
 def _void_rivals(turn: LeaderTurn, mates: Sequence[LentStream]) -> None:
@@ -158,11 +161,14 @@ def _sharing(state: Leader) -> Situation:
     pins: dict[StreamId, BorrowerId] = {}
     last: dict[StreamId, BorrowerId] = {}
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
-    for stream in state.order:
-        lent = state.streams[stream]
-        if lent.state in NOT_LENT or lent.reserved or lent.is_to_rehome():
+    streams = state.streams
+    for stream in state.order:  # up to 10,000: what most have not is asked for first
+        lent = streams[stream]
+        if lent.state in NOT_LENT or lent.reserved:
             continue
-        owner = owner_of(lent)
+        if lent.sealed_end is not None and lent.is_to_rehome():
+            continue
+        owner = None if lent.state is StreamState.FREE else owner_of(lent)
         if owner in leaving:
             # It comes back by itself, and is shared out then.
             continue
@@ -171,9 +177,10 @@ def _sharing(state: Leader) -> Situation:
             owners[stream] = owner
         elif lent.heir or lent.holder:
             last[stream] = lent.heir or lent.holder or b""
-        pinned_to = _pinned_to(state, lent, owner)
-        if pinned_to is not None:
-            pins[stream] = pinned_to
+        if lent.pinned_session_id is not None:
+            pinned_to = _pinned_to(state, lent, owner)
+            if pinned_to is not None:
+                pins[stream] = pinned_to
     staying = tuple(member for member in state.members if member not in leaving)
     return Situation(open_streams, staying, owners, pins, last)
 

@@ -11,7 +11,7 @@ Invariant: pure functions, and a stream whose shard stays is in no answer.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dss_core.ids import StreamId
@@ -33,16 +33,16 @@ class Situation(NamedTuple):
     """Who had a stream that has no owner, or is to have it."""
 
 
-class _Unit(NamedTuple):
-    """A shard, as it is shared out: of two of one member the one goes that costs fewer moves."""
+Lanes = Mapping[int, Sequence[StreamId]]
+"""The streams of each shard, in order."""
 
-    moves_saved: int
-    """Below zero: how many of its streams stay with its owner."""
-    number: int
+_Unit = tuple[int, int]
+"""A shard as it is shared out, its number last. Of two shards of one member the one goes that costs
+fewer moves, so first is how many of its streams stay with its owner, below zero."""
 
 
 def by_shard(
-    now: Situation, shard_of: Callable[[StreamId], int], moves_max: int | None = None
+    now: Situation, lanes: Lanes, moves_max: int | None = None
 ) -> dict[StreamId, BorrowerId]:
     """The streams that should get another owner than they have, in stream order.
 
@@ -50,14 +50,14 @@ def by_shard(
     """
     if not now.members:
         return {}
-    lanes = _lanes(now.streams, shard_of)
     owned = _owned(now, lanes)
-    units = {number: _Unit(-owned[number][1] if number in owned else 0, number) for number in lanes}
+    units = {number: (-owned[number][1] if number in owned else 0, number) for number in lanes}
     owners = {units[number]: member for number, (member, _) in owned.items()}
     pins = _pins(now, lanes, units)
     if moves_max is None:
         changes = sticky(list(units.values()), now.members, owners, pins)
-        return dict(sorted(_moves(now, lanes, owners | changes).items()))
+        split = (unit for unit in owners if -unit[0] < len(lanes[unit[1]]))
+        return _in_order(now, _moves(now, lanes, {unit: owners[unit] for unit in split} | changes))
     changes = limited(list(units.values()), now.members, owners, pins, moves_max=moves_max)
     strays = _moves(now, lanes, {unit: owners[unit] for unit in owners if unit not in changes})
     moves = dict(sorted(strays.items())[:moves_max])
@@ -65,29 +65,28 @@ def by_shard(
         more = _moves(now, lanes, {unit: member})
         if len(moves) + len(more) <= moves_max:
             moves |= more
-    return dict(sorted(moves.items()))
+    return _in_order(now, moves)
 
 
-def _lanes(
-    streams: Sequence[StreamId], shard_of: Callable[[StreamId], int]
-) -> dict[int, list[StreamId]]:
-    lanes: dict[int, list[StreamId]] = {}
-    for stream in streams:
-        lanes.setdefault(shard_of(stream), []).append(stream)
-    return lanes
+def _in_order(now: Situation, moves: Mapping[StreamId, BorrowerId]) -> dict[StreamId, BorrowerId]:
+    return {stream: moves[stream] for stream in now.streams if stream in moves}
 
 
-def _owned(
-    now: Situation, lanes: Mapping[int, Sequence[StreamId]]
-) -> dict[int, tuple[BorrowerId, int]]:
+def _owned(now: Situation, lanes: Lanes) -> dict[int, tuple[BorrowerId, int]]:
     """Whose each shard is, and how many of its streams that one has."""
+    owned: dict[int, tuple[BorrowerId, int]] = {}
+    if not (now.owners or now.last):
+        return owned
     staying = set(now.members)
     shards: Counter[BorrowerId] = Counter()
-    owned: dict[int, tuple[BorrowerId, int]] = {}
     disputed: list[tuple[int, Counter[BorrowerId]]] = []
     for number, streams in lanes.items():
         only = now.owners.get(streams[0])
-        if only in staying and only and all(now.owners.get(each) == only for each in streams):
+        if (
+            only in staying
+            and only
+            and (len(streams) == 1 or all(now.owners.get(each) == only for each in streams))
+        ):
             # As it nearly always is; counting costs five times as much.
             owned[number] = only, len(streams)
             shards[only] += 1
@@ -112,9 +111,7 @@ def _owned(
     return owned
 
 
-def _pins(
-    now: Situation, lanes: Mapping[int, Sequence[StreamId]], units: Mapping[int, _Unit]
-) -> dict[_Unit, BorrowerId]:
+def _pins(now: Situation, lanes: Lanes, units: Mapping[int, _Unit]) -> dict[_Unit, BorrowerId]:
     if not now.pins:
         return {}
     staying = set(now.members)
@@ -129,13 +126,11 @@ def _pins(
 
 
 def _moves(
-    now: Situation,
-    lanes: Mapping[int, Sequence[StreamId]],
-    targets: Mapping[_Unit, BorrowerId],
+    now: Situation, lanes: Lanes, targets: Mapping[_Unit, BorrowerId]
 ) -> dict[StreamId, BorrowerId]:
     return {
         stream: member
-        for unit, member in targets.items()
-        for stream in lanes[unit.number]
+        for (_, number), member in targets.items()
+        for stream in lanes[number]
         if now.owners.get(stream) != member
     }

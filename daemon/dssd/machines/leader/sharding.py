@@ -20,6 +20,7 @@ This module does not know when streams are shared out (`rebalance`).
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from dss_core.ids import StreamId
 from dss_core.shards import Shard
@@ -48,11 +49,16 @@ def slice_anew(state: Leader, slicing: Slicing | None) -> None:
     state.shards.former, state.shards.lanes = Counter(), {}
     if slicing is None:
         return
-    for lent in state.streams.values():
-        shard = slicing.shard_of(lent.stream)
-        state.shards.lanes.setdefault(shard.number, []).append(lent.stream)
-        if lent.state not in HELD:
-            continue
+    state.shards.lanes = slicing.lanes_of(state.streams)
+    for number, streams in state.shards.lanes.items():
+        held = [lent for each in streams if (lent := state.streams[each]).state in HELD]
+        if held:
+            _cut_anew(state, Shard(number, slicing.of), held)
+
+
+def _cut_anew(state: Leader, shard: Shard, held: Sequence[LentStream]) -> None:
+    """What somebody holds is a part of this shard, or of a former one until it is given back."""
+    for lent in held:
         holder = state.members.get(lent.holder or b"")
         if holder is None or not holder.by_shard:
             lent.shard = shard

@@ -6,8 +6,9 @@
 
 What is done lies behind the commit of the operation's row, and names the ordinal that it reaches:
 done again, by the next daemon for one, it changes nothing more. A full disk is waited for; each
-attempt lets what was held meanwhile be appended. Invariant: a switch never leaves a topic that
-takes no records.
+attempt lets what was held meanwhile be appended. Behind its switch a growth sets the counts of
+shards that go with it (`shards_at_growth`). Invariant: a switch never leaves a topic that takes no
+records.
 """
 
 import json
@@ -15,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from dss_core.changes import AddStorageTopic, GrowTopic, SwitchTopic, Undo
+from dss_core.changes import AddStorageTopic, GroupShards, GrowTopic, SwitchTopic, Undo
 from dss_core.counted import counted
 from dss_core.errors import (
     DssError,
@@ -33,7 +34,12 @@ from dssd.leaders.topic_readers import readers_of
 from dssd.operations.kinds.edited_fields import taken_back
 from dssd.operations.kinds.final import Unstoppable
 from dssd.operations.kinds.full_disk import with_room
-from dssd.operations.kinds.shard_advice import shard_advice
+from dssd.operations.kinds.shard_counts import SET_COUNT
+from dssd.operations.kinds.shards_at_growth import (
+    Parts,
+    ShardsAtGrowth,
+    told_of_shards,
+)
 from dssd.operations.limits import GROUPS_NAMED_MAX
 from dssd.operations.plans import Begun, Plan, Worked, subject_of
 from dssd.store.port import Put, Store, VersionIs
@@ -54,6 +60,8 @@ class _Growth:
     switches: bool = False
     drops: bool = False
     """It takes an addition back."""
+    shard_counts: tuple[GroupShards, ...] = ()
+    """What it sets once it has switched."""
 
 
 class TopicGrowth(Unstoppable):
@@ -67,6 +75,7 @@ class TopicGrowth(Unstoppable):
         catalogue: Catalogue,
         jobs: Jobs,
         clock: Clock,
+        parts: Parts,
     ) -> None:
         self._store = store
         self._groups = groups
@@ -74,6 +83,7 @@ class TopicGrowth(Unstoppable):
         self._catalogue = catalogue
         self._jobs = jobs
         self._clock = clock
+        self._shards = ShardsAtGrowth(groups, registry, parts)
 
     async def plan(self, change: AddStorageTopic | SwitchTopic | GrowTopic) -> Plan:
         """What growing the topic would do.
@@ -81,6 +91,8 @@ class TopicGrowth(Unstoppable):
         Raises:
             TopicNotFound, IllegalArgument, GrowthOfNoUse, TopicFullyGrown, StorageTopicWaits,
                 NothingToSwitchTo, TopicWrittenByJobs: it cannot be done.
+            GroupNotFound, RevisionMoved, ShardsNeedOrder, ShardCountUnfit: a group cannot be cut
+                as the change says.
         """
         topic = self._catalogue.get(change.topic)
         match change:
@@ -99,7 +111,14 @@ class TopicGrowth(Unstoppable):
                 summary = f"grow {topic.name} to {_named(topic, added)}"
         if growth.switches and (writing := self._jobs.writing(topic.topic_id)):
             raise TopicWrittenByJobs(topic=topic.name, jobs=", ".join(writing))
-        effects = await self._effects(topic, added, growth)
+        readers = await readers_of(topic, self._groups.groups)
+        offers = await self._shards.offers(topic, added, readers)
+        asked = isinstance(change, GrowTopic) and change.with_shards
+        if isinstance(change, GrowTopic):
+            change = self._shards.resolved(change, offers)
+            growth = replace(growth, shard_counts=change.shard_counts)
+        of_shards = told_of_shards(offers, change, asked=asked)
+        effects = await self._effects(topic, added, growth, readers, [*of_shards])
         why_not = "what was produced since lies where it was switched to"
         return Plan(
             change=change,
@@ -109,6 +128,8 @@ class TopicGrowth(Unstoppable):
             summary=summary,
             effects=effects,
             not_undoable_because=why_not if growth.switches else "",
+            touches=tuple(each.group for each in growth.shard_counts),
+            beside=(SET_COUNT,),
             found=growth,
         )
 
@@ -117,7 +138,7 @@ class TopicGrowth(Unstoppable):
         growth = plan.found
         assert isinstance(growth, _Growth)
         topic = self._catalogue.get(plan.subject)
-        return await self._begun(topic, growth)
+        return await self._begun(topic, growth, number)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """What taking back an addition would do.
@@ -150,13 +171,13 @@ class TopicGrowth(Unstoppable):
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """As `begin`."""
         topic, growth = self._still_there(undone)
-        return await self._begun(topic, replace(growth, drops=True))
+        return await self._begun(topic, replace(growth, drops=True, shard_counts=()), number)
 
     async def resumed(self, row: OperationRow) -> Begun:
         """What it had done is not done again."""
-        return Begun(work=partial(self._worked, _of(row), row.subject))
+        return Begun(work=partial(self._worked, _of(row), row.subject, row.number))
 
-    async def _begun(self, topic: Topic, growth: _Growth) -> Begun:
+    async def _begun(self, topic: Topic, growth: _Growth, number: int) -> Begun:
         key = (topic.topic_id,)
         found = await self._store.read(TopicRow, key)
         if found is None:
@@ -166,19 +187,23 @@ class TopicGrowth(Unstoppable):
             writes=[Put(row)],
             preconditions=[VersionIs(TopicRow, key, found.version)],
             committed=partial(self._catalogue.note_edited, row),
-            work=partial(self._worked, growth, topic.name),
+            work=partial(self._worked, growth, topic.name, number),
             before={"ordinal": topic.produce_ordinal},
             after=asdict(growth),
         )
 
-    async def _worked(self, growth: _Growth, name: str) -> Worked | None:
+    async def _worked(self, growth: _Growth, name: str, number: int) -> Worked | None:
         """Grow the topic; a failure leaves what was added to be taken back."""
         try:
             await self._carry_out(growth, name)
         except DssError as failed:
             is_added = growth.partitions > 0 and growth.switches and not growth.drops
             return Worked({}, failed.message, is_undoable=is_added and self._waits(growth, name))
-        return None
+        if not growth.shard_counts:
+            return None
+        operations, missed = await self._shards.cut(number, growth.shard_counts)
+        failure = f"{name} has grown. {' '.join(missed)}" if missed else ""
+        return Worked(asdict(growth) | {_OPERATIONS: operations}, failure)
 
     def _waits(self, growth: _Growth, name: str) -> bool:
         """Whether what it added is there, and was not switched to."""
@@ -218,7 +243,14 @@ class TopicGrowth(Unstoppable):
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
         return topic, growth
 
-    async def _effects(self, topic: Topic, added: StorageTopic, growth: _Growth) -> tuple[str, ...]:
+    async def _effects(
+        self,
+        topic: Topic,
+        added: StorageTopic,
+        growth: _Growth,
+        readers: Sequence[GroupRow],
+        of_shards: Sequence[str],
+    ) -> tuple[str, ...]:
         old = topic.producing if growth.switches else topic.storage_topics[-1]
         share = round(100 * moved_share(topic, old, added))
         routing = f"{_routing(topic, added)} instead of {_routing(topic, old)}"
@@ -234,17 +266,20 @@ class TopicGrowth(Unstoppable):
             effects.append(
                 "Nothing is written there before a switch; until then this can be undone."
             )
-        return (*effects, *await self._told_of_readers(topic, added, growth))
+        return (*effects, *await self._told_of_readers(topic, added, growth, readers, of_shards))
 
     async def _told_of_readers(
-        self, topic: Topic, added: StorageTopic, growth: _Growth
+        self,
+        topic: Topic,
+        added: StorageTopic,
+        growth: _Growth,
+        groups: Sequence[GroupRow],
+        of_shards: Sequence[str],
     ) -> list[str]:
-        groups = await readers_of(topic, self._groups.groups)
         if not groups:
-            return ["No group reads it."]
+            return ["No group reads it.", *of_shards]
         more = counted(added.partitions, "stream") if growth.partitions else "no stream"
-        told = [f"Each group that reads it has {more} more: {_listed(groups)}."]
-        told += shard_advice(topic, added, groups)
+        told = [f"Each group that reads it has {more} more: {_listed(groups)}.", *of_shards]
         if growth.switches:
             told += await self._told_of_order(
                 topic, added, [each for each in groups if each.ordered]
@@ -271,6 +306,9 @@ class TopicGrowth(Unstoppable):
             )
         return told
 
+
+_OPERATIONS = "operations"
+"""In what is kept of a growth: those that set its counts of shards."""
 
 _KINDS = {
     AddStorageTopic: "topics.add-storage",
@@ -310,7 +348,10 @@ def _listed(groups: Sequence[GroupRow]) -> str:
 
 
 def _of(row: OperationRow) -> _Growth:
-    return _Growth(**json.loads(row.after))
+    after = json.loads(row.after)
+    after.pop(_OPERATIONS, None)
+    counts = tuple(GroupShards(**each) for each in after.pop("shard_counts", ()))
+    return _Growth(**after, shard_counts=counts)
 
 
 def _named(topic: Topic, part: StorageTopic) -> str:
