@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 import dss_client
 from dss_bulk.driver import drive
 from dss_bulk.next_export import next_export
+from dss_bulk.transform_params import TransformParams
 from dss_client import Client
 from dss_client.changes import CreateJob
 from dss_core.dead_origin import ERROR
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NUMBERS = range(30)
+MEND = """
+def mended(records):
+    return records.withColumn("payload", records.error.cast("binary"))
+"""
 
 
 @contextlib.asynccontextmanager
@@ -47,6 +53,7 @@ def read(spark: "SparkSession", endpoint: str, **options: str) -> "DataFrame":
     return source.options(**options).load()
 
 
+@pytest.mark.slow("Spark plans and reads in processes of its own")
 @only_in_proof
 async def test_dead_letters_are_read_as_the_records_that_they_are_and_why(
     spark: "SparkSession",
@@ -69,6 +76,7 @@ async def test_dead_letters_are_read_as_the_records_that_they_are_and_why(
         assert await dead(client) == [*NUMBERS]
 
 
+@pytest.mark.slow("three jobs on Spark")
 @only_in_proof
 async def test_jobs_on_spark_copy_and_export_what_lies_dead(
     spark: "SparkSession", tmp_path: Path
@@ -83,13 +91,18 @@ async def test_jobs_on_spark_copy_and_export_what_lies_dead(
         export = CreateJob("kept", "export", source="orders", dead_letters="billing")
         found = await next_export(client, export, tmp_path)
         assert found.change is not None
-        for change in (replay, found.change):
+        params = TransformParams("mended", MEND, "mend.py")
+        mend = replace(replay, name="mend", kind="transform", params=params.to_json())
+        for change in (replay, found.change, mend):
             await client.operations.apply(change, reason="a test")
             engine = SparkEngine(lambda: spark, "spark of a test")
             job = await drive(client, change.name, engine=engine)
             assert (job.state, job.records) == ("done", len(NUMBERS))
-        copies = {int(each.payload): each async for each in client.read("copies/#")}
+        every = [each async for each in client.read("copies/#")]
+        copies = {int(each.payload): each for each in every if each.payload.isdigit()}
         assert sorted(copies) == [*NUMBERS]
+        mended = {each.payload for each in every if not each.payload.isdigit()}
+        assert mended == {b"no price for %d" % number for number in NUMBERS}
         assert copies[9].header(ERROR) == b"no price for 9"
         assert (copies[9].header("dss-origin") or b"").startswith(b"orders/0/")
         table = await asyncio.to_thread(_exported, tmp_path)
