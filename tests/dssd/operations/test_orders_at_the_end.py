@@ -26,7 +26,7 @@ from dssd.operations.kinds import canary
 from dssd.operations.kinds.canary import ELSEWHERE, Canaries, Canary
 from dssd.queues.lane import Trouble
 from dssd.queues.moving import Parts
-from dssd.queues.rehoming import Rehoming
+from dssd.queues.rehoming import Rehoming, rehome
 from dssd.store.rows import GroupRow
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
@@ -44,7 +44,7 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_asked, self._open = asyncio.Event(), asyncio.Event()
-        usual = rehoming.rehome
+        usual = rehome
 
         async def late(asked: Rehoming, parts: Parts, trouble: Trouble) -> Queues | None:
             self.is_asked.set()
@@ -101,8 +101,8 @@ async def test_an_order_that_meets_a_lane_on_its_way_fails_and_the_same_command_
     level: int,
 ) -> None:
     gate = Gate(monkeypatch)
-    in_queue = {"dead" if level == DEAD else "retrying": ENTRIES}
-    group = await ordered(works, **in_queue)
+    dead, retrying = (ENTRIES, ()) if level == DEAD else ((), ENTRIES)
+    group = await ordered(works, dead, retrying)
     works.plant.member(group, "ann").want()
     await gate.is_asked.wait()
     assert await state_of(works) == "rehoming"
