@@ -336,6 +336,14 @@ def test_records_are_found_with_where_each_is_for_a_group(daemon: Daemon) -> Non
     assert "after 1 failure; the last error: nothing" in found[0]["sentence"]
     assert {each["group"] for each in found} == {"finds@sought/#"}
     assert b"WHY" in ok(daemon.dssctl(*find)).splitlines()[0]
+    ok(daemon.dssctl("topics", "edit", "sought", "--retention", "1ms", "--yes"))
+    ok(daemon.dssctl("tasks", "run", "retention"))
+    gone = daemon.dssctl(*find, "--match", "id", "-o", "json")
+    assert b"the topic has them no more" in gone.stderr
+    left = json.loads(ok(gone))["items"]
+    assert [(each["offset"], each["code"], each["payload"]) for each in left] == [
+        (1, "retrying", '{"id": 1}'), (0, "dead", '{"id": 0}'),
+    ]  # fmt: skip
     unknown = daemon.dssctl("records", "find", "sought", "--key", "ann", "--group", "nobody")
     assert b"DSS2004" in unknown.stderr
 

@@ -15,7 +15,7 @@ from dss_bulk.driver import drive
 from dss_bulk.local_engine import LocalEngine
 from dss_bulk.next_export import next_export
 from dss_client import Client
-from dss_client.changes import CreateJob, DiscardDeadLetters, GrowTopic
+from dss_client.changes import CreateJob, DiscardDeadLetters, GrowTopic, RemoveGroup
 from dss_core.dead_origin import ATTEMPT, ERROR
 from dss_core.dead_origin import GROUP as IN_GROUP
 from dss_core.errors import (
@@ -107,12 +107,16 @@ async def test_a_replay_copies_what_lay_dead_when_it_was_planned_and_leaves_it(
         await produce(client, LATER)
         await discarded(client, (0,))
     await rejected(client, LATER)
+    removal = await client.operations.plan(RemoveGroup(GROUP))
+    assert "The job again reads its dead letters, and cannot go on." in removal.effects
     for name, in_place in (("again", True), ("sent", False)):
         job = await drive(client, name, engine=LocalEngine(in_place=in_place))
         assert (job.state, job.records, job.dead_letters) == ("done", len(LEFT), GROUP)
     await check_copies(client, "mended", LEFT)
     await check_copies(client, "sent", LEFT)
     assert await dead(client) == [*LEFT[1:], *LATER]
+    removal = await client.operations.plan(RemoveGroup(GROUP))
+    assert not any("reads its dead letters" in each for each in removal.effects)
 
 
 async def exported(client: Client, name: str, folder: Path) -> pa.Table | None:

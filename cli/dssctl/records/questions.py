@@ -141,6 +141,7 @@ class _Search:
         self._kept: list[Span] = []
         self._queues_cut = False
         """Not all of the queues was looked through."""
+        self._only_in_queues = 0
         self.look = Look(())
 
     def run(self, add: Callable[[Item], None]) -> None:
@@ -202,6 +203,7 @@ class _Search:
         async with aclosing(in_queues(client, asked.group, sought, asked.looked_max)) as in_them:
             async for each in in_them:
                 self._queues_cut = self._queues_cut or each is None
+                self._only_in_queues += each is not None
                 yield each
 
     async def _spans(self, client: "Client") -> list[Span]:
@@ -225,6 +227,9 @@ class _Search:
         left = sum(span.length for span in look.unlooked)
         looked = f"looked at {look.total - left} of {look.total} offsets"
         note(self._settings, f"{looked}, {self._matched} match")
+        if self._only_in_queues:
+            there = f"{self._only_in_queues} of them: the topic has them no more, queues of "
+            note(self._settings, f"{there}{self._asked.group} do")
         if self._queues_cut:
             more = f"the queues of {self._asked.group} were not looked through: --look-at N"
             note(self._settings, more)

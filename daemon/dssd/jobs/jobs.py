@@ -211,6 +211,14 @@ class Jobs:
             and topic_id in (job.row.source_topic_id, job.row.target_topic_id)
         ]
 
+    def reading_dead(self, group: str) -> list[str]:
+        """Names of the jobs that have not ended and read dead letters of a group."""
+        return [
+            job.row.name
+            for job in self._jobs.values()
+            if job.state.phase not in ENDED and Spec.from_json(job.row.spec).dead_letters == group
+        ]
+
     def writing(self, topic_id: int) -> list[str]:
         """Names of the jobs that have not ended and write a topic."""
         return [

@@ -112,7 +112,7 @@ def operation_kinds(
             (AddStorageTopic, SwitchTopic, GrowTopic),
             ("topics.add-storage", "topics.switch", "topics.grow"),
         ),
-        (GroupRemovals(groups, registry), (RemoveGroup,), ("groups.rm",)),
+        (GroupRemovals(groups, registry, jobs), (RemoveGroup,), ("groups.rm",)),
         (TopicRemovals(groups, registry, catalogue, log, jobs), (RemoveTopic,), ("topics.rm",)),
         (SessionClosures(sessions), (CloseSession,), ("sessions.close",)),
         (

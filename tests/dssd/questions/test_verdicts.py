@@ -16,6 +16,7 @@ CATCHES_UP = replace(BEHIND, acks=Rates(0.2, 0.2), arrivals=Rates(0.1, 0.1))
 IN_FLIGHT = replace(BEHIND, lag=1, oldest_unacked_us=NOW_US - 900_000, arrivals=Rates(9.1, 9.0))
 PAUSED = replace(GROUP, paused=True)
 LANED = replace(GROUP, max_deliver=3, queue_records=10)
+SMALL = replace(LANED, queue_bytes=2_048)
 BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
 
 
@@ -64,6 +65,18 @@ BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
             "problem",
             "queues-full",
             "waits in its stream for room, and what follows it of its key behind it",
+        ),
+        (
+            replace(BEHIND, dead=9, fullest=9, fullest_bytes=2_048, group=SMALL),
+            "problem",
+            "queues-full",
+            "hold 2.0K, as much as they may",
+        ),
+        (
+            replace(BEHIND, dead=9, fullest=9, fullest_bytes=2_047, group=SMALL),
+            "attention",
+            "dead",
+            "9 records are dead",
         ),
         (replace(CATCHES_UP, stuck=True), "problem", "stuck", "does not move"),
         (replace(CATCHES_UP, error="Records went."), "attention", "error", "Records went."),

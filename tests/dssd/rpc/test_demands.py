@@ -171,6 +171,26 @@ def test_a_driver_reads_the_source_of_its_job_and_writes_the_target(method: str)
     assert may(both, f"Jobs/{method}", jobs_pb2.StageUp()), "a further piece"
 
 
+def test_dead_letters_of_a_topic_are_for_who_consumes_from_their_group() -> None:
+    whole, topic = login("consume orders/# @billing"), login("consume orders/#")
+    calls = (
+        ("Log/Read", log_pb2.ReadRequest(stream="orders/0/0", dead_letters="billing")),
+        ("Topics/Locate", topics_pb2.LocateRequest(name="orders", dead_letters="billing")),
+    )
+    for method, message in calls:
+        assert may(whole, method, message), method
+        assert not may(topic, method, message), method
+        assert not may(login("consume orders/# @other"), method, message), method
+    drive = jobs_pb2.StageUp(job="mend")
+    assert may(login("consume orders/# @billing", "produce copied/#"), "Jobs/Stage", drive)
+    assert not may(login("consume orders/#", "produce copied/#"), "Jobs/Stage", drive)
+    job = operations_pb2.CreateJob(source="orders", target="copied", dead_letters="billing")
+    make = operations_pb2.PlanRequest(change=operations_pb2.Change(create_job=job))
+    may_all = "operate # @*", "produce copied/#"
+    assert may(login(*may_all, "consume orders/# @billing"), "Operations/Plan", make)
+    assert not may(login(*may_all, "consume orders/#"), "Operations/Plan", make)
+
+
 def test_topics_are_seen_in_part_and_changed_whole() -> None:
     describe = topics_pb2.DescribeTopicRequest(name="mixed")
     remove = topics_pb2.RemoveTopicRequest(name="mixed")

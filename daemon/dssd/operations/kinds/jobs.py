@@ -142,7 +142,7 @@ class JobCreations(Final):
             subject=change.name,
             revision=0,
             summary=f"make the {kind} {change.name}: {size} in {counted(len(chunks), 'chunk')}",
-            effects=tuple(_effects(change, manifest)),
+            effects=tuple(_effects(resolved, manifest)),
             not_undoable_because=f"cancel the job instead: dssctl jobs cancel {change.name}",
             found=manifest,
             touches=() if target is None else (target.name,),

@@ -33,9 +33,10 @@ from dssd.topics.catalogue import Catalogue, Topic
 class GroupRemovals(Final):
     """Removals of groups."""
 
-    def __init__(self, groups: Groups, registry: Registry) -> None:
+    def __init__(self, groups: Groups, registry: Registry, jobs: Jobs) -> None:
         self._groups = groups
         self._registry = registry
+        self._jobs = jobs
 
     async def plan(self, change: RemoveGroup) -> Plan:
         """What removing the group would do.
@@ -53,6 +54,10 @@ class GroupRemovals(Final):
         effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
         if queued:
             effects.append(f"What failed goes too, for this group: {queued}.")
+        effects += [
+            f"The job {job} reads its dead letters, and cannot go on."
+            for job in self._jobs.reading_dead(name)
+        ]
         if members:
             told = they(members, "is told", "are told")
             effects.append(f"{told} that it was removed; nothing more is handed out.")
