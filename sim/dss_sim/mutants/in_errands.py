@@ -25,11 +25,11 @@ IN_ERRANDS = (
         "True",
     ),
     Mutant(
-        "dealt with before it is durable",
-        "an operation is called done by what its holder reported, before a commit has it",
-        "LentStream.at_work",
-        "asked_of_holder(self.saved_queues)",
-        "asked_of_holder(self.queues)",
+        "done once lanes are told",
+        "an operation is called done before the holders have dealt with what it names",
+        "machines.queues.asked_of_holder",
+        "errand.operation if errand.ranges else queues[DEAD - 1].redriving",
+        "queues[DEAD - 1].redriving",
     ),
     Mutant(
         "what failed meanwhile is forgotten",
@@ -37,12 +37,5 @@ IN_ERRANDS = (
         "errands.is_meant",
         "return is_made_of_one or covers(errand.ranges, offset)",
         "return covers(errand.ranges, offset)",
-    ),
-    Mutant(
-        "brought forward by an undo",
-        "what is to wait for its time again comes at once",
-        "machines.queues.QueueState.take_errand",
-        "what == RETRY_NOW",
-        "True",
     ),
 )
