@@ -7,6 +7,7 @@ these operations on, or the sync fails. The next one ends what was begun, and it
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -30,7 +31,13 @@ def from_the_mark_on(points: Sequence[Point]) -> list[Point]:
     last = [point.path for point in points if point.path.endswith(".seg") and point.number == 1][-1]
     begins = next(at for at, point in enumerate(points) if point.path == last)
     # How a daemon ended is written as it ends, as well as that goes.
-    return [point for point in points[begins:] if point.path != "LIFE.new"]
+    behind = [point for point in points[begins:] if point.path != "LIFE.new"]
+    # Of the pages of a commit only the last one makes it whole.
+    return [point for point, after in pairwise(behind) if not _is_page_before(point, after)]
+
+
+def _is_page_before(point: Point, after: Point) -> bool:
+    return point.path.endswith("-wal") and (point.call, point.path) == (after.call, after.path)
 
 
 async def test_a_kill_at_any_step_leaves_each_record_where_the_last_operation_put_it() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import dss_client
 from dss_client import Client
-from support.revived_daemon import RevivedDaemon, revived
+from support.revived_daemon import REAL, RevivedDaemon, revived
 
 FILTER = "$share/g/orders/#"
 PARTITIONS, MAX_DELIVER = 4, 3
@@ -65,12 +65,17 @@ class OrderedGroup:
 
 @asynccontextmanager
 async def ordered_group(
-    rows: Sequence[Row], on_dead_letter: str, *, patience_s: float, protocol: str = "borrow"
+    rows: Sequence[Row],
+    on_dead_letter: str,
+    *,
+    patience_s: float,
+    protocol: str = "borrow",
+    program: Sequence[str] = REAL,
 ) -> AsyncIterator[OrderedGroup]:
     """The group, of a topic that has these."""
     async with (
         asyncio.timeout(patience_s),
-        revived() as daemon,
+        revived(program=program) as daemon,
         dss_client.connect(endpoint=daemon.endpoint) as client,
     ):
         await client.topics.create("orders", partitions=PARTITIONS)

@@ -2,13 +2,13 @@
 
 Tests of operations judge by this: by the frames of all segments, by the stored progress and by the
 operations that were stored, never by an answer of the daemon. Invariant: the daemon has ended in
-order, so that its files are whole and nothing is kept for later.
+order, so that its files are whole and nothing is kept for later; and it has trimmed no queue.
 """
 
 import json
 import shutil
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +114,7 @@ class Files:
 
     def records(self) -> Iterator[Found]:
         """All, in the order in which each stream has them."""
-        for path in sorted(self.data.rglob("*.seg")):
+        for path in sorted((self.data / "log").glob("*.seg")):
             frames = path.read_bytes()[HEADER_BYTES:]
             for at, header in headers_of(frames):
                 named = self.queues.get(header.storage_topic_id)
@@ -166,6 +166,18 @@ class QueueHistory:
         [found] = [each for each in self.files.operations if each.number == number]
         return found
 
+    def _redelivered(self) -> Counter[Place]:
+        """How often operators let a record be delivered once more."""
+        again: Counter[Place] = Counter()
+        for row in self.files.operations:
+            change = json.loads(row.change)
+            if change.get("change") == "RedeliverRecords":
+                for span in (change, *change["more"]):
+                    _, ordinal, partition = span["stream"].rsplit("/", 2)
+                    offsets = range(span["offset"], span["offset"] + span["count"])
+                    again.update(Place(MAIN, int(ordinal), int(partition), at) for at in offsets)
+        return again
+
     def named_by(self, row: OperationRow, level: int) -> set[Place]:
         """The entries of queues that an operation named."""
         lanes = json.loads(row.change).get("lanes", ())
@@ -179,9 +191,13 @@ class QueueHistory:
 
     def wrong(self) -> list[str]:
         """What no history may have: a record that is in two places or in none, and entries of
-        records that the log does not have."""
+        records that the log does not have. What operators let be delivered once more may fail once
+        more."""
+        again = self._redelivered()
         wrong = [
-            f"{source} became {after}" for source, after in self.made_of.items() if len(after) > 1
+            f"{source} became {after}, and was to come again {again[source]} times"
+            for source, after in self.made_of.items()
+            if len(after) > 1 + again[source]
         ]
         wrong += [f"{source} is not there" for source in self.made_of if source not in self.records]
         for origin in self.origins():
@@ -197,6 +213,10 @@ async def history_of(data: Path, group: str, topic: str) -> QueueHistory:
     """What a daemon that ended in order has left."""
     history = QueueHistory(await Files.read(data, group, topic))
     for each in history.files.records():
+        if each.place in history.records:
+            # Behind a torn end of a file, what is whole of it is in the next one as well.
+            assert history.records[each.place] == each
+            continue
         history.records[each.place] = each
         if each.source is not None:
             history.made_of[each.source].append(each.place)

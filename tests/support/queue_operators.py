@@ -66,6 +66,8 @@ class Operator:
             begun = await self._client.operations.apply(change, reason="as drawn")
         except REFUSED as refused:
             self.did[type(refused).__name__] += 1
+            if isinstance(refused, OperationInProgress):
+                await self._until_others_ended()
             return
         self._last = begun.number
         with suppress(TimeoutError, *REFUSED):
@@ -75,6 +77,12 @@ class Operator:
             with suppress(DssError):
                 begun = await self._client.operations.cancel(begun.number)
         self.did[f"{begun.kind} {begun.state}"] += 1
+
+    async def _until_others_ended(self) -> None:
+        """As the refusal says; but nobody waits for ever."""
+        with suppress(TimeoutError, *PASSING):
+            async with asyncio.timeout(FOLLOWED_S):
+                await all_ended(self._client)
 
     def _drawn(self) -> Change:
         chance = self._chance

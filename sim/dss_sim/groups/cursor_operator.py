@@ -15,6 +15,7 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised, without
 from dss_sim.groups.history import ErrandEnded
+from dss_sim.groups.queue_plans import REDRIVES_MS
 from dss_sim.groups.store import at_once
 from dssd.leaders.generations import parts_with_parents
 from dssd.leaders.lanes import queues_of
@@ -92,6 +93,7 @@ class CursorOperator:
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
         is_whole = group.ordered and self._world.chance.of(f"whole {number}").random() < 0.5
+        over_ms = 0 if whole else self._world.chance.of(f"rate {number}").choice(REDRIVES_MS)
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             dead = self._dead_letters(group, stream)
@@ -108,7 +110,7 @@ class CursorOperator:
                 move = CursorMove(stream, number, (), (), redriven=left, whole_keys=True)
             else:
                 move = CursorMove(stream, number, (), (), redriven=back, discarded=given_up)
-            moves.append(move)
+            moves.append(replace(move, redrive_ms=over_ms))
         self._apply(group, number, moves)
 
     def errand(self, group: GroupRow) -> None:

@@ -17,6 +17,7 @@ from dss_sim.groups.network import LATE_US
 from dss_sim.groups.queue_plans import (
     BACKOFF_MS_MAX,
     HELD_BACK_US,
+    REDRIVES_MS,
     ROOM_MS,
     SLOW_READ_US,
     has_queues,
@@ -104,7 +105,7 @@ def _come_again_ms(plan: "Plan") -> int:
             (HELD_BACK_US[1] + SLOW_READ_US[1]) // 1_000
             + REFUSED_MOVE_MS
             + BACKOFF_MS_MAX
-            + REDRIVE_MS_MAX
+            + max(REDRIVE_MS_MAX, *REDRIVES_MS)
         )
     if waits_for_room(plan):
         queued_ms += ROOM_MS

@@ -35,6 +35,8 @@ REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
 REDRIVES_MAX = 2
+REDRIVES_MS = (0, 500, 3_000)
+"""How long dead letters take to come back; 0: about a millisecond each."""
 WHOLE = 1
 """The amount of a redrive that takes all dead letters of streams, and so whole keys; 0: any."""
 WHOLE_SHARE = 1 / 2
@@ -42,9 +44,9 @@ WHOLE_SHARE = 1 / 2
 ERRAND = "errand"
 """An operator deals with what waits in retry queues."""
 ERRANDS_MAX = 3
-UNDO = "undo_moves"
-UNDONE_SHARE = 1 / 3
-"""Of the redrives and errands."""
+UNDO, CANCEL = "undo_moves", "cancel_moves"
+UNDONE_SHARE = 1 / 2
+"""Of the redrives and errands: so many are taken back, or stopped."""
 UNDONE_AFTER_US = (1_000, 3_000_000)
 """How soon: while the lane is opened, and once all is done."""
 SWITCH = "switch_topic"
@@ -113,7 +115,7 @@ def _undos(plan: "Plan", asked: "list[Timed]") -> Iterator[tuple[int, str, int, 
     for each in asked:
         if chance.random() < UNDONE_SHARE:
             at_us = min(each.at_us + chance.randint(*UNDONE_AFTER_US), plan.heal_us)
-            yield at_us, UNDO, each.who, 0
+            yield at_us, chance.choice((UNDO, CANCEL)), each.who, 0
 
 
 ORDERED_SHARE = 1 / 2

@@ -18,7 +18,6 @@ where it was until then, its *source*. So each record has one way through the le
     Q10 a record is given up only where an operator said so
     Q11 an operation that passes over or gives up what waits is done once none of that waits, nor
         what was made of it in its queue meanwhile
-    Q12 what a redrive that was stopped had not brought back, no later holder of the lane does
 
 Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
 """
@@ -68,9 +67,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
-        "halted", "halted_at", "hurried", "left", "naks", "owed", "passed", "redriven", "stored",
-        "whole_keys",
+        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries", "hurried",
+        "left", "naks", "owed", "passed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -99,9 +97,6 @@ class _Level:
         """Of a retry queue: what operators gave up, and brought forward."""
         self.asked: dict[int, set[int]] = {}
         """By operations that are not done: what is to be passed over or given up."""
-        self.halted: set[int] = set()
-        self.halted_at = 0
-        """What was named by redrives until one was stopped, and the last holder before."""
 
     def follows(self, event: Queued) -> bool:
         """Whether it never failed, and is of a key that comes back whole."""
@@ -267,7 +262,7 @@ class QueueRules:
         """An entry is durable.
 
         Raises:
-            Violation: Q1, Q2, Q5, Q7, Q9, Q10, Q12: it should not be there, or says what is not so.
+            Violation: Q1, Q2, Q5, Q7, Q9, Q10: it should not be there, or says what is not so.
         """
         lane = self._lanes[event.group, event.stream]
         level, source = self._places(event)
@@ -286,9 +281,6 @@ class QueueRules:
         is_back = event.source == of.names[2] and event.stream != lane.names[2]
         if is_back and not (event.source_offset in source.redriven or source.follows(event)):
             raise Violation("Q7", f"nobody redrives it: {event}")
-        is_later = event.grant_epoch > source.halted_at
-        if is_back and is_later and event.source_offset in source.halted:
-            raise Violation("Q12", f"its redrive was stopped at {source.halted_at}: {event}")
         level.entries.append(event)
         source.left[event.source_offset] = event
         if event.source_offset in source.passed:
@@ -382,12 +374,9 @@ class QueueRules:
         """The store has this of a level; what goes with it is told next."""
         place = event.group, event.stream
         if place in self._lanes:
-            level = self._levels[place]
-            level.stored = Progress(event.floor, event.ranges)
-            if event.stopped and level.owed:
-                level.owed.clear()
-                level.halted = {*level.redriven}
-                level.halted_at = self._lanes[place].epoch
+            self._levels[place].stored = Progress(event.floor, event.ranges)
+            if event.stopped:
+                self._levels[place].owed.clear()
             if event.applied_end:
                 self._applied.append((place, event))
 
@@ -436,7 +425,6 @@ class QueueRules:
         level = self._levels[event.group, event.stream]
         level.owed |= {at for part in event.ranges for at in range(*part)}
         level.redriven |= level.owed
-        level.halted -= level.owed
         if event.whole_keys:
             named = (each for each in level.entries if each.offset in level.owed)
             level.whole_keys |= {each.key for each in named if each.key is not None}

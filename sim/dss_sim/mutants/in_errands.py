@@ -4,18 +4,18 @@ from dss_sim.mutants.planting import Mutant
 
 IN_ERRANDS = (
     Mutant(
-        "redriven twice",
-        "the holder after one that died brings back what that one had brought back",
-        "Lane._to_redrive",
-        "without(self._dead.redrive.ranges, self._done(DEAD))",
-        "self._dead.redrive.ranges",
+        "what failed goes along",
+        "a redrive brings back what failed of its keys after it was planned",
+        "RedrivenKeys.followed",
+        "not each.attempt",
+        "True",
     ),
     Mutant(
         "stopped redrive goes on",
-        "what an operator stopped is brought back by the next holder",
-        "machines.queues.QueueState.stop_redrive",
-        "replace(self, redrive=Redrive(self.redrive.operation))",
-        "self",
+        "who does not know yet that a redrive was stopped, or an errand done, has it begin anew",
+        "machines.queues._newest",
+        "return asked.operation, not asked.ranges",
+        "return asked.operation, bool(asked.ranges)",
     ),
     Mutant(
         "given up before it is there",
@@ -25,11 +25,11 @@ IN_ERRANDS = (
         "True",
     ),
     Mutant(
-        "dealt with before it is durable",
-        "an operation is called done by what its holder reported, before a commit has it",
-        "moves_under_way._dealt_with",
-        "retry, dead = lent.saved_queues",
-        "retry, dead = lent.queues",
+        "done once lanes are told",
+        "an operation is called done before the holders have dealt with what it names",
+        "machines.queues.asked_of_holder",
+        "errand.operation if errand.ranges else queues[DEAD - 1].redriving",
+        "queues[DEAD - 1].redriving",
     ),
     Mutant(
         "what failed meanwhile is forgotten",
@@ -37,12 +37,5 @@ IN_ERRANDS = (
         "errands.is_meant",
         "return is_made_of_one or covers(errand.ranges, offset)",
         "return covers(errand.ranges, offset)",
-    ),
-    Mutant(
-        "brought forward by an undo",
-        "what is to wait for its time again comes at once",
-        "machines.queues.QueueState.take_errand",
-        "what == RETRY_NOW",
-        "True",
     ),
 )

@@ -61,7 +61,6 @@ SKIPPED = Errand(35, "g", RETRY, "skip", ((0, 1),), 7)
 AGAIN = entry(RETRY, RETRY, offset=1, attempt=2, error="e2")
 REDRIVEN = Redriven(45, "g", DEAD, ((0, 1),), ())
 STOPPED = DONE[2]._replace(stopped=True)
-BACK = entry(RETRY, DEAD, offset=1, cause="redriven")
 
 
 def broken(*events: Event) -> str | None:
@@ -100,8 +99,6 @@ def test_a_way_through_all_levels_breaks_nothing() -> None:
         ("Q11", [*FAILED, SKIPPED, ErrandEnded(50, "g", 7)]),
         ("Q11", [*FAILED, SKIPPED, out(RETRY), refused(RETRY, "e2"), AGAIN, *DONE[:1],
                  DONE[1], ErrandEnded(60, "g", 7)]),
-        ("Q12", [*KILLED, REDRIVEN, LaneTaken(46, "g", MAIN, 2), *DONE[:2], STOPPED,
-                 LaneTaken(55, "g", MAIN, 3), BACK._replace(grant_epoch=3)]),
         ("L2", [*KILLED, Redriven(45, "g", DEAD, ((0, 1),), ()), *DONE, Ended(60)]),
         ("S2", [*BEGUN, out(MAIN), refused(MAIN, "e1"), DONE[0]]),
         ("L2", [*FAILED, DONE[0], DONE[1]._replace(floor=0), Ended(60)]),
@@ -113,14 +110,6 @@ def test_each_rule_is_seen(rule: str, events: list[Event]) -> None:
 
 def test_dead_letters_may_stay_where_their_redrive_was_stopped() -> None:
     assert broken(*KILLED, REDRIVEN, *DONE[:2], STOPPED, Ended(60)) is None
-
-
-def test_who_had_the_lane_as_a_redrive_was_stopped_may_have_begun_to_bring_some_back() -> None:
-    taken = LaneTaken(46, "g", MAIN, 2)
-    late = BACK._replace(grant_epoch=2)
-    assert broken(*KILLED, REDRIVEN, taken, *DONE[:2], STOPPED, late) is None
-    again = (REDRIVEN, LaneTaken(55, "g", MAIN, 3), BACK._replace(grant_epoch=3))
-    assert broken(*KILLED, REDRIVEN, taken, *DONE[:2], STOPPED, *again) is None
 
 
 def test_what_is_passed_over_is_done_with_once_it_waits_no_more() -> None:

@@ -370,7 +370,8 @@ def _nothing_planned(change: Change, group: GroupRow, dead: int, *, more: bool) 
     why = none_of(counted(dead, "dead letter"), change) if dead else "it has no dead letters"
     effects = [f"See what is there: dssctl dlq errors {quote(name)}"] if dead else []
     if more:
-        effects.insert(0, "They were not looked through to the end.")
+        told = "They were not looked through to the end; those of one stream are: --origin STREAM"
+        effects.insert(0, told)
     return Plan(
         change=replace(change, lanes=()),
         kind=kind,

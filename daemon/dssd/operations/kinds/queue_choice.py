@@ -26,9 +26,9 @@ from dssd.store.rows import GroupRow
 CHOICE_RANGES_MAX = 10_000
 """Ranges of entries that one operation names: 160 KB in rows, and some hundred in a plan."""
 
-CHOICE_BYTES_MAX = 256 << 20
-"""What a plan reads to choose entries by error or key: a second or two. The same command does the
-rest afterwards."""
+CHOICE_BYTES_MAX = 512 << 20
+"""What a plan reads to choose entries by error or key: over a million of usual size, some seconds,
+for which `dssctl` waits. The same command does the rest afterwards."""
 
 
 @dataclass(slots=True)
