@@ -46,6 +46,8 @@ class Job:
     ended_at_ms: int | None
     failure: str
     revision: int
+    principal: str = ""
+    """Whom it acts for; empty where it was made before that was kept."""
 
     @property
     def has_ended(self) -> bool:

@@ -36,6 +36,8 @@ class Works:
         self.sessions: Sessions
         self.heard = Heard()
         self.told = self.heard.events
+        self.principals = {"loopback", "token:shipper"}
+        """Whom sessions may be given to."""
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -56,7 +58,14 @@ class Works:
         parts = (plant.store, plant.groups, plant.registry)
         jobs = await opened_jobs(plant)
         return operation_kinds(
-            *parts, plant.catalogue, plant.log, self.sessions, jobs, plant.clock, self.heard.note
+            *parts,
+            plant.catalogue,
+            plant.log,
+            self.sessions,
+            jobs,
+            plant.clock,
+            self.heard.note,
+            self.principals.__contains__,
         )
 
     async def stop(self) -> None:

@@ -32,7 +32,14 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     parts = (plant.store, plant.groups, plant.registry)
     jobs = await opened_jobs(plant)
     kinds = operation_kinds(
-        *parts, plant.catalogue, plant.log, hall.sessions, jobs, plant.clock, Unheard().note
+        *parts,
+        plant.catalogue,
+        plant.log,
+        hall.sessions,
+        jobs,
+        plant.clock,
+        Unheard().note,
+        lambda _: True,
     )
     opened = await Operations.open(*parts, plant.clock, Unheard())
     async with opened.running(kinds):
