@@ -32,7 +32,7 @@ class AppendBudget:
     async def take(self, owner: Hashable, size_bytes: int) -> None:
         """Wait until so many bytes are free for the owner, and take them."""
         if not self._waiting and self._fits(size_bytes):
-            self._lend(owner, size_bytes)
+            self._hold(owner, size_bytes)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         own = self._waiting.setdefault(owner, deque())
@@ -49,13 +49,13 @@ class AppendBudget:
 
     def give_back(self, owner: Hashable, size_bytes: int) -> None:
         """Return bytes that were taken."""
-        self._lend(owner, -size_bytes)
+        self._hold(owner, -size_bytes)
         self._admit()
 
     def _fits(self, size_bytes: int) -> bool:
         return not self._taken_bytes or self._taken_bytes + size_bytes <= self._bytes_max
 
-    def _lend(self, owner: Hashable, size_bytes: int) -> None:
+    def _hold(self, owner: Hashable, size_bytes: int) -> None:
         self._taken_bytes += size_bytes
         self._held[owner] += size_bytes
         assert self._held[owner] >= 0
@@ -73,7 +73,7 @@ class AppendBudget:
             if not own:
                 del self._waiting[owner]
             if not turn.cancelled():  # its caller has not come to it yet
-                self._lend(owner, size_bytes)
+                self._hold(owner, size_bytes)
                 turn.set_result(None)
 
 
