@@ -13,6 +13,7 @@ from typing import TypeAlias
 from dss_core import changes as core
 
 AddStorageTopic = core.AddStorageTopic
+AdoptSessions = core.AdoptSessions
 BuryRetries = core.BuryRetries
 CancelJob = core.CancelJob
 CloseSession = core.CloseSession
@@ -26,6 +27,7 @@ Evict = core.Evict
 GrowTopic = core.GrowTopic
 ImportOffsets = core.ImportOffsets
 LaneRanges = core.LaneRanges
+NamedSession = core.NamedSession
 PauseGroup = core.PauseGroup
 PauseJob = core.PauseJob
 PauseSchedule = core.PauseSchedule

@@ -48,6 +48,8 @@ class Job:
     revision: int
     dead_letters: str = ""
     """A group: what of the source lay dead there is read."""
+    principal: str = ""
+    """Whom it acts for; empty where it was made before that was kept."""
 
     @property
     def has_ended(self) -> bool:

@@ -66,6 +66,8 @@ class Schedule:
     unended: tuple[ScheduleRun, ...]
     last: ScheduleRun | None
     """The newest run that ended."""
+    principal: str = ""
+    """Whom it acts for; empty where it was made before that was kept."""
 
 
 @dataclass(frozen=True, slots=True)

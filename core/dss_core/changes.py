@@ -282,6 +282,28 @@ class CloseSession:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedSession:
+    """One session of a client; it may open another one later."""
+
+    client_id: str
+    session_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptSessions:
+    """Gives sessions without a connection to another principal, with all that they own."""
+
+    to: str
+    """The principal that they belong to from then on."""
+    clients: tuple[str, ...] = ()
+    """Client ids, in which ``*`` stands for any characters; all of them where empty."""
+    of: str = ""
+    """Only those of this principal; empty: whosever they are."""
+    sessions: tuple[NamedSession, ...] = ()
+    """Resolved: `clients` and `of` say nothing then."""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamMove:
     """A stream that changes its holder."""
 
@@ -506,6 +528,7 @@ Change: TypeAlias = (
     | GrowTopic
     | RemoveTopic
     | CloseSession
+    | AdoptSessions
     | Rebalance
     | TransferGrant
     | RevokeGrant

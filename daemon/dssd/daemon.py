@@ -66,7 +66,6 @@ from dssd.rpc.audit import Audit
 from dssd.rpc.backups import BackupsServicer
 from dssd.rpc.certificates import Certificates, certificate_facts, ends_ms_of
 from dssd.rpc.daemon import DaemonServicer
-from dssd.rpc.demands import Known
 from dssd.rpc.doors import Doors, check_free, operators_address
 from dssd.rpc.entry import Entries
 from dssd.rpc.errors import told
@@ -244,8 +243,7 @@ class Daemon:
     def _entries(parts: Parts, certificates: Certificates | None) -> Entries:
         if certificates is not None:
             certificates.tell(parts.events.note)
-        known = Known(parts.catalogue, parts.groups, parts.operations, parts.jobs)
-        return Entries(parts.access, Permits(known), certificates)
+        return Entries(parts.access, Permits(parts.known), certificates)
 
     def _metrics(self, parts: Parts, doors: Doors) -> list[Service]:
         """What serves metrics, if that is wanted; its port is taken.
@@ -350,7 +348,7 @@ class Daemon:
         operations = OperationsServicer(parts.operations, parts.catalogue, peers)
         watch = WatchServicer(parts.watches)
         schedules = SchedulesServicer(parts.schedules, parts.tasks)
-        jobs = JobsServicer(parts.jobs)
+        jobs = JobsServicer(parts.jobs, parts.acting.check_job)
         access = AccessServicer(parts.access)
         backups = BackupsServicer(parts.backups.snapshots, parts.backups.ledger)
         asked = (parts.questions, parts.catalogue, parts.log, parts.sessions, parts.events)

@@ -38,6 +38,8 @@ from dssd.ownership.directory_guard import DirectoryGuard
 from dssd.questions.questions import Questions
 from dssd.questions.watch_looks import Looks
 from dssd.questions.watches import Watches
+from dssd.rpc.acting import Acting
+from dssd.rpc.demands import Known
 from dssd.schedules.book import Book
 from dssd.schedules.definition_kinds import DefinitionKinds
 from dssd.schedules.schedules import Schedules
@@ -80,6 +82,8 @@ class Parts:
     questions: Questions
     watches: Watches
     access: Access
+    known: Known
+    acting: Acting
     gone: GoneStreams
     backups: Backups
     dead_letters: DeadLetterPlaces
@@ -119,10 +123,23 @@ async def opened(
     answering = (groups, registry, catalogue, log, sessions, operations, clock)
     questions = Questions(*answering, events.error_of)
     book, task_runs = await Book.open(store), TaskRuns(events.note)
-    schedules = Schedules(store, book, operations, task_runs, clock, events.note)
+    access = await Access.open(store, clock)
+    known = Known(catalogue, groups, operations, jobs, book)
+    acting = Acting(access, known)
+    check = acting.check_schedule
+    schedules = Schedules(store, book, operations, task_runs, clock, events.note, check)
     asked = TaskWiring(config, events, backups, groups, operations, questions, schedules, facts)
     tasks = built_in(asked.parts(directory.path, clock, store, log, catalogue, sessions, retention))
-    kinds = operation_kinds(store, *answering[:4], sessions, jobs, clock, events.note, operations)
+    kinds = operation_kinds(
+        store,
+        *answering[:4],
+        sessions,
+        jobs,
+        clock,
+        events.note,
+        operations,
+        lambda name: access.present(name) is not None,
+    )
     defining = DefinitionKinds(store, book, tasks, clock).kinds()
     kinds = kinds.joined(TaskRunKind(tasks, task_runs).kinds()).joined(defining)
     await stack.enter_async_context(operations.running(kinds))
@@ -135,7 +152,7 @@ async def opened(
         registry=registry, unused=UnusedGroups(store, groups, registry, clock),
         sessions=sessions, jobs=jobs, operations=operations, schedules=schedules, tasks=tasks,
         retention=retention, unread=unread, questions=questions, watches=Watches(looks, events),
-        access=await Access.open(store, clock), gone=GoneStreams(store, catalogue, groups),
+        access=access, known=known, acting=acting, gone=GoneStreams(store, catalogue, groups),
         backups=backups, dead_letters=DeadLetterPlaces(groups, registry, catalogue, log),
     )  # fmt: skip
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dss_core.changes import Rebalance
+from dss_core.errors import TaskFailed
+from dssd.addresses import Clients
 from dssd.backups.backups import Backups
 from dssd.clock import Clock
 from dssd.config import Config
@@ -20,6 +22,7 @@ from dssd.questions.questions import Questions
 from dssd.schedules.schedules import ORIGIN, Schedules
 from dssd.schedules.tasks.backup import BackupPlace
 from dssd.schedules.tasks.dead_letters import DeadCount, QueueChange
+from dssd.schedules.tasks.export import NAME as EXPORT
 from dssd.schedules.tasks.lag_check import GroupLag
 from dssd.schedules.tasks.registry import TaskParts
 from dssd.sessions.sessions import Sessions
@@ -115,9 +118,21 @@ class TaskWiring:
         ]
 
     async def _endpoint(self) -> str:
-        """Where a process on this machine reaches the daemon; where it can, by its file."""
+        """Where a process on this machine gets in without a token; where it can, by a socket.
+
+        Raises:
+            TaskFailed: nowhere.
+        """
         listening: Sequence[str] = (await self.facts()).listening
-        return min(listening, key=lambda address: not address.startswith("unix:"))
+        open_to_all = [
+            where
+            for address, where in zip(self.config.listen, listening, strict=True)
+            if address.policy.clients is Clients.ANYBODY
+        ]
+        if not open_to_all:
+            why = "its driver has no token, and gets in nowhere: add --listen unix:PATH."
+            raise TaskFailed(task=EXPORT, why=why)
+        return min(open_to_all, key=lambda where: not where.startswith("unix:"))
 
     async def _gathered(self) -> dict[str, Any]:
         """All that a support snapshot has."""

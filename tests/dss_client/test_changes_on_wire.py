@@ -57,6 +57,8 @@ EVERY_KIND: tuple[changes.Change, ...] = (
     changes.EditTopic("orders", retention_bytes=0),
     changes.RemoveTopic("orders", force=True),
     changes.CloseSession("b", b"session"),
+    changes.AdoptSessions("token:a", ("b", "c-*"), "loopback"),
+    changes.AdoptSessions("token:a", sessions=(changes.NamedSession("b", b"session"),)),
     changes.RunTask("scrub", {"topic": "orders"}, timeout_ms=60_000),
     changes.CreateSchedule(
         "s", "scrub", "0 3 * * *", {"a": "b"}, "Europe/Berlin", 0, "queue", 1, 2, 0, 3, paused=True

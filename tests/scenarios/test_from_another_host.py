@@ -30,7 +30,9 @@ from dss_core.errors import (
     IllegalArgument,
     LoginRefused,
     OnlyBesideDaemon,
+    OwnerRefused,
     PermissionDenied,
+    SessionOfAnother,
     Unreachable,
 )
 from dss_spark.source.conditions import Conditions
@@ -196,12 +198,27 @@ async def test_a_session_is_its_principals(site: Site) -> None:
     ):
         await anext(aiter(records))
         async with site.remote(second, "shared-name") as two:
-            with pytest.raises(PermissionDenied):
+            with pytest.raises(SessionOfAnother):
                 async with two.subscribe("$share/billing-2/orders/#") as stolen:
                     await anext(aiter(stolen))
         async with site.admin() as admin:
             owners = {each.client_id: each.principal for each in await admin.sessions.list()}
         assert owners["shared-name"] == "token:one"
+        taken = await site.dssctl("sessions", "adopt", "shared-name", "--to", "token:two", "-y")
+        assert b"DSS2235" in taken.stderr, "its client is connected"
+    typo = await site.dssctl("sessions", "adopt", "shared-name", "--to", "token:tow", "-y")
+    assert b"DSS2066" in typo.stderr
+    given = await site.dssctl("sessions", "adopt", "shared-name", "--to", "token:two", "-y")
+    assert given.returncode == 0, given.stderr
+    async with (
+        site.remote(second, "shared-name") as two,
+        two.subscribe("$share/billing-2/orders/#") as records,
+    ):
+        await anext(aiter(records))
+    async with site.remote(first, "shared-name") as one:
+        with pytest.raises(SessionOfAnother):
+            async with one.subscribe("$share/billing-2/orders/#") as records:
+                await anext(aiter(records))
 
 
 async def test_a_login_that_ends_ends_its_calls_within_a_second(site: Site) -> None:
@@ -432,6 +449,38 @@ async def test_a_driver_on_another_host_brings_what_it_stages(site: Site) -> Non
         copied = [each.payload async for each in admin.read("copies/#")]
         assert sorted(copied) == sorted([each.payload async for each in admin.read("orders/#")])
         assert (job.state, job.records) == ("done", len(copied))
+
+
+async def test_schedules_and_jobs_stop_with_whom_they_act_for(site: Site) -> None:
+    rights = (
+        Permission("operate", ("#",), ("*",)),
+        Permission("consume", ("orders/#",)),
+        Permission("produce", ("spare/#",)),
+    )
+    path = await site.token("leaver", *rights)
+    there = ("--endpoint", site.tokens, "--tls-ca", str(site.authority.cert))
+    own = (*there, "--token-file", str(path))
+    await site.dssctl("topics", "create", "spare")
+    for command in (
+        ("schedules", "create", "kept", "--task", "checkpoint", "--cron", "0 3 1 1 *", "-y"),
+        ("replays", "create", "left", "--from", "orders", "--to", "spare", "--no-drive", "-y"),
+    ):
+        made = await site.dssctl(*command, *own)
+        assert made.returncode == 0, made.stderr
+    run = await site.dssctl("schedules", "trigger", "kept", "--wait", *own)
+    assert run.returncode == 0, run.stderr
+    operations = await site.dssctl("ops", "ls", "-o", "json")
+    assert b'"the daemon itself, for token:leaver"' in operations.stdout
+    await site.dssctl("tokens", "rm", "leaver", "-y")
+    run = await site.dssctl("schedules", "trigger", "kept", "--wait")
+    assert run.returncode == ExitCode.DENIED
+    assert b"acts for token:leaver, who may not call any longer" in run.stderr
+    async with site.admin() as admin:
+        with pytest.raises(OwnerRefused, match="The job left acts for token:leaver"):
+            await drive(admin, "left", engine=LOCAL)
+    for noun, name in (("schedules", "kept"), ("jobs", "left")):
+        shown = await site.dssctl(noun, "describe", name, "-o", "json")
+        assert b'"principal": "token:leaver"' in shown.stdout
 
 
 async def test_the_data_source_of_spark_reads_with_the_files_that_its_options_name(

@@ -68,6 +68,7 @@ CHANGES: Sequence[tuple[str, dict[str, Any]]] = (
     ("add_storage_topic", {**T, "partitions": 3}),
     ("switch_topic", T),
     ("grow_topic", {**T, "partitions": 5}),
+    ("adopt_sessions", {"to": "loopback", "clients": ["a*"]}),
     ("close_session", {"client_id": "ada"}),
     ("create_schedule", {**S, "task": "sessions", "cron": "0 3 * * *"}),
     ("edit_schedule", {**S, "cron": "0 4 * * *"}),

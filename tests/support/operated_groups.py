@@ -36,6 +36,8 @@ class Works:
         self.sessions: Sessions
         self.heard = Heard()
         self.told = self.heard.events
+        self.principals = {"loopback", "token:shipper"}
+        """Whom sessions may be given to."""
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -64,6 +66,7 @@ class Works:
             plant.clock,
             self.heard.note,
             self.operations,
+            self.principals.__contains__,
         )
 
     async def stop(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dss_core.changes import CreateSchedule, Rebalance
-from dss_core.errors import TaskFailed
+from dss_core.errors import OwnerRefused, TaskFailed
 from dssd.clock import Clock
 from dssd.operations.plans import KindTable
 from dssd.schedules.book import Book
@@ -15,7 +15,7 @@ from dssd.schedules.task_runs import TaskRunKind, TaskRuns
 from dssd.schedules.tasks.model import Argument, Given, Say, Task, Tasks
 from dssd.store.port import Store
 from dssd.store.rows import OperationRow
-from dssd.store.schedule_rows import ScheduleRunRow
+from dssd.store.schedule_rows import ScheduleRow, ScheduleRunRow
 from support.operated_groups import ANA, Works
 
 PATIENCE_S = 60.0
@@ -91,6 +91,13 @@ class ScheduledWorks(Works):
         self.work = PlayedTask()
         self.ana = ANA
         self.schedules: Schedules
+        self.owner_refused = False
+        """Whether whom schedules act for may not any more."""
+
+    def check(self, row: ScheduleRow) -> None:
+        """As the daemon looks before each run."""
+        if self.owner_refused:
+            raise OwnerRefused(what="It", principal=row.principal, why="who may not", how="?")
 
     async def kinds(self) -> KindTable:
         tasks = Tasks([self.work.task])
@@ -106,7 +113,13 @@ class ScheduledWorks(Works):
     async def start(self) -> None:
         await super().start()
         self.schedules = Schedules(
-            self.plant.store, self._book, self.operations, self._runs, self.clock, self.told.append
+            self.plant.store,
+            self._book,
+            self.operations,
+            self._runs,
+            self.clock,
+            self.told.append,
+            self.check,
         )
         await self._running.enter_async_context(self.schedules)
         running = asyncio.create_task(self.schedules.run())

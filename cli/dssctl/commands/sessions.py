@@ -55,3 +55,24 @@ def close(
     from dss_client.changes import CloseSession
 
     carry_out(context, CloseSession(client))
+
+
+@app.command(cls=Changing)
+def adopt(
+    context: typer.Context,
+    to: Annotated[
+        str, typer.Option(metavar="PRINCIPAL", help="Whose they are to be: token:NAME, cert:NAME.")
+    ],
+    clients: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CLIENT]...", help="Ids of clients; 'billing-*' for many."),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(metavar="PRINCIPAL", help="Only those of this one: loopback for one."),
+    ] = None,
+) -> None:
+    """Give sessions whose clients are away to another principal, with all that they own."""
+    from dss_client.changes import AdoptSessions
+
+    carry_out(context, AdoptSessions(to, tuple(clients or ()), of or ""))

@@ -6,6 +6,19 @@ ACCESS = {
     "DSS2067": """Somebody of this name is known. Nothing was changed, and their token holds. Give
         them other permissions with dssctl principals edit, another token with dssctl tokens
         rotate, or remove them first.""",
+    "DSS2235": """A client that is connected answers for its session, so nobody gives that away
+        under it. Nothing was changed. Stop the client; its session is kept for its expiry, ten
+        seconds at least, and is adopted meanwhile. With a pattern, as 'billing-*', those that are
+        connected are left out.""",
+    "DSS2236": """A session belongs to who opened it, for its id is no secret: whoever knew it could
+        take the place of its client. This one was opened under another name, as before the client
+        had a token. Nothing was changed. An operator gives it with dssctl sessions adopt; or give
+        the client another id.""",
+    "DSS2237": """A schedule acts for who made, edited or resumed it last, a bulk job for who made
+        it, with what they may do at that moment. They were removed, have expired, wait to be
+        confirmed after a restore, or lost a role since. A run failed or a job was not gone on with,
+        and nothing was done by it. dssctl schedules describe and dssctl jobs describe name them;
+        give them the role, or let somebody who has it take it on.""",
     "DSS3062": """The daemon knows as many principals as it can. A token is meant for a program or
         a person, not for a call. Remove those that nobody needs.""",
     "DSS5013": """This listener serves whoever is known, and the caller is not: there was no token

@@ -41,6 +41,7 @@ JOB: Fields = (
     moment("ended_at", "When it ended.", optional=True),
     text("failure", "Why it failed or was cancelled.", optional=True),
     number("revision", "Rises with each change."),
+    text("principal", "Whom it acts for.", optional=True),
     texts("next", "What can be done about it now; of describe only.", absent=True),
     items("manifest", "JobChunk", "Its chunks; of describe --chunks only.", absent=True),
 )
@@ -127,6 +128,7 @@ JOB_KIND = Kind(
         Column("filter", "FILTER", wide=True),
         Column("dead_letters", "DEAD-LETTERS", wide=True),
         Column("epoch", "EPOCH", right=True, wide=True),
+        Column("principal", "PRINCIPAL", wide=True),
         Column("said", "SAID", wide=True),
         Column("said_at", "SAID-AGO", right=True, wide=True),
         Column("ended_at", "ENDED-AGO", right=True, wide=True),

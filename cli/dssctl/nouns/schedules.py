@@ -47,6 +47,7 @@ SCHEDULE: Fields = (
     span("backoff_ms", "Before the first of them; doubles."),
     moment("created_at", "When it was made."),
     number("revision", "Rises with each change."),
+    text("principal", "Whom it acts for.", optional=True),
     texts("due_next", "The next due times; of describe only.", absent=True),
     items("runs", "ScheduleRun", "The latest runs; of describe only.", absent=True),
 )
@@ -154,6 +155,7 @@ _RULES = (
     Column("retries", "RETRIES", right=True, wide=True),
     _span("backoff_ms", "BACKOFF", wide=True),
     Column("revision", "REVISION", right=True, wide=True),
+    Column("principal", "PRINCIPAL", wide=True),
 )
 
 SCHEDULE_KIND = Kind(

@@ -130,6 +130,17 @@ class PermissionDenied(DssError):
 
 
 @registered
+class OwnerRefused(DssError):
+    """A schedule or a job acts for somebody who may not. Fields: what, principal, why, how."""
+
+    code = "DSS2237"
+    sentence = "{what} acts for {principal}, {why}."
+    hint = "Somebody who may takes it on: {how}."
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED
+
+
+@registered
 class LoginRefused(DssError):
     """Who calls is not known, or no longer. Fields: reason."""
 

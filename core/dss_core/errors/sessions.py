@@ -54,6 +54,28 @@ class SessionReplaced(DssError):
 
 
 @registered
+class SessionConnected(DssError):
+    """What is asked for is for sessions without a connection. Fields: client_id."""
+
+    code = "DSS2235"
+    sentence = "The client {client_id} is connected, so its session cannot be adopted."
+    hint = "Stop the client, then adopt: its session is kept for a while; dssctl sessions ls"
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
+class SessionOfAnother(DssError):
+    """Fields: principal, client_id."""
+
+    code = "DSS2236"
+    sentence = "The session of {client_id} belongs to another principal than {principal}."
+    hint = "An operator may give it: dssctl sessions adopt {client_id} --to {principal}"
+    grpc_status = "PERMISSION_DENIED"
+    exit_code = ExitCode.DENIED
+
+
+@registered
 class NotSubscribed(DssError):
     """Fields: subscription."""
 

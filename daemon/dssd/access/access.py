@@ -19,6 +19,7 @@ from dss_core.errors import (
 )
 from dss_core.filters import check_name
 from dssd.access.permissions import (
+    ALL_ROLES,
     PERMISSIONS_MAX,
     Permission,
     Principal,
@@ -42,7 +43,9 @@ CERTIFICATE_NAME_BYTES_MAX = 255
 BOTH_FOR_MS_MAX = 30 * 86_400_000
 """How long an older token may be taken beside its successor."""
 
-TOKEN_KIND, CERTIFICATE_KIND = "token:", "cert:"
+TOKEN_KIND, CERTIFICATE_KIND, LOCAL_KIND = "token:", "cert:", "local:"
+LOOPBACK = "loopback"
+"""Whoever is on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,17 @@ class Access:
         ends = [each for each in (login.ends_at_ms, not_after_ms) if each is not None]
         own = replace(login, ends_at_ms=min(ends))
         return own if self.still_holds(own) else None
+
+    def present(self, name: str) -> Principal | None:
+        """Who has that name, with what they may do now; None where nobody has, or no longer.
+
+        Who is on this machine needs no row: its sockets say who that is.
+        """
+        if name == LOOPBACK or name.startswith(LOCAL_KIND):
+            return Principal(name, ALL_ROLES)
+        known = self._rows.get(name)
+        login = None if known is None else self._logins.get(known.row.secret or name)
+        return login.principal if login is not None and self.still_holds(login) else None
 
     def still_holds(self, login: Login) -> bool:
         """Whether who logged in so would be let in so again."""

@@ -3,10 +3,12 @@
 Those of schedules come from `dssd.schedules`, and join it where the daemon is put together.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dss_core.changes import (
     AddStorageTopic,
+    AdoptSessions,
     BuryRetries,
     CancelJob,
     Change,
@@ -44,6 +46,7 @@ from dssd.leaders.dead_letters import DeadLetterPlaces
 from dssd.leaders.groups import Groups
 from dssd.leaders.registry import Registry
 from dssd.log.port import BulkLog
+from dssd.operations.kinds.adoption import ADOPT, SessionAdoptions
 from dssd.operations.kinds.cursors import CursorMoves
 from dssd.operations.kinds.dead_letters import DeadLetters
 from dssd.operations.kinds.eviction import Evictions
@@ -79,6 +82,7 @@ def operation_kinds(
     clock: Clock,
     note: Note,
     parts: Parts,
+    is_principal: Callable[[str], bool],
 ) -> KindTable:
     """The table, over the daemon's parts: who plans which changes, and which operations are its.
 
@@ -115,6 +119,7 @@ def operation_kinds(
         (GroupRemovals(groups, registry, jobs), (RemoveGroup,), ("groups.rm",)),
         (TopicRemovals(groups, registry, catalogue, log, jobs), (RemoveTopic,), ("topics.rm",)),
         (SessionClosures(sessions), (CloseSession,), ("sessions.close",)),
+        (SessionAdoptions(sessions, is_principal), (AdoptSessions,), (ADOPT,)),
         (
             HandOvers(store, groups, registry),
             (Rebalance, TransferGrant, RevokeGrant),

@@ -413,7 +413,7 @@ class Operations:
         if self._history.has_many():
             await self._history.trim(self._clock.wall_ms())
         number = await self._store.next_id()
-        plan = replace(plan, reason=reason)
+        plan = replace(plan, reason=reason, principal=caller.principal)
         begun = Begun() if plan.nothing_to_do else await self._begun(plan, number)
         goes_on = begun.instruction is not None or begun.work is not None
         now_ms = self._clock.wall_ms()

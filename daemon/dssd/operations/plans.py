@@ -56,6 +56,8 @@ class Plan:
     """The operation that it takes back; 0: none."""
     reason: str = ""
     """Of the operator, once it is applied."""
+    principal: str = ""
+    """Who applies it, then."""
     beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
     touches: tuple[str, ...] = ()

@@ -1,51 +1,93 @@
 """Backpressure: how many bytes all calls together may have in flight to the log.
 
 The log refuses a frame when its queue is full, and a refused frame leaves a gap in the sequence of
-its producer. So calls wait here, first come, first served, and a slow disk slows producers down.
+its producer. So calls wait here, and a slow disk slows producers down. Who holds least goes first,
+so that nobody waits behind all that another one has; of one owner, who came first.
 
 Invariant: no more than the maximum is taken, except by a single call that needs more than that.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Hashable
+
+_Waiting = tuple[int, asyncio.Future[None]]
 
 
 class AppendBudget:
-    """A bounded number of bytes, lent first come, first served."""
+    """A bounded number of bytes."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._taken_bytes = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._held: Counter[Hashable] = Counter()
+        """By owner: what is taken."""
+        self._waiting: dict[Hashable, deque[_Waiting]] = {}
+        """By owner, the first ones first; of those that wait only."""
 
-    async def take(self, size_bytes: int) -> None:
-        """Wait until so many bytes are free, and take them."""
+    def of(self, owner: Hashable) -> "AppendShare":
+        """What calls of one owner take of it."""
+        return AppendShare(self, owner)
+
+    async def take(self, owner: Hashable, size_bytes: int) -> None:
+        """Wait until so many bytes are free for the owner, and take them."""
         if not self._waiting and self._fits(size_bytes):
-            self._taken_bytes += size_bytes
+            self._hold(owner, size_bytes)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((size_bytes, turn))
+        own = self._waiting.setdefault(owner, deque())
+        own.append((size_bytes, turn))
+        self._admit()
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give_back(size_bytes)
-            else:
-                self._waiting.remove((size_bytes, turn))
+            if turn.cancelled():
                 self._admit()
+            else:
+                self.give_back(owner, size_bytes)
             raise
 
-    def give_back(self, size_bytes: int) -> None:
+    def give_back(self, owner: Hashable, size_bytes: int) -> None:
         """Return bytes that were taken."""
-        self._taken_bytes -= size_bytes
-        assert self._taken_bytes >= 0
+        self._hold(owner, -size_bytes)
         self._admit()
 
     def _fits(self, size_bytes: int) -> bool:
         return not self._taken_bytes or self._taken_bytes + size_bytes <= self._bytes_max
 
+    def _hold(self, owner: Hashable, size_bytes: int) -> None:
+        self._taken_bytes += size_bytes
+        self._held[owner] += size_bytes
+        assert self._held[owner] >= 0
+        if not self._held[owner]:
+            del self._held[owner]
+
     def _admit(self) -> None:
-        while self._waiting and self._fits(self._waiting[0][0]):
-            size_bytes, turn = self._waiting.popleft()
-            self._taken_bytes += size_bytes
-            turn.set_result(None)
+        while self._waiting:
+            owner = min(self._waiting, key=self._held.__getitem__)
+            own = self._waiting[owner]
+            size_bytes, turn = own[0]
+            if not turn.cancelled() and not self._fits(size_bytes):
+                return
+            own.popleft()
+            if not own:
+                del self._waiting[owner]
+            if not turn.cancelled():  # its caller has not come to it yet
+                self._hold(owner, size_bytes)
+                turn.set_result(None)
+
+
+class AppendShare:
+    """The budget, for calls of one owner."""
+
+    def __init__(self, budget: AppendBudget, owner: Hashable) -> None:
+        self._budget = budget
+        self._owner = owner
+
+    async def take(self, size_bytes: int) -> None:
+        """Wait until so many bytes are free, and take them."""
+        await self._budget.take(self._owner, size_bytes)
+
+    def give_back(self, size_bytes: int) -> None:
+        """Return bytes that were taken."""
+        self._budget.give_back(self._owner, size_bytes)

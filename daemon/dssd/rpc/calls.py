@@ -14,6 +14,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property
 from typing import Any, Self
 from urllib.parse import unquote
 
@@ -24,7 +25,7 @@ from dssd.access.access import Login
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note
 from dssd.fair_share import may_take_more
-from dssd.rpc.connection_bounds import Peer
+from dssd.rpc.connection_bounds import Peer, place_of
 from dssd.rpc.limits import ARRIVAL_BYTES_MAX
 from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process
@@ -60,6 +61,11 @@ class OpenCall:
         self._limit: asyncio.Timeout | None = None
         self._ended: DssError | None = None
         self._allowed: asyncio.Timeout | None = None
+
+    @cached_property
+    def place(self) -> str:
+        """Where it comes from, over TCP."""
+        return place_of(*_address_of(self.context))
 
     def __aiter__(self) -> Self:
         """Itself."""
@@ -196,11 +202,15 @@ class Calls:
             if not self._held[peer]:
                 del self._held[peer]
 
+    def named(self) -> Mapping[str, str]:
+        """Whose calls are open, by address and port, of those who have a name."""
+        named = (call for call in self._open if call.login.key)
+        return {call.place: call.login.principal.name for call in named}
+
     def peer_of(self, context: Context) -> Peer:
         """Whose call it is, as far as the kernel says so."""
-        transport, _, address = context.peer().partition(":")
-        if transport != "unix":
-            return unquote(address.rpartition(":")[0]).strip("[]")
+        if not context.peer().startswith("unix:"):
+            return _address_of(context)[0]
         pid = said_pid(context)
         return (None if pid is None else self._process(pid)) or UNNAMED
 
@@ -241,6 +251,12 @@ class Calls:
 
     def _is_greedy(self, peer: Peer) -> bool:
         return self._held[peer] > PEER_CALLS_MIN
+
+
+def _address_of(context: Context) -> tuple[str, str]:
+    """Address and port of a caller over TCP."""
+    address, _, port = context.peer().partition(":")[2].rpartition(":")
+    return unquote(address).strip("[]"), port
 
 
 def _refused(peer: Peer, holds: int) -> Event:

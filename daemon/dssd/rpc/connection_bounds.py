@@ -1,8 +1,10 @@
 """Who is connected, and the cutting of what one peer has too many of.
 
 gRPC accepts by itself and tells nobody whose a connection is, so the sockets are looked at: the
-kernel names the process at the other end of a unix socket, and the address on TCP. A peer that has
-more connections than are left free loses its newest; what it began first goes on.
+kernel names the process at the other end of a unix socket, and the address on TCP. Where a call on
+it said by a token or a certificate whose it is, it counts for that principal from then on: behind a
+proxy all share one address. A peer that has more connections than are left free loses its
+newest; what it began first goes on.
 
 Invariant: only a connection to the addresses of one server is counted or cut. Between two looks a
 peer may hold more; gRPC's own bound holds at all times. This module must not know what the
@@ -12,7 +14,7 @@ connections are for.
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -38,13 +40,19 @@ back with as many each time."""
 
 
 Peer = Process | str
-"""A process of this machine, or an address."""
+"""A process of this machine, an address, or a principal that has a name."""
 
 
 class Connections:
     """Those to one server, which takes so many of them."""
 
-    def __init__(self, note: Note, connections_max: int) -> None:
+    def __init__(
+        self, note: Note, connections_max: int, named: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
+        self._named = named
+        """By address and port: whose calls are open there, of those who have a name."""
+        self._addresses: dict[str, int] = {}
+        """Of the connections over TCP: which socket it is."""
         self._paths: frozenset[str] = frozenset()
         self._ports: frozenset[int] = frozenset()
         self._note = note
@@ -101,8 +109,12 @@ class Connections:
                 continue
             seen[inode] = descriptor
             if inode not in self._sockets:
-                self._sockets[inode] = self._peer_at(descriptor)
+                self._sockets[inode] = self._peer_at(descriptor, inode)
         self._sockets = {inode: self._sockets[inode] for inode in self._sockets if inode in seen}
+        self._addresses = {where: i for where, i in self._addresses.items() if i in seen}
+        for where, principal in self._named().items():
+            if (inode := self._addresses.get(where)) is not None:
+                self._sockets[inode] = principal
         self._held = Counter(peer for peer in self._sockets.values() if peer is not None)
         self._processes = {peer.pid: peer for peer in self._held if isinstance(peer, Process)}
         return await self._level(seen, turn)
@@ -122,7 +134,7 @@ class Connections:
             self._note(_refused(peer, count, level))
         return True
 
-    def _peer_at(self, descriptor: int) -> Peer | None:
+    def _peer_at(self, descriptor: int, inode: int) -> Peer | None:
         with suppress(OSError), borrowed(descriptor) as connection:
             if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 return None
@@ -130,7 +142,9 @@ class Connections:
             if connection.family == socket.AF_UNIX:
                 return self._process_at(connection) if name in self._paths else None
             if connection.family in (socket.AF_INET, socket.AF_INET6) and name[1] in self._ports:
-                return str(connection.getpeername()[0])
+                address, port = connection.getpeername()[:2]
+                self._addresses[place_of(address, port)] = inode
+                return str(address)
         return None
 
     def _process_at(self, connection: socket.socket) -> Process:
@@ -139,6 +153,11 @@ class Connections:
         if known is None:
             known = self._processes[pid] = process_of(pid, uid)
         return known
+
+
+def place_of(address: str, port: int | str) -> str:
+    """The other end of a connection over TCP."""
+    return f"{address} {port}"
 
 
 def _cut(descriptor: int, inode: int) -> None:

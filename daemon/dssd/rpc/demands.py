@@ -14,7 +14,9 @@ from dss_core.filters import SubscriptionFilter, TopicFilter, check_subject
 from dss_core.ids import StreamName
 from dssd.access.permissions import Demand, Role, everywhere
 from dssd.leaders.declarations import SHARD
+from dssd.schedules.definitions import arguments_of
 from dssd.store.rows import GroupRow, OperationRow
+from dssd.store.schedule_rows import ScheduleRow
 from dssd.topics.catalogue import Topic
 
 
@@ -52,10 +54,25 @@ class Operations(Protocol):
         """One of them."""
 
 
+class Schedules(Protocol):
+    """The schedules, as far as they are asked here."""
+
+    def find(self, name: str) -> ScheduleRow | None:
+        """The schedule of that name."""
+
+
 class Known:
     """What there is, for the demands of a call."""
 
-    def __init__(self, topics: Topics, groups: Groups, operations: Operations, jobs: Jobs) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        groups: Groups,
+        operations: Operations,
+        jobs: Jobs,
+        schedules: Schedules,
+    ) -> None:
+        self._schedules = schedules
         self._topics = topics
         self._groups = groups
         self._operations = operations
@@ -86,6 +103,10 @@ class Known:
             if group.allocation == SHARD
             and any(TopicFilter.parse(group.filter).overlaps(each) for each in patterns)
         }
+    def arguments_of(self, schedule: str) -> Mapping[str, str]:
+        """What its task is given; nothing where it is not there."""
+        found = self._schedules.find(schedule)
+        return {} if found is None else arguments_of(found)
 
     def is_of(self, number: int, principal: str) -> bool:
         """Whether the operation of that number is one of this principal."""
@@ -248,10 +269,10 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
     fields = {field.name for field in change.DESCRIPTOR.fields}
     if kind == "create_job":
         yield from _demands_of_job(change, known)
-    elif kind in ("create_schedule", "edit_schedule"):
-        yield everywhere(Role.OPERATE)
-        if topic := change.arguments.get("topic"):  # whose records its runs export
-            yield Demand(Role.CONSUME, known.patterns(topic))
+    elif kind in _RUNS_TASKS:
+        kept = known.arguments_of(change.schedule) if "schedule" in fields else {}
+        given = change.arguments if "arguments" in fields else {}
+        yield from demands_of_task({**kept, **given}, known)
     elif "group" in fields:
         yield Demand(Role.OPERATE, group=group_name(change.group))
     elif "topic" in fields:
@@ -271,15 +292,32 @@ def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> It
         yield Demand(Role.OPERATE, group=name)
 
 
-def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Demand]:
-    """Whoever makes a job reads its source and writes its target."""
+_RUNS_TASKS = ("create_schedule", "edit_schedule", "resume_schedule", "run_task")
+"""Who asks for these answers for the runs that follow."""
+
+
+def demands_of_task(arguments: Mapping[str, str], known: Known) -> Iterable[Demand]:
+    """What a run of a task asks for."""
     yield everywhere(Role.OPERATE)
-    if job.dead_letters:
-        yield _reads_entries(job.dead_letters, known)
-    elif job.source:
-        yield Demand(Role.CONSUME, known.patterns(job.source))
-    if job.target:
-        yield Demand(Role.PRODUCE, known.patterns(job.target))
+    if topic := arguments.get("topic"):  # whose records it exports
+        yield Demand(Role.CONSUME, known.patterns(topic))
+
+
+def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Demand]:
+    yield everywhere(Role.OPERATE)
+    yield from demands_of_data(job.source, job.target, job.dead_letters, known)
+
+
+def demands_of_data(
+    source: str, target: str, dead_letters: str, known: Known
+) -> Iterable[Demand]:
+    """A job reads its source, or what lies dead of it in a group, and writes its target."""
+    if dead_letters:
+        yield _reads_entries(dead_letters, known)
+    elif source:
+        yield Demand(Role.CONSUME, known.patterns(source))
+    if target:
+        yield Demand(Role.PRODUCE, known.patterns(target))
 
 
 def _sees_job(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -296,12 +334,8 @@ def _drives(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
         return
     topics = known.topics_of_job(request.job)
     source, target = topics or ("", "")
-    if group := known.dead_letters_of_job(request.job):
-        yield _reads_entries(group, known)
-    elif source:
-        yield Demand(Role.CONSUME, known.patterns(source))
-    if target:
-        yield Demand(Role.PRODUCE, known.patterns(target))
+    dead_letters = known.dead_letters_of_job(request.job)
+    yield from demands_of_data(source, target, dead_letters, known)
     if topics is None or not (source or target):
         yield everywhere(Role.OPERATE)
 

@@ -92,7 +92,7 @@ class Doors:
         self._addresses: tuple[Address, ...] = ()
         self.operators_socket = ""
         """Empty where there is none."""
-        self.connections = Connections(note, capacity.connections_max)
+        self.connections = Connections(note, capacity.connections_max, lambda: self.calls.named())
         """Those of clients."""
         self.calls = Calls(capacity.calls_max, note, self.connections.process)
         """Those of clients."""

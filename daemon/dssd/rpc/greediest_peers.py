@@ -1,6 +1,7 @@
 """Who holds what of what all clients share: for an operator who wants to know whom to ask.
 
-Whose a call is, is asked of the kernel's list of connected processes at this moment: when the call
+Whoever has a token or a certificate is called by that name, wherever they come from. Whose another
+call is, is asked of the kernel's list of connected processes at this moment: when the call
 began, the process may have been too new to be on it.
 """
 
@@ -26,10 +27,10 @@ async def greediest(
         found[peer].connections = count
     for call in calls.open_calls():
         await turn.give_way()
-        found[calls.peer_of(call.context)].calls += 1
+        found[call.peer if call.login.key else calls.peer_of(call.context)].calls += 1
     for context, session in sessions.attached():
         await turn.give_way()
-        held = found[calls.peer_of(context)]
+        held = found[session.account.owner or calls.peer_of(context)]
         held.sessions += 1
         held.delivery_bytes += session.account.held_bytes
     for peer, held in found.items():

@@ -33,7 +33,7 @@ from dssd.rpc.calls import LOST, Calls, OpenCall
 from dssd.rpc.entry import OPEN_TO_ALL, Entry
 from dssd.rpc.errors import abort
 from dssd.rpc.permits import Checked
-from dssd.rpc.principal import METHOD_ROLES, login_of, note_login, require
+from dssd.rpc.principal import METHOD_ROLES, login_of, note_login, note_payer, require
 from dssd.supervision.containment import contain, is_the_cores
 
 if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
@@ -118,6 +118,7 @@ class Guard(grpc.aio.ServerInterceptor):
                 login = self._login(context)
                 note_login(login)
                 with self._calls.open(context, login) as call:
+                    note_payer(call.peer)
                     async with call.while_allowed():
                         request = call if handler.request_streaming else await call.only()
                         return await watched(request, context)

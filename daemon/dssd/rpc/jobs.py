@@ -1,6 +1,6 @@
 """The servicer of `Jobs`: decodes, asks the jobs, encodes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from dssd.jobs.jobs import Jobs
 from dssd.jobs.model import ChunkInput, ChunkResult, Spec
 from dssd.jobs.uploads import Uploads
 from dssd.rpc.origin import is_local
-from dssd.store.job_rows import ChunkRow
+from dssd.store.job_rows import ChunkRow, JobRow
 from dssd.topics.model import StorageTopic, Topic
 
 CHUNKS_REPLY_BYTES = 1 << 20
@@ -33,8 +33,10 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class JobsServicer(jobs_pb2_grpc.JobsServicer):
     """Serves drivers of bulk jobs, and whoever looks at them."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, check: Callable[[JobRow], None]) -> None:
         self._jobs = jobs
+        self._check = check
+        """Raises where whom a job acts for may not do what it does."""
         self._uploads = Uploads(jobs)
 
     async def List(
@@ -66,6 +68,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
         self, request: jobs_pb2.AcquireJobRequest, context: Context
     ) -> jobs_pb2.JobLease:
         """Give a job to a driver."""
+        self._check(self._jobs.get(request.job).row)
         granted = await self._jobs.acquire(request.job, request.driver, request.token)
         if not is_local(context):
             granted = granted._replace(staging="")  # no path of this host is one of its own
@@ -102,6 +105,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
         self, request: jobs_pb2.CommitIngestRequest, context: Context
     ) -> jobs_pb2.ChunkResult:
         """Publish a chunk."""
+        self._check(self._jobs.get(request.job).row)
         if len(request.files) > CHUNK_FILES_MAX:
             rule = f"a chunk has at most {CHUNK_FILES_MAX:,}"
             raise IllegalArgument(argument=f"{len(request.files):,} files", rule=rule)

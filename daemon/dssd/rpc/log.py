@@ -25,7 +25,7 @@ from dssd.machines.start_point import OFFSET_MAX
 from dssd.rpc.backpressure import AppendBudget
 from dssd.rpc.frame_checks import Gates
 from dssd.rpc.permits import subject_rule
-from dssd.rpc.principal import principal_of
+from dssd.rpc.principal import payer_of, principal_of
 from dssd.rpc.produce_call import ProduceCall
 from dssd.rpc.publish import RecordPublisher
 from dssd.rpc.read_call import ReadCall, Reading
@@ -62,7 +62,7 @@ class LogServicer(log_pb2_grpc.LogServicer):
         self._tasks = tasks
         self._gates = Gates(catalogue)
         self._budget = AppendBudget(APPEND_BYTES_IN_FLIGHT_MAX)
-        self._publisher = RecordPublisher(log, self._budget, clock)
+        self._publisher = RecordPublisher(log, clock)
         self._calls: set[_Call] = set()
         self._stopping = False
 
@@ -78,7 +78,8 @@ class LogServicer(log_pb2_grpc.LogServicer):
         """Frames in, acks and refusals out."""
         caller = principal_of(context)
         owner, rule = owner_of(caller.name), subject_rule(caller)
-        call = ProduceCall(self._gates, self._log, self._budget, owner, rule)
+        budget = self._budget.of(payer_of(context))
+        call = ProduceCall(self._gates, self._log, budget, owner, rule)
         with self._running(call):
             reader = self._tasks.create_task(call.read(request_iterator), name="produce reader")
             try:
@@ -99,7 +100,9 @@ class LogServicer(log_pb2_grpc.LogServicer):
         """Plain records; all or none of those that go to one stream."""
         if self._stopping:
             raise Stopping
-        published = await self._publisher.publish(self._gates, request.topic, request.records)
+        budget = self._budget.of(payer_of(context))
+        asked = request.topic, request.records
+        published = await self._publisher.publish(self._gates, budget, *asked)
         return log_pb2.PublishReply(published=published)
 
     async def Read(

@@ -10,12 +10,13 @@ access; other transports have no principal and are denied.
 """
 
 import getpass
+from collections.abc import Hashable
 from contextvars import ContextVar
 from functools import cache
 from typing import Protocol
 
 from dss_core.errors import PermissionDenied
-from dssd.access.access import Login
+from dssd.access.access import LOCAL_KIND, LOOPBACK, Login
 from dssd.access.permissions import ALL_ROLES, Principal, Role
 
 METHOD_ROLES: dict[str, Role] = {
@@ -95,11 +96,22 @@ class HasPeer(Protocol):
 
 
 _login: ContextVar[Login | None] = ContextVar("login", default=None)
+_payer: ContextVar[Hashable] = ContextVar("payer", default="")
 
 
 def note_login(login: Login) -> None:
     """The call in this task came in like this, and so did all that it begins."""
     _login.set(login)
+
+
+def note_payer(peer: Hashable) -> None:
+    """What the call in this task takes counts as taken by this peer."""
+    _payer.set(peer)
+
+
+def payer_of(_: HasPeer) -> Hashable:
+    """With whose calls a call shares what it takes: its principal, or who is connected."""
+    return _payer.get()
 
 
 def login_of(context: HasPeer) -> Login:
@@ -132,7 +144,7 @@ def require(principal: Principal, method: str, served: frozenset[Role] = ALL_ROL
 @cache
 def _principal_at(transport: str) -> Principal:
     if transport == "unix":
-        return Principal(f"local:{getpass.getuser()}", ALL_ROLES)
+        return Principal(f"{LOCAL_KIND}{getpass.getuser()}", ALL_ROLES)
     if transport in ("ipv4", "ipv6"):
-        return Principal("loopback", ALL_ROLES)
+        return Principal(LOOPBACK, ALL_ROLES)
     return Principal("unknown", frozenset())

@@ -4,7 +4,7 @@ A reader checks the frames of each request and hands them to the log, as long as
 lasts. Answers leave in the order of the requests, so in order within a stream, and all that are
 ready leave together::
 
-    requests ──► reader: AppendBudget, Gate.admit ──► log.append ──► flights (bounded) ──► answers
+    requests ──► reader: AppendShare, Gate.admit ──► log.append ──► flights (bounded) ──► answers
 
 A *flight* is a group of frames that was handed to the log together and waits for its answers. A
 request of many frames goes in several flights, so that neither its checks nor its answers hold the
@@ -39,7 +39,7 @@ from dss_core.frame import Header
 from dss_core.routing import SWITCHES
 from dssd.log.port import Answered, Append, Appended
 from dssd.log.producer_room import NOBODY
-from dssd.rpc.backpressure import AppendBudget
+from dssd.rpc.backpressure import AppendShare
 from dssd.rpc.errors import to_proto
 from dssd.rpc.frame_checks import Examined, Gate, Gates, Large
 from dssd.rpc.permits import SubjectRule
@@ -110,7 +110,7 @@ class ProduceCall:
         self,
         gates: Gates,
         log: TakesFrames,
-        budget: AppendBudget,
+        budget: AppendShare,
         owner: int = NOBODY,
         rule: SubjectRule | None = None,
     ) -> None:

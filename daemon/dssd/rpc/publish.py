@@ -27,7 +27,7 @@ from dss_core.routing import key_hash, partition_of
 from dssd.clock import Clock
 from dssd.log.port import Append, Appended, Log
 from dssd.loop_yield import LoopTurn
-from dssd.rpc.backpressure import AppendBudget
+from dssd.rpc.backpressure import AppendShare
 from dssd.rpc.frame_checks import Gate, Gates
 from dssd.topics.catalogue import Topic
 
@@ -52,15 +52,14 @@ class _Share:
 class RecordPublisher:
     """Publishes plain records through the log."""
 
-    def __init__(self, log: Log, budget: AppendBudget, clock: Clock) -> None:
+    def __init__(self, log: Log, clock: Clock) -> None:
         self._log = log
-        self._budget = budget
         self._clock = clock
         self._keyless = 0
         """Counts records without a key, which go round the partitions."""
 
     async def publish(
-        self, gates: Gates, topic: str, records: Sequence[types_pb2.Record]
+        self, gates: Gates, budget: AppendShare, topic: str, records: Sequence[types_pb2.Record]
     ) -> list[log_pb2.Published]:
         """Store the records; returns where, one a record, in order.
 
@@ -84,7 +83,7 @@ class RecordPublisher:
         rows = list(range(len(records)))
         while rows:
             shares = await self._shares(gate.topic, records, rows, turn)
-            results = await self._append([share.append for share in shares])
+            results = await self._append(budget, [share.append for share in shares])
             rows, later = [], _later(gates, gate)
             for share, result in zip(shares, results, strict=True):
                 if later is not None and isinstance(result, StorageTopicSealed):
@@ -96,13 +95,15 @@ class RecordPublisher:
         outcome.raise_refusals()
         return outcome.published
 
-    async def _append(self, appends: list[Append]) -> list[Appended | BaseException]:
+    async def _append(
+        self, budget: AppendShare, appends: list[Append]
+    ) -> list[Appended | BaseException]:
         size_bytes = sum(len(append.frame) for append in appends)
-        await self._budget.take(size_bytes)
+        await budget.take(size_bytes)
         try:
             return await self._log.append(appends)
         finally:
-            self._budget.give_back(size_bytes)
+            budget.give_back(size_bytes)
 
     async def _shares(
         self,

@@ -20,7 +20,7 @@ from dss_core.errors import DssError, NotOpened, TimedOut
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Deliver
 from dssd.rpc.origin import is_local, peer_of
-from dssd.rpc.principal import principal_of
+from dssd.rpc.principal import login_of
 from dssd.rpc.session_items import encoded, items_from, opening_from, refused
 from dssd.sessions.client_items import Bundle
 from dssd.sessions.listing import SessionView
@@ -93,8 +93,12 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
                     return None
                 continue
             try:
-                opening = opening_from(message.open, str(principal_of(context)))
-                whence = replace(opening, peer=peer_of(context), is_local=is_local(context))
+                login = login_of(context)
+                payer = login.principal.name if login.key else ""
+                opening = opening_from(message.open, login.principal.name)
+                whence = replace(
+                    opening, payer=payer, peer=peer_of(context), is_local=is_local(context)
+                )
                 return await self._sessions.attach(whence)
             except DssError as error:
                 await _write(context, refused(error, final=True))

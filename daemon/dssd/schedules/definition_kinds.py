@@ -7,6 +7,7 @@ that was made anew under the same name is another one, and is left alone by an u
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -87,11 +88,11 @@ class DefinitionKinds(Unstoppable):
         """The rows as the change leaves them."""
         match plan.change:
             case CreateSchedule():
-                return await self._begin_creation(plan.change)
+                return await self._begin_creation(plan.change, plan.principal)
             case RemoveSchedule():
                 return await self._begin_removal(plan.change.schedule)
             case _:
-                return await self._begin_edit(self._name_of(plan), plan.found)
+                return await self._begin_edit(self._name_of(plan), plan.found, plan.principal)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """What setting the fields back would do.
@@ -106,7 +107,7 @@ class DefinitionKinds(Unstoppable):
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
         """As `begin`."""
-        return await self._begin_edit(self._of(undone).name, plan.found)
+        return await self._begin_edit(self._of(undone).name, plan.found, plan.principal)
 
     async def resumed(self, row: OperationRow) -> Begun:
         """Nothing is left: all of it was in one commit."""
@@ -149,9 +150,10 @@ class DefinitionKinds(Unstoppable):
             not_undoable_because=f"remove it instead: dssctl schedules rm {row.name}",
         )
 
-    async def _begin_creation(self, change: CreateSchedule) -> Begun:
+    async def _begin_creation(self, change: CreateSchedule, principal: str) -> Begun:
         schedule_id = await self._store.next_id()
         row = checked(made(change, schedule_id, self._clock.wall_ms()), self._tasks)
+        row = replace(row, principal=principal)
         return Begun(
             writes=[Put(row)],
             preconditions=[Absent(ScheduleRow, (row.name,))],
@@ -187,11 +189,14 @@ class DefinitionKinds(Unstoppable):
             found=changed,
         )
 
-    async def _begin_edit(self, name: str, changed: Mapping[str, Any]) -> Begun:
+    async def _begin_edit(self, name: str, changed: Mapping[str, Any], principal: str) -> Begun:
+        """Who only pauses it does not answer for what it does later."""
         found = await self._store.read(ScheduleRow, (name,))
         if found is None:
             raise ScheduleNotFound(schedule=name)
         row = checked(edited(found.row, changed, self._clock.wall_ms()), self._tasks)
+        if not changed.get("paused"):
+            row = replace(row, principal=principal)
         return Begun(
             writes=[Put(row)],
             preconditions=[VersionIs(ScheduleRow, (name,), found.version)],

@@ -9,7 +9,7 @@ know what a task does.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -92,7 +92,10 @@ class Schedules:
         task_runs: TaskRuns,
         clock: Clock,
         note: Note,
+        check: Callable[[ScheduleRow], None],
     ) -> None:
+        self._check = check
+        """Raises where whom a schedule acts for may not do what it does."""
         self._store = store
         self._book = book
         self._operations = operations
@@ -168,12 +171,14 @@ class Schedules:
             IllegalArgument: the reason is too long.
             ScheduleNotFound: there is none.
             ScheduleBusy: it has a run that has not ended, and none may run beside it.
+            OwnerRefused: whom it acts for may not do what it does.
             DssError: it cannot be stored.
         """
         if len(reason.encode()) > TRIGGER_REASON_BYTES_MAX:
             rule = f"it has at most {TRIGGER_REASON_BYTES_MAX} bytes"
             raise IllegalArgument(argument="this reason", rule=rule)
         live = self._live(name)
+        self._check(live.row)
         effects = await self._feed(live, Triggered(self._now(), reason))
         refused = next((each for each in effects if isinstance(each, Refuse)), None)
         if refused is not None:
@@ -379,9 +384,11 @@ class Schedules:
     async def _apply(self, live: Live, what: Run) -> OperationRow:
         attempt = f", attempt {what.attempt}" if what.attempt > 1 else ""
         why = f": {what.reason}" if what.reason else ""
+        self._check(live.row)
+        whom = f", for {live.row.principal}" if live.row.principal else ""
         return await self._operations.apply(
             RunTask(live.row.task, arguments_of(live.row)),
-            caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", ORIGIN),
+            caller=Caller(f"{SCHEDULE_PREFIX}{live.row.name}", f"{ORIGIN}{whom}"),
             reason=f"run {what.run}, due at {text_of_ms(what.due_ms)}{attempt}{why}",
         )
 

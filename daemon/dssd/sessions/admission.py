@@ -6,8 +6,8 @@ principal owns the session, and the session that it names is there.
 
 from dss_core.errors import (
     IllegalArgument,
-    PermissionDenied,
     SessionNotFound,
+    SessionOfAnother,
     SessionTakenOver,
 )
 from dss_core.limits import SESSION_EXPIRY_S_MAX
@@ -23,12 +23,11 @@ def check_owner(row: SessionRow, opening: Opening) -> None:
     A client id is no secret: without this check, anyone who knows it could take the session over.
 
     Raises:
-        PermissionDenied: it belongs to another principal.
+        SessionOfAnother: it belongs to another principal.
     """
     if row.principal != opening.principal:
-        action = f"use the session {row.client_id}"
-        raise PermissionDenied(
-            principal=opening.principal or "Somebody unknown", action=action, role="its owner has"
+        raise SessionOfAnother(
+            principal=opening.principal or "somebody unknown", client_id=row.client_id
         )
 
 
@@ -39,7 +38,7 @@ def check_stored(client_id: str, row: SessionRow | None, opening: Opening) -> No
     anew. Where another client uses the client id since, that one is the newest, and stays.
 
     Raises:
-        PermissionDenied: the session belongs to another principal.
+        SessionOfAnother: the session belongs to another principal.
         SessionNotFound: the session that it names is over, and no other has come since.
         SessionTakenOver: another client discarded it.
     """

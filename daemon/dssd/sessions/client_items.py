@@ -32,6 +32,8 @@ class Opening:
     takes_bundles: bool = False
     """Deliveries may come several in one item."""
     principal: str = ""
+    payer: str = ""
+    """With whose other sessions it shares what lies here for it; empty: with none."""
     peer: str = ""
     """Where it is connected from."""
     is_local: bool = True

@@ -3,7 +3,9 @@
 A client that takes nothing may have its whole credit lie here, and a few hundred of them what the
 machine has. So all sessions read from one budget, and none holds more than is left free: while few
 wait, each reads as far ahead as its credit lets it; with many, each a little, and who takes what it
-gets goes on. A session that holds nothing may always read a usual frame.
+gets goes on. Sessions of one owner, a principal with a token, hold no more together than is left
+free: another one has room, however many sessions the first one opens. A session that holds nothing
+may always read a usual frame.
 
 Invariant: what is held is within the budget, but for a read of each session that held nothing, and
 for what a frame is larger than was asked for. Whoever waits is asked again soon after another one
@@ -11,7 +13,7 @@ gave back.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 
 from dss_core.limits import FRAME_BYTES_USUAL
 from dssd.sessions.limits import DELIVERY_BYTES_MAX
@@ -29,6 +31,8 @@ class DeliveryBudget:
     def __init__(self, most: int = DELIVERY_BYTES_MAX) -> None:
         self.held_bytes = 0
         self._most = most
+        self._held: Counter[str] = Counter()
+        """By owner, of those that have a name."""
         self._waiting: dict[DeliveryAccount, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -37,17 +41,25 @@ class DeliveryBudget:
         """What is left; below 0 while sessions that held nothing read more than there was."""
         return self._most - self.held_bytes
 
-    def account(self) -> "DeliveryAccount":
-        """For one more session."""
-        return DeliveryAccount(self)
+    def account(self, owner: str = "") -> "DeliveryAccount":
+        """For one more session; without an owner it has nothing in common with others."""
+        return DeliveryAccount(self, owner)
+
+    def held_by(self, owner: str) -> int:
+        """What the sessions of an owner hold."""
+        return self._held[owner]
 
     def waits(self, account: "DeliveryAccount") -> None:
         """A session waits to read."""
         self._waiting[account] = None
 
-    def moved(self, by: int) -> None:
+    def moved(self, by: int, owner: str) -> None:
         """So many bytes more are held, or less."""
         self.held_bytes += by
+        if owner:
+            self._held[owner] += by
+            if not self._held[owner]:
+                del self._held[owner]
         if by < 0 and self._waiting and self._timer is None:
             # Soon, not at once: each delivery gives something back, and there may be many to ask.
             loop = asyncio.get_running_loop()
@@ -63,8 +75,10 @@ class DeliveryBudget:
 class DeliveryAccount:
     """What one session holds: reads under way, what was read, what is queued for its client."""
 
-    def __init__(self, budget: DeliveryBudget) -> None:
+    def __init__(self, budget: DeliveryBudget, owner: str) -> None:
         self._budget = budget
+        self.owner = owner
+        """With whose other sessions it shares; empty: with none."""
         self._reading = 0
         self._window = 0
         self._queued = 0
@@ -132,7 +146,8 @@ class DeliveryAccount:
     def _room(self, wanted_bytes: int) -> int:
         """What may be read so that no more is held than is left; 0 where it is not worth it."""
         held = self.held_bytes
-        size = min(wanted_bytes, (self._budget.free_bytes - held) // 2)
+        shared = self._budget.held_by(self.owner) if self.owner else held
+        size = min(wanted_bytes, (self._budget.free_bytes - shared) // 2)
         least = min(wanted_bytes, FRAME_BYTES_USUAL)
         if size >= least:
             return size
@@ -140,9 +155,9 @@ class DeliveryAccount:
 
     def _begin(self, size: int) -> None:
         self._reading += size
-        self._budget.moved(size)
+        self._budget.moved(size, self.owner)
 
     def _moved(self, by: int) -> None:
-        self._budget.moved(by)
+        self._budget.moved(by, self.owner)
         if by < 0 and self._waiting:
             self.admit()

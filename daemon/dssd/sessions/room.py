@@ -52,6 +52,19 @@ class SessionRoom:
             if not own:
                 del self._left[principal]
 
+    def moved(self, client_id: str, before: str, to: str) -> None:
+        """A session has another owner; it may give way as it did before."""
+        own = self._left.get(before)
+        left_ms = None if own is None else own.get(client_id)
+        self.remove(client_id, before)
+        self.add(to)
+        if left_ms is not None:
+            self.may_give_way(client_id, to, left_ms)
+
+    def has_room_for(self, principal: str, more: int) -> bool:
+        """Whether a principal may have so many sessions more, of those that there are."""
+        return self._counts[principal] + more <= SESSIONS_PRINCIPAL_MAX
+
     def refusal(self, principal: str) -> TooManySessions | None:
         """Why one more session of a principal has no room, if so."""
         if self._is_full_of(principal):

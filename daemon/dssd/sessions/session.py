@@ -93,7 +93,7 @@ class Session:
         self.client_id = opened.client_id
         self.session_id = opened.session_id
         self.session_epoch = opened.session_epoch
-        self.account = services.budget.account()
+        self.account = services.budget.account(opening.payer)
         self.outgoing = Outgoing(self.account, takes_bundles=opening.takes_bundles)
         self.ended = asyncio.Event()
         self.released = asyncio.Event()

@@ -15,7 +15,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from secrets import token_bytes
 from types import TracebackType
@@ -35,7 +35,6 @@ from dss_core.limits import (
     CREDIT_BYTES,
     CREDIT_RECORDS,
     LEASE_MS,
-    SESSION_GRACE_S,
 )
 from dssd.clock import Clock
 from dssd.events.teller import Teller, Unheard
@@ -46,8 +45,10 @@ from dssd.log.port import Log
 from dssd.machines.deadlines import Deadlines
 from dssd.sessions import session_rows
 from dssd.sessions.admission import SESSION_ID_BYTES, check_opening, check_stored
+from dssd.sessions.adoption import Adoption, adopt, left_out
 from dssd.sessions.client_items import FEATURES, Opened, Opening
 from dssd.sessions.deliveries import CreditCounts, Deliveries, credits_of
+from dssd.sessions.kept import GRACE_MS, KeptSession, kept_ms
 from dssd.sessions.limits import (
     CLOSED_ROWS_MAX,
     DISCARDED_AT_ONCE_MAX,
@@ -70,37 +71,24 @@ from dssd.topics.catalogue import Catalogue
 SESSION_DRAIN_S = 2.0
 """When the daemon stops, clients have this long to say how far they handed out."""
 
-GRACE_MS = SESSION_GRACE_S * 1_000
-
-
-@dataclass(slots=True, eq=False)
-class _Known:
-    row: SessionRow
-    version: int
-    connection: Session | None
-    expires_at_ms: int | None
-    """Monotonic; None while it is connected."""
-    connected: Connected | None = None
-    """The facts of the connection, for people."""
-
 
 class Sessions:
     """Owns every session; run it as an async context manager around the server."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KeptSession] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._stopping = False
         self._changed = asyncio.Event()
         """A connection closed: there is a row to write and an expiry to keep."""
-        self._closed: dict[str, _Known] = {}
+        self._closed: dict[str, KeptSession] = {}
         """Disconnected, and the row does not say so yet."""
         self._room = SessionRoom()
         self._over: dict[bytes, None] = {}
         """Ids of removed sessions that still own rows."""
         self._expiries: Deadlines[str] = Deadlines()
-        """When to look at which session; `_Known.expires_at_ms` says whether it is over."""
+        """When to look at which session; `KeptSession.expires_at_ms` says whether it is over."""
         self._lost = LostClients()
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
@@ -191,7 +179,7 @@ class Sessions:
         """Connect a client to its session, which is made, resumed or taken over.
 
         Raises:
-            IllegalName, IllegalArgument, PermissionDenied: nothing was changed.
+            IllegalName, IllegalArgument, SessionOfAnother: nothing was changed.
             TooManySessions: there is no room for its first session.
             Stopping: the client is to come back when the daemon has started again.
             SessionNotFound: the session to resume has expired.
@@ -233,17 +221,44 @@ class Sessions:
         Raises:
             SessionNotFound: it has none.
         """
+        self.row(client_id)
+        return (await self._views([self._known[client_id]]))[0]
+
+    def rows(self) -> list[SessionRow]:
+        """Those of all sessions."""
+        return [each.row for each in self._known.values()]
+
+    def row(self, client_id: str) -> tuple[SessionRow, bool]:
+        """That of a client's session, and whether it is connected.
+
+        Raises:
+            SessionNotFound: it has none.
+        """
         known = self._known.get(client_id)
         if known is None:
             raise SessionNotFound(client_id=client_id)
-        return (await self._views([known]))[0]
+        return known.row, known.connection is not None
+
+    async def adopt(self, adoptions: Sequence[Adoption]) -> list[str]:
+        """Give sessions to others; returns whose were not as planned, and stayed as they were.
+
+        Raises:
+            TooManySessions, DiskFull: nothing was changed.
+        """
+        clients = [each.client_id for each in adoptions]
+        async with AsyncExitStack() as locks:
+            await self._lock(locks, clients)
+            kept = [self._known.get(each) for each in clients]
+            giving = adopt(self._services.store, self._room, adoptions, kept)
+            await finished(giving, name="sessions that are adopted")
+            return left_out(adoptions, kept)
 
     def held(self, client_id: str, group_id: int, of: StreamId, offset: int) -> HeldRecord | None:
         """Where an offset stands with a client; None where it is not connected, or has it not."""
         connection = self._known[client_id].connection if client_id in self._known else None
         return None if connection is None else connection.held(group_id, of, offset)
 
-    async def _views(self, known: Sequence[_Known]) -> list[SessionView]:
+    async def _views(self, known: Sequence[KeptSession]) -> list[SessionView]:
         sessions = [(each.row, each.connected) for each in known]
         return await views_of(self._services.store, self._services.groups, sessions)
 
@@ -280,7 +295,7 @@ class Sessions:
             return
         known.connection = known.connected = None
         known.row = replace(known.row, disconnected_at_ms=self._services.clock.wall_ms())
-        known.expires_at_ms = self._services.clock.now_ms() + _stay_ms(known.row)
+        known.expires_at_ms = self._services.clock.now_ms() + kept_ms(known.row)
         self._await_expiry(session.client_id)
         self._may_give_way(known, self._services.clock.now_ms())
         self._closed[session.client_id] = known
@@ -307,7 +322,7 @@ class Sessions:
         """Discard some sessions that were left behind; whether there were any."""
         before_ms = self._services.clock.now_ms() - GIVES_WAY_AFTER_MS
         async with AsyncExitStack() as locks:
-            going: list[_Known] = []
+            going: list[KeptSession] = []
             for client_id in self._room.giving_way(principal, before_ms):
                 known = self._known[client_id]
                 lock = self._locks.setdefault(client_id, asyncio.Lock())
@@ -322,12 +337,12 @@ class Sessions:
                 await finished(self._forget(going), name="sessions that give way")
         return bool(going)
 
-    def _may_give_way(self, known: _Known, left_ms: int) -> None:
+    def _may_give_way(self, known: KeptSession, left_ms: int) -> None:
         row = known.row
         if not self._services.groups.owned(row.session_id):
             self._room.may_give_way(row.client_id, row.principal, left_ms)
 
-    async def _attach(self, client_id: str, opening: Opening, known: _Known | None) -> Session:
+    async def _attach(self, client_id: str, opening: Opening, known: KeptSession | None) -> Session:
         resume = known is not None and (bool(opening.session_id) or not opening.clean_start)
         row = SessionRow(
             client_id=client_id,
@@ -349,7 +364,7 @@ class Sessions:
         session = Session(opened, opening, self._services, fence)
         self._room.stays(client_id, row.principal)
         connected = Connected(self._services.clock.wall_ms(), opening.peer)
-        self._known[client_id] = _Known(row, version, session, None, connected)
+        self._known[client_id] = KeptSession(row, version, session, None, connected)
         self._closed.pop(client_id, None)
         self._expiries.clear(client_id)
         try:
@@ -438,7 +453,7 @@ class Sessions:
         if self._closed:
             self._changed.set()
 
-    async def _write_down(self, closed: list[_Known]) -> None:
+    async def _write_down(self, closed: list[KeptSession]) -> None:
         rows = [(known.row, known.version) for known in closed]
         versions = await session_rows.put_all(self._services.store, rows)
         for known, version in zip(closed, versions, strict=True):
@@ -455,11 +470,11 @@ class Sessions:
             await self._lock(locks, client_ids)
             now_ms = self._services.clock.now_ms()
             going = [self._known[each] for each in client_ids if each in self._known]
-            over = [each for each in going if _is_over(each.expires_at_ms, now_ms)]
+            over = [each for each in going if each.is_over(now_ms)]
             if over:
                 await self._forget(over)
 
-    async def _forget(self, going: Sequence[_Known], error: DssError | None = None) -> None:
+    async def _forget(self, going: Sequence[KeptSession], error: DssError | None = None) -> None:
         # Their rows go first: without it nobody resumes a session that has lost a part.
         client_ids = [known.row.client_id for known in going]
         await session_rows.delete_all(self._services.store, client_ids)
@@ -515,17 +530,9 @@ class Sessions:
     def _load_one(self, row: SessionRow, version: int, wall_ms: int) -> None:
         now_ms = self._services.clock.now_ms()
         gone_ms = max(0, wall_ms - (row.disconnected_at_ms or wall_ms))
-        stay_ms = max(GRACE_MS, _stay_ms(row) - gone_ms)
-        known = self._known[row.client_id] = _Known(row, version, None, now_ms + stay_ms)
+        stay_ms = max(GRACE_MS, kept_ms(row) - gone_ms)
+        known = self._known[row.client_id] = KeptSession(row, version, None, now_ms + stay_ms)
         self._await_expiry(row.client_id)
         self._room.add(row.principal)
         # Its client may be coming back: as after a disconnection now, it has the grace.
         self._may_give_way(known, now_ms)
-
-
-def _stay_ms(row: SessionRow) -> int:
-    return max(row.expiry_ms, GRACE_MS)
-
-
-def _is_over(expires_at_ms: int | None, now_ms: int) -> bool:
-    return expires_at_ms is not None and expires_at_ms <= now_ms

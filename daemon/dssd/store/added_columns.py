@@ -66,3 +66,8 @@ ERRAND_COLUMNS: AddedColumns = {
         "errand_ranges BLOB NOT NULL DEFAULT x''",
     ),
 }
+
+OWNER_COLUMNS: AddedColumns = {
+    "schedules": ("principal TEXT NOT NULL DEFAULT ''",),
+    "jobs": ("principal TEXT NOT NULL DEFAULT ''",),
+}

@@ -35,6 +35,8 @@ class JobRow(Row):
     """Why it failed or was cancelled; empty where it did not."""
     revision: int
     """Rises with each operation on it."""
+    principal: str = ""
+    """Whom it acts for; empty: whoever made it before that was kept."""
 
 
 @dataclass(frozen=True, slots=True)

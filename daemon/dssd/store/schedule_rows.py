@@ -32,6 +32,8 @@ class ScheduleRow(Row):
     created_at_ms: int
     revision: int = 0
     """Rises with each edit."""
+    principal: str = ""
+    """Whom it acts for; empty: whoever made it before that was kept."""
 
 
 @dataclass(frozen=True, slots=True)

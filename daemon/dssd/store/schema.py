@@ -19,6 +19,7 @@ from dssd.store.access_tables import add_principals
 from dssd.store.added_columns import (
     ERRAND_COLUMNS,
     OPERATED_COLUMNS,
+    OWNER_COLUMNS,
     QUEUE_COLUMNS,
     AddedColumns,
 )
@@ -171,6 +172,11 @@ def add_errands(db: "sqlite_utils.Database") -> None:
     _add_columns(db, ERRAND_COLUMNS)
 
 
+def add_owners(db: "sqlite_utils.Database") -> None:
+    """Add for whom schedules and jobs act."""
+    _add_columns(db, OWNER_COLUMNS)
+
+
 def _add_columns(db: "sqlite_utils.Database", tables: AddedColumns) -> None:
     for table, columns in tables.items():
         for column in columns:
@@ -314,6 +320,7 @@ MIGRATIONS: Sequence[Migration] = (
     add_principals,
     add_group_metadata,
     add_errands,
+    add_owners,
 )
 """``MIGRATIONS[n]`` makes format n + 2 of format n + 1. One that changes the columns or the rows of
 a table ends with `dssd.store.integrity.fill` of that table."""

@@ -82,6 +82,7 @@ class Change(_message.Message):
     SKIP_RETRIES_FIELD_NUMBER: _builtins.int
     BURY_RETRIES_FIELD_NUMBER: _builtins.int
     REDELIVER_RECORDS_FIELD_NUMBER: _builtins.int
+    ADOPT_SESSIONS_FIELD_NUMBER: _builtins.int
     CREATE_JOB_FIELD_NUMBER: _builtins.int
     PAUSE_JOB_FIELD_NUMBER: _builtins.int
     RESUME_JOB_FIELD_NUMBER: _builtins.int
@@ -150,6 +151,8 @@ class Change(_message.Message):
     @_builtins.property
     def redeliver_records(self) -> Global___RedeliverRecords: ...
     @_builtins.property
+    def adopt_sessions(self) -> Global___AdoptSessions: ...
+    @_builtins.property
     def create_job(self) -> Global___CreateJob: ...
     @_builtins.property
     def pause_job(self) -> Global___PauseJob: ...
@@ -193,17 +196,18 @@ class Change(_message.Message):
         skip_retries: Global___SkipRetries | None = ...,
         bury_retries: Global___BuryRetries | None = ...,
         redeliver_records: Global___RedeliverRecords | None = ...,
+        adopt_sessions: Global___AdoptSessions | None = ...,
         create_job: Global___CreateJob | None = ...,
         pause_job: Global___PauseJob | None = ...,
         resume_job: Global___ResumeJob | None = ...,
         cancel_job: Global___CancelJob | None = ...,
         remove_job: Global___RemoveJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "adopt_sessions", b"adopt_sessions", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add_storage_topic", b"add_storage_topic", "adopt_sessions", b"adopt_sessions", "bury_retries", b"bury_retries", "cancel_job", b"cancel_job", "change", b"change", "close_session", b"close_session", "create_job", b"create_job", "create_schedule", b"create_schedule", "discard_dead_letters", b"discard_dead_letters", "edit_group", b"edit_group", "edit_schedule", b"edit_schedule", "edit_topic", b"edit_topic", "evict", b"evict", "grow_topic", b"grow_topic", "import_offsets", b"import_offsets", "move_cursors", b"move_cursors", "pause_group", b"pause_group", "pause_job", b"pause_job", "pause_schedule", b"pause_schedule", "rebalance", b"rebalance", "redeliver_records", b"redeliver_records", "redrive_dead_letters", b"redrive_dead_letters", "remove_group", b"remove_group", "remove_job", b"remove_job", "remove_schedule", b"remove_schedule", "remove_topic", b"remove_topic", "resume_group", b"resume_group", "resume_job", b"resume_job", "resume_schedule", b"resume_schedule", "retry_now", b"retry_now", "revoke_grant", b"revoke_grant", "run_task", b"run_task", "set_shard_count", b"set_shard_count", "skip_records", b"skip_records", "skip_retries", b"skip_retries", "switch_topic", b"switch_topic", "transfer_grant", b"transfer_grant", "undo", b"undo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "set_shard_count", "retry_now", "skip_retries", "bury_retries", "redeliver_records", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["move_cursors", "import_offsets", "skip_records", "undo", "pause_group", "resume_group", "rebalance", "evict", "transfer_grant", "revoke_grant", "edit_group", "remove_group", "edit_topic", "remove_topic", "close_session", "run_task", "create_schedule", "edit_schedule", "remove_schedule", "pause_schedule", "resume_schedule", "redrive_dead_letters", "discard_dead_letters", "add_storage_topic", "switch_topic", "grow_topic", "set_shard_count", "retry_now", "skip_retries", "bury_retries", "redeliver_records", "adopt_sessions", "create_job", "pause_job", "resume_job", "cancel_job", "remove_job"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
 
@@ -1324,6 +1328,65 @@ class CloseSession(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseSession: _TypeAlias = CloseSession  # noqa: Y015
+
+@_typing.final
+class NamedSession(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    client_id: _builtins.str
+    session_id: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        client_id: _builtins.str = ...,
+        session_id: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NamedSession: _TypeAlias = NamedSession  # noqa: Y015
+
+@_typing.final
+class AdoptSessions(_message.Message):
+    """Gives sessions without a connection to another principal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TO_FIELD_NUMBER: _builtins.int
+    CLIENTS_FIELD_NUMBER: _builtins.int
+    OF_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    to: _builtins.str
+    of: _builtins.str
+    """only those of this principal"""
+    @_builtins.property
+    def clients(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """in which * stands for any characters; all where empty"""
+
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedSession]:
+        """resolved: clients and of are ignored then"""
+
+    def __init__(
+        self,
+        *,
+        to: _builtins.str = ...,
+        clients: _abc.Iterable[_builtins.str] | None = ...,
+        of: _builtins.str = ...,
+        sessions: _abc.Iterable[Global___NamedSession] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clients", b"clients", "of", b"of", "sessions", b"sessions", "to", b"to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdoptSessions: _TypeAlias = AdoptSessions  # noqa: Y015
 
 @_typing.final
 class RunTask(_message.Message):

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64ss_api/v1/schedules.proto\x12\ndss_api.v1\"\x16\n\x14ListSchedulesRequest\"=\n\x12ListSchedulesReply\x12\'\n\tschedules\x18\x01 \x03(\x0b\x32\x14.dss_api.v1.Schedule\"\xe4\x03\n\x08Schedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x36\n\targuments\x18\x03 \x03(\x0b\x32#.dss_api.v1.Schedule.ArgumentsEntry\x12\x0c\n\x04\x63ron\x18\x04 \x01(\t\x12\x11\n\ttime_zone\x18\x05 \x01(\t\x12\x11\n\tjitter_ms\x18\x06 \x01(\x04\x12\x0f\n\x07overlap\x18\x07 \x01(\t\x12\x13\n\x0b\x63\x61tch_up_ms\x18\x08 \x01(\x04\x12\x12\n\ntimeout_ms\x18\t \x01(\x04\x12\x0f\n\x07retries\x18\n \x01(\r\x12\x12\n\nbackoff_ms\x18\x0b \x01(\x04\x12\x0e\n\x06paused\x18\x0c \x01(\x08\x12\x15\n\rcreated_at_ms\x18\r \x01(\x03\x12\x10\n\x08revision\x18\x0e \x01(\x04\x12\r\n\x05state\x18\x0f \x01(\t\x12\x17\n\nnext_at_ms\x18\x10 \x01(\x03H\x00\x88\x01\x01\x12(\n\x07unended\x18\x11 \x03(\x0b\x32\x17.dss_api.v1.ScheduleRun\x12%\n\x04last\x18\x12 \x01(\x0b\x32\x17.dss_api.v1.ScheduleRun\x1a\x30\n\x0e\x41rgumentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_next_at_ms\"\xa1\x02\n\x0bScheduleRun\x12\x0b\n\x03run\x18\x01 \x01(\x04\x12\x11\n\tdue_at_ms\x18\x02 \x01(\x03\x12\r\n\x05\x63\x61use\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x1a\n\rstarted_at_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0b\x65nded_at_ms\x18\x07 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x0bretry_at_ms\x18\x08 \x01(\x03H\x02\x88\x01\x01\x12\x11\n\toperation\x18\t \x01(\x04\x12\x0e\n\x06output\x18\n \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x0b \x01(\t\x12\r\n\x05\x63ount\x18\x0c \x01(\rB\x10\n\x0e_started_at_msB\x0e\n\x0c_ended_at_msB\x0e\n\x0c_retry_at_ms\"\'\n\x17\x44\x65scribeScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"u\n\x13ScheduleDescription\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.dss_api.v1.Schedule\x12\x0f\n\x07next_ms\x18\x02 \x03(\x03\x12%\n\x04runs\x18\x03 \x03(\x0b\x32\x17.dss_api.v1.ScheduleRun\"V\n\x16PreviewScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\x11\n\ttime_zone\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"S\n\x14PreviewScheduleReply\x12\x11\n\ttime_zone\x18\x01 \x01(\t\x12(\n\x05times\x18\x02 \x03(\x0b\x32\x19.dss_api.v1.PreviewedTime\"?\n\rPreviewedTime\x12\r\n\x05\x61t_ms\x18\x01 \x01(\x03\x12\r\n\x05local\x18\x02 \x01(\t\x12\x10\n\x08\x64\x65lay_ms\x18\x03 \x01(\x04\"6\n\x16TriggerScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x12\n\x10ListTasksRequest\"8\n\x0eListTasksReply\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.dss_api.v1.TaskSummary\"h\n\x0bTaskSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\r\n\x05\x61lone\x18\x03 \x01(\x08\x12+\n\targuments\x18\x04 \x03(\x0b\x32\x18.dss_api.v1.TaskArgument\">\n\x0cTaskArgument\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t2\x83\x03\n\tSchedules\x12H\n\x04List\x12 .dss_api.v1.ListSchedulesRequest\x1a\x1e.dss_api.v1.ListSchedulesReply\x12P\n\x08\x44\x65scribe\x12#.dss_api.v1.DescribeScheduleRequest\x1a\x1f.dss_api.v1.ScheduleDescription\x12O\n\x07Preview\x12\".dss_api.v1.PreviewScheduleRequest\x1a .dss_api.v1.PreviewScheduleReply\x12\x46\n\x07Trigger\x12\".dss_api.v1.TriggerScheduleRequest\x1a\x17.dss_api.v1.ScheduleRun\x12\x41\n\x05Tasks\x12\x1c.dss_api.v1.ListTasksRequest\x1a\x1a.dss_api.v1.ListTasksReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64ss_api/v1/schedules.proto\x12\ndss_api.v1\"\x16\n\x14ListSchedulesRequest\"=\n\x12ListSchedulesReply\x12\'\n\tschedules\x18\x01 \x03(\x0b\x32\x14.dss_api.v1.Schedule\"\xf7\x03\n\x08Schedule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04task\x18\x02 \x01(\t\x12\x36\n\targuments\x18\x03 \x03(\x0b\x32#.dss_api.v1.Schedule.ArgumentsEntry\x12\x0c\n\x04\x63ron\x18\x04 \x01(\t\x12\x11\n\ttime_zone\x18\x05 \x01(\t\x12\x11\n\tjitter_ms\x18\x06 \x01(\x04\x12\x0f\n\x07overlap\x18\x07 \x01(\t\x12\x13\n\x0b\x63\x61tch_up_ms\x18\x08 \x01(\x04\x12\x12\n\ntimeout_ms\x18\t \x01(\x04\x12\x0f\n\x07retries\x18\n \x01(\r\x12\x12\n\nbackoff_ms\x18\x0b \x01(\x04\x12\x0e\n\x06paused\x18\x0c \x01(\x08\x12\x15\n\rcreated_at_ms\x18\r \x01(\x03\x12\x10\n\x08revision\x18\x0e \x01(\x04\x12\r\n\x05state\x18\x0f \x01(\t\x12\x17\n\nnext_at_ms\x18\x10 \x01(\x03H\x00\x88\x01\x01\x12(\n\x07unended\x18\x11 \x03(\x0b\x32\x17.dss_api.v1.ScheduleRun\x12%\n\x04last\x18\x12 \x01(\x0b\x32\x17.dss_api.v1.ScheduleRun\x12\x11\n\tprincipal\x18\x13 \x01(\t\x1a\x30\n\x0e\x41rgumentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_next_at_ms\"\xa1\x02\n\x0bScheduleRun\x12\x0b\n\x03run\x18\x01 \x01(\x04\x12\x11\n\tdue_at_ms\x18\x02 \x01(\x03\x12\r\n\x05\x63\x61use\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x1a\n\rstarted_at_ms\x18\x06 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0b\x65nded_at_ms\x18\x07 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x0bretry_at_ms\x18\x08 \x01(\x03H\x02\x88\x01\x01\x12\x11\n\toperation\x18\t \x01(\x04\x12\x0e\n\x06output\x18\n \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x0b \x01(\t\x12\r\n\x05\x63ount\x18\x0c \x01(\rB\x10\n\x0e_started_at_msB\x0e\n\x0c_ended_at_msB\x0e\n\x0c_retry_at_ms\"\'\n\x17\x44\x65scribeScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"u\n\x13ScheduleDescription\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.dss_api.v1.Schedule\x12\x0f\n\x07next_ms\x18\x02 \x03(\x03\x12%\n\x04runs\x18\x03 \x03(\x0b\x32\x17.dss_api.v1.ScheduleRun\"V\n\x16PreviewScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x63ron\x18\x02 \x01(\t\x12\x11\n\ttime_zone\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"S\n\x14PreviewScheduleReply\x12\x11\n\ttime_zone\x18\x01 \x01(\t\x12(\n\x05times\x18\x02 \x03(\x0b\x32\x19.dss_api.v1.PreviewedTime\"?\n\rPreviewedTime\x12\r\n\x05\x61t_ms\x18\x01 \x01(\x03\x12\r\n\x05local\x18\x02 \x01(\t\x12\x10\n\x08\x64\x65lay_ms\x18\x03 \x01(\x04\"6\n\x16TriggerScheduleRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x12\n\x10ListTasksRequest\"8\n\x0eListTasksReply\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.dss_api.v1.TaskSummary\"h\n\x0bTaskSummary\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\r\n\x05\x61lone\x18\x03 \x01(\x08\x12+\n\targuments\x18\x04 \x03(\x0b\x32\x18.dss_api.v1.TaskArgument\">\n\x0cTaskArgument\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07meaning\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x03 \x01(\t2\x83\x03\n\tSchedules\x12H\n\x04List\x12 .dss_api.v1.ListSchedulesRequest\x1a\x1e.dss_api.v1.ListSchedulesReply\x12P\n\x08\x44\x65scribe\x12#.dss_api.v1.DescribeScheduleRequest\x1a\x1f.dss_api.v1.ScheduleDescription\x12O\n\x07Preview\x12\".dss_api.v1.PreviewScheduleRequest\x1a .dss_api.v1.PreviewScheduleReply\x12\x46\n\x07Trigger\x12\".dss_api.v1.TriggerScheduleRequest\x1a\x17.dss_api.v1.ScheduleRun\x12\x41\n\x05Tasks\x12\x1c.dss_api.v1.ListTasksRequest\x1a\x1a.dss_api.v1.ListTasksReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,31 +38,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTSCHEDULESREPLY']._serialized_start=66
   _globals['_LISTSCHEDULESREPLY']._serialized_end=127
   _globals['_SCHEDULE']._serialized_start=130
-  _globals['_SCHEDULE']._serialized_end=614
-  _globals['_SCHEDULE_ARGUMENTSENTRY']._serialized_start=551
-  _globals['_SCHEDULE_ARGUMENTSENTRY']._serialized_end=599
-  _globals['_SCHEDULERUN']._serialized_start=617
-  _globals['_SCHEDULERUN']._serialized_end=906
-  _globals['_DESCRIBESCHEDULEREQUEST']._serialized_start=908
-  _globals['_DESCRIBESCHEDULEREQUEST']._serialized_end=947
-  _globals['_SCHEDULEDESCRIPTION']._serialized_start=949
-  _globals['_SCHEDULEDESCRIPTION']._serialized_end=1066
-  _globals['_PREVIEWSCHEDULEREQUEST']._serialized_start=1068
-  _globals['_PREVIEWSCHEDULEREQUEST']._serialized_end=1154
-  _globals['_PREVIEWSCHEDULEREPLY']._serialized_start=1156
-  _globals['_PREVIEWSCHEDULEREPLY']._serialized_end=1239
-  _globals['_PREVIEWEDTIME']._serialized_start=1241
-  _globals['_PREVIEWEDTIME']._serialized_end=1304
-  _globals['_TRIGGERSCHEDULEREQUEST']._serialized_start=1306
-  _globals['_TRIGGERSCHEDULEREQUEST']._serialized_end=1360
-  _globals['_LISTTASKSREQUEST']._serialized_start=1362
-  _globals['_LISTTASKSREQUEST']._serialized_end=1380
-  _globals['_LISTTASKSREPLY']._serialized_start=1382
-  _globals['_LISTTASKSREPLY']._serialized_end=1438
-  _globals['_TASKSUMMARY']._serialized_start=1440
-  _globals['_TASKSUMMARY']._serialized_end=1544
-  _globals['_TASKARGUMENT']._serialized_start=1546
-  _globals['_TASKARGUMENT']._serialized_end=1608
-  _globals['_SCHEDULES']._serialized_start=1611
-  _globals['_SCHEDULES']._serialized_end=1998
+  _globals['_SCHEDULE']._serialized_end=633
+  _globals['_SCHEDULE_ARGUMENTSENTRY']._serialized_start=570
+  _globals['_SCHEDULE_ARGUMENTSENTRY']._serialized_end=618
+  _globals['_SCHEDULERUN']._serialized_start=636
+  _globals['_SCHEDULERUN']._serialized_end=925
+  _globals['_DESCRIBESCHEDULEREQUEST']._serialized_start=927
+  _globals['_DESCRIBESCHEDULEREQUEST']._serialized_end=966
+  _globals['_SCHEDULEDESCRIPTION']._serialized_start=968
+  _globals['_SCHEDULEDESCRIPTION']._serialized_end=1085
+  _globals['_PREVIEWSCHEDULEREQUEST']._serialized_start=1087
+  _globals['_PREVIEWSCHEDULEREQUEST']._serialized_end=1173
+  _globals['_PREVIEWSCHEDULEREPLY']._serialized_start=1175
+  _globals['_PREVIEWSCHEDULEREPLY']._serialized_end=1258
+  _globals['_PREVIEWEDTIME']._serialized_start=1260
+  _globals['_PREVIEWEDTIME']._serialized_end=1323
+  _globals['_TRIGGERSCHEDULEREQUEST']._serialized_start=1325
+  _globals['_TRIGGERSCHEDULEREQUEST']._serialized_end=1379
+  _globals['_LISTTASKSREQUEST']._serialized_start=1381
+  _globals['_LISTTASKSREQUEST']._serialized_end=1399
+  _globals['_LISTTASKSREPLY']._serialized_start=1401
+  _globals['_LISTTASKSREPLY']._serialized_end=1457
+  _globals['_TASKSUMMARY']._serialized_start=1459
+  _globals['_TASKSUMMARY']._serialized_end=1563
+  _globals['_TASKARGUMENT']._serialized_start=1565
+  _globals['_TASKARGUMENT']._serialized_end=1627
+  _globals['_SCHEDULES']._serialized_start=1630
+  _globals['_SCHEDULES']._serialized_end=2017
 # @@protoc_insertion_point(module_scope)

@@ -97,6 +97,7 @@ class Schedule(_message.Message):
     NEXT_AT_MS_FIELD_NUMBER: _builtins.int
     UNENDED_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     task: _builtins.str
     cron: _builtins.str
@@ -121,6 +122,8 @@ class Schedule(_message.Message):
     """running, retrying, queued, paused, broken or idle"""
     next_at_ms: _builtins.int
     """absent: paused, or broken"""
+    principal: _builtins.str
+    """whom it acts for; empty: made before that was kept"""
     @_builtins.property
     def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
@@ -150,10 +153,11 @@ class Schedule(_message.Message):
         next_at_ms: _builtins.int | None = ...,
         unended: _abc.Iterable[Global___ScheduleRun] | None = ...,
         last: Global___ScheduleRun | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_next_at_ms", b"_next_at_ms", "last", b"last", "next_at_ms", b"next_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_at_ms", b"_next_at_ms", "arguments", b"arguments", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "created_at_ms", b"created_at_ms", "cron", b"cron", "jitter_ms", b"jitter_ms", "last", b"last", "name", b"name", "next_at_ms", b"next_at_ms", "overlap", b"overlap", "paused", b"paused", "retries", b"retries", "revision", b"revision", "state", b"state", "task", b"task", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms", "unended", b"unended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_at_ms", b"_next_at_ms", "arguments", b"arguments", "backoff_ms", b"backoff_ms", "catch_up_ms", b"catch_up_ms", "created_at_ms", b"created_at_ms", "cron", b"cron", "jitter_ms", b"jitter_ms", "last", b"last", "name", b"name", "next_at_ms", b"next_at_ms", "overlap", b"overlap", "paused", b"paused", "principal", b"principal", "retries", b"retries", "revision", b"revision", "state", b"state", "task", b"task", "time_zone", b"time_zone", "timeout_ms", b"timeout_ms", "unended", b"unended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__next_at_ms: _TypeAlias = _typing.Literal["next_at_ms"]  # noqa: Y015
     _WhichOneofArgType__next_at_ms: _TypeAlias = _typing.Literal["_next_at_ms", b"_next_at_ms"]  # noqa: Y015

@@ -33,7 +33,7 @@ async def operations(hall: Hall) -> AsyncIterator[Operations]:
     jobs = await opened_jobs(plant)
     opened = await Operations.open(*parts, plant.clock, Unheard())
     below = (*parts, plant.catalogue, plant.log, hall.sessions, jobs)
-    kinds = operation_kinds(*below, plant.clock, Unheard().note, opened)
+    kinds = operation_kinds(*below, plant.clock, Unheard().note, opened, lambda _: True)
     async with opened.running(kinds):
         yield opened
 

@@ -15,7 +15,12 @@ from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.events.kinds import PEER_REFUSED
 from dssd.events.model import Event, Note, unheard
-from dssd.rpc.connection_bounds import CONNECTIONS_LOOK_AGAIN_S, PEER_CONNECTIONS_MIN, Connections
+from dssd.rpc.connection_bounds import (
+    CONNECTIONS_LOOK_AGAIN_S,
+    PEER_CONNECTIONS_MIN,
+    Connections,
+    place_of,
+)
 from dssd.rpc.unix_peers import Process
 
 MOST = 2 * PEER_CONNECTIONS_MIN + 4
@@ -87,6 +92,24 @@ async def test_a_peer_on_tcp_is_known_by_its_address() -> None:
         listener.connect(2)
         await connections.look()
         assert dict(connections.held) == {"127.0.0.1": 2}
+
+
+async def test_behind_one_address_only_who_has_too_many_loses_some() -> None:
+    with ExitStack() as stack:
+        listener = Listener(socket.create_server(("127.0.0.1", 0)), stack)
+        port = listener.listening.getsockname()[1]
+        named: dict[str, str] = {}
+        connections = Connections(unheard, MOST, lambda: named)
+        connections.listens_at([TcpAddress("127.0.0.1", port)])
+        listener.connect(MOST - 1)
+        few = [place_of(*own.getpeername()) for own in listener.own[:3]]
+        named |= dict.fromkeys(few, "token:few")
+        assert await connections.look(), "all share an address"
+        assert connections.held == {"token:few": 3, "127.0.0.1": MOST - 4}
+        assert listener.cut()[:3] == [False] * 3
+        named.clear()
+        await connections.look()
+        assert connections.held["token:few"] == 3, "a connection stays who said so"
 
 
 async def test_a_peer_with_more_than_is_left_free_loses_its_newest(listener: Listener) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -38,6 +38,7 @@ from dssd.rpc.demands import (
 from dssd.rpc.permits import Permits
 from dssd.rpc.principal import METHOD_ROLES, require
 from dssd.store.rows import GroupRow, OperationRow
+from dssd.store.schedule_rows import ScheduleRow
 from dssd.topics.catalogue import Topic
 
 A = TypeVar("A")
@@ -90,7 +91,16 @@ class Jobs:
         return "billing" if name == "mend" else ""
 
 
-KNOWN = Known(Topics(), Groups(), Operations(), Jobs())
+class Schedules:
+    """One exports orders."""
+
+    def find(self, name: str) -> ScheduleRow | None:
+        if name != "nightly":
+            return None
+        return cast("ScheduleRow", SimpleNamespace(arguments='{"topic": "orders"}'))
+
+
+KNOWN = Known(Topics(), Groups(), Operations(), Jobs(), Schedules())
 PERMITS = Permits(KNOWN)
 ATTACH = "/dss_api.v1.Sessions/Attach"
 
@@ -323,6 +333,31 @@ def test_who_makes_a_job_reads_its_source_and_writes_its_target() -> None:
     assert not may(login(everywhere, "consume orders/#"), "Operations/Apply", request)
     assert not may(login(everywhere, "produce #"), "Operations/Apply", request)
     assert not may(login("consume #", "produce #"), "Operations/Apply", request)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("create_schedule", {"schedule": "s", "task": "export", "arguments": {"topic": "orders"}}),
+        ("edit_schedule", {"schedule": "nightly", "cron": "@daily"}),
+        ("edit_schedule", {"schedule": "s", "arguments": {"topic": "orders"}}),
+        ("resume_schedule", {"schedule": "nightly"}),
+        ("run_task", {"task": "export", "arguments": {"topic": "orders"}}),
+    ],
+)
+def test_who_has_an_export_run_reads_what_it_exports(kind: str, fields: dict[str, Any]) -> None:
+    change = operations_pb2.Change()
+    asked = getattr(change, kind)
+    for name, value in fields.items():
+        if name == "arguments":
+            asked.arguments.update(value)
+        else:
+            setattr(asked, name, value)
+    request = operations_pb2.ApplyRequest(change=change)
+    everywhere = "operate # @*"
+    assert may(login(everywhere, "consume orders/#"), "Operations/Apply", request)
+    assert not may(login(everywhere, "consume orders/eu/#"), "Operations/Apply", request)
+    assert not may(login("consume #"), "Operations/Apply", request)
 
 
 def test_an_operation_is_seen_by_who_made_it() -> None:

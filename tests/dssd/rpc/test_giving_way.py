@@ -53,10 +53,11 @@ async def test_a_read_of_many_streams_is_opened_with_others_in_between(shelf: Sh
 @pytest.mark.usefixtures("short_turns")
 async def test_many_records_are_published_with_others_in_between(shelf: Shelf) -> None:
     await shelf.topic("a", 2)
-    publisher = RecordPublisher(shelf.log, AppendBudget(1 << 20), shelf.clock)
+    publisher = RecordPublisher(shelf.log, shelf.clock)
+    budget = AppendBudget(1 << 20).of("")
     records = [types_pb2.Record(subject=f"a/{at}", payload=b"x") for at in range(STREAMS)]
     # At least for the subject, for the partition, for the columns and for the answer of each.
     assert (
-        await turns_of_others(publisher.publish(Gates(shelf.catalogue), "a", records))
+        await turns_of_others(publisher.publish(Gates(shelf.catalogue), budget, "a", records))
         >= 4 * STREAMS
     )

@@ -85,7 +85,7 @@ async def test_answers_come_in_the_order_of_the_frames_and_gather(shelf: Shelf) 
     ]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         await log.was_asked(10)
@@ -110,7 +110,7 @@ async def test_the_log_is_told_who_sends(shelf: Shelf) -> None:
             shelf.log.begin_append(appends, answered)
 
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), Noting(), AppendBudget(1 << 30), owner=7)
+        call = ProduceCall(Gates(shelf.catalogue), Noting(), AppendBudget(1 << 30).of(""), owner=7)
         tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
         await answers(call)
     assert owners == [7]
@@ -122,7 +122,7 @@ async def test_reading_waits_for_the_disk_only_when_the_call_is_full(shelf: Shel
     requests = [request(topic, shelf.frame(topic, [b"x"])) for _ in range(count)]
     log = SlowLog(shelf.log)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30).of(""))
         reader = tasks.create_task(call.read(each(requests)))
         answering = tasks.create_task(answers(call))
         for _ in range(count * 2):
@@ -140,7 +140,7 @@ async def test_a_request_of_many_frames_goes_in_several_flights(shelf: Shelf) ->
     many = request(topic, *(shelf.frame(topic, [b"x"]) for _ in range(count)))
     log = SlowLog(shelf.log)
     log.go_on()
-    budget = AppendBudget(1 << 30)
+    budget = AppendBudget(1 << 30).of("")
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, budget)
         tasks.create_task(call.read(each([many])))
@@ -156,7 +156,7 @@ async def test_a_request_that_was_taken_in_part_gives_its_whole_budget_back(
     topic = await shelf.topic("a")
     frames = [shelf.frame(topic, [b"x"]) for _ in range(3 * FLIGHT_FRAMES_MAX)]
     log = SlowLog(shelf.log)
-    budget = AppendBudget(sum(map(len, frames)))
+    budget = AppendBudget(sum(map(len, frames))).of("")
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, budget)
         reader = tasks.create_task(call.read(each([request(topic, *frames)])))
@@ -172,7 +172,7 @@ async def test_frames_of_an_old_call_are_not_stored_after_a_newer_call_sent_some
     topic = await shelf.topic("a")
     gates = Gates(shelf.catalogue)
     first, second = (shelf.frame(topic, [b"x"]) for _ in range(2))
-    dead, alive = (ProduceCall(gates, shelf.log, AppendBudget(1 << 30)) for _ in range(2))
+    dead, alive = (ProduceCall(gates, shelf.log, AppendBudget(1 << 30).of("")) for _ in range(2))
     await alive.read(each([request(topic, first)]))
     assert len((await answers(alive))[0].acks) == 1
     await dead.read(each([request(topic, second)]))
@@ -206,7 +206,7 @@ async def test_behind_a_frame_that_was_put_off_a_call_stores_nothing(
         yield request(topic, other)
 
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(following()))
 
         async def answer() -> None:
@@ -220,7 +220,7 @@ async def test_behind_a_frame_that_was_put_off_a_call_stores_nothing(
     assert {each.error.code for each in refused} == {Overloaded.code}
     assert (refused[0].partition, refused[0].sequence) == (0, 0)
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(each([request(topic, first, second)])))
         (reply,) = await answers(call)
     assert [(ack.sequence, ack.base_offset, ack.repeated) for ack in reply.acks] == [
@@ -234,7 +234,7 @@ async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
     log = SlowLog(shelf.log)
     never = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30).of(""))
         requests = [request(topic, shelf.frame(topic, [b"x"]))]
         reader = tasks.create_task(call.read(each(requests, never)))
         answering = tasks.create_task(answers(call))
@@ -249,7 +249,7 @@ async def test_a_stopped_call_answers_what_it_has_read(shelf: Shelf) -> None:
 async def test_what_was_handed_over_is_stored_though_the_client_has_gone(shelf: Shelf) -> None:
     topic = await shelf.topic("a")
     log = SlowLog(shelf.log)
-    budget = AppendBudget(1 << 30)
+    budget = AppendBudget(1 << 30).of("")
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, budget)
         reader = tasks.create_task(call.read(each([request(topic, shelf.frame(topic, [b"x"]))])))
@@ -268,12 +268,12 @@ async def test_a_sealed_storage_topic_refuses_new_frames_and_answers_repeated_on
     topic = await shelf.topic("a")
     first, second = shelf.frame(topic, [b"0"]), shelf.frame(topic, [b"1"])
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(each([request(topic, first)])))
         await answers(call)
         async with shelf.log.sealing(topic.producing.storage_topic_id) as ends:
             assert ends.offsets == (1,)
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(each([request(topic, first, second)])))
         (reply,) = await answers(call)
     assert [(ack.base_offset, ack.repeated) for ack in reply.acks] == [(0, True)]
@@ -298,7 +298,7 @@ async def test_a_frame_of_another_epoch_gets_its_first_answer_again_or_is_refuse
     )
     async with asyncio.TaskGroup() as tasks:
         for asked in (request(topic, *stored), stale, request(topic, new, behind_a_gap)):
-            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
             tasks.create_task(call.read(each([asked])))
             reply = log_pb2.ProduceReply()
             for part in await answers(call):
@@ -320,7 +320,7 @@ async def test_the_topic_of_a_call_holds_until_another_is_named(shelf: Shelf) ->
         request(second, shelf.frame(second, [b"2"])),
     ]
     async with asyncio.TaskGroup() as tasks:
-        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
         tasks.create_task(call.read(each(requests)))
         replies = await answers(call)
     assert sum(len(reply.acks) for reply in replies) == 3
@@ -384,7 +384,7 @@ async def answered_beside_others(
 
     async def run() -> None:
         async with asyncio.TaskGroup() as tasks:
-            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30))
+            call = ProduceCall(Gates(shelf.catalogue), shelf.log, AppendBudget(1 << 30).of(""))
             tasks.create_task(call.read(each([item])))
             replies.extend(await answers(call))
 
@@ -405,7 +405,7 @@ async def test_replies_full_of_long_refusals_stay_far_below_the_largest_message(
     topic = await shelf.topic("a", 1, *(f"{'b' * 900}/{at}/#" for at in range(64)))
     frame = several_subjects(0, ["\N{SNOWMAN}" * 340])
     log = SlowLog(shelf.log)
-    call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30))
+    call = ProduceCall(Gates(shelf.catalogue), log, AppendBudget(1 << 30).of(""))
     await call.read(each([request(topic, *[frame] * 2_000)]))
     replies = await answers(call)
     assert sum(len(reply.refusals) for reply in replies) == 2_000
@@ -416,7 +416,7 @@ async def test_the_budget_counts_the_overhead_of_small_frames(shelf: Shelf) -> N
     topic = await shelf.topic("a")
     frames = [shelf.frame(topic, [b"x"]) for _ in range(10)]
     log = SlowLog(shelf.log)
-    budget = AppendBudget(sum(map(len, frames)) + 2)
+    budget = AppendBudget(sum(map(len, frames)) + 2).of("")
     async with asyncio.TaskGroup() as tasks:
         call = ProduceCall(Gates(shelf.catalogue), log, budget)
         tasks.create_task(call.read(each([request(topic, *frames)])))
@@ -445,7 +445,7 @@ async def test_a_client_that_follows_no_switch_is_told_which_version_does(shelf:
     features: list[str] = []
 
     async def answer(*frames: bytes, at: Topic = topic) -> log_pb2.ProduceReply:
-        call = ProduceCall(gates, shelf.log, AppendBudget(1 << 30))
+        call = ProduceCall(gates, shelf.log, AppendBudget(1 << 30).of(""))
         asked = log_pb2.ProduceRequest(
             topic="a", topic_epoch=at.topic_epoch, frames=frames, features=features
         )

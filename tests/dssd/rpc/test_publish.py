@@ -43,7 +43,10 @@ class SwitchingLog:
 
 
 def publisher(log: Any) -> RecordPublisher:  # noqa: ANN401 - it appends
-    return RecordPublisher(log, AppendBudget(1 << 30), Clock())
+    return RecordPublisher(log, Clock())
+
+
+BUDGET = AppendBudget(1 << 30).of("")
 
 
 def records(payload: bytes) -> list[types_pb2.Record]:
@@ -67,7 +70,7 @@ async def test_records_are_routed_anew_where_their_topic_goes_on_in_other_stream
     await shelf.topic("a", 4)
     log = SwitchingLog(shelf, 6, 3)
     sent = records(b"x")
-    told = await publisher(log).publish(Gates(shelf.catalogue), "a", sent)
+    told = await publisher(log).publish(Gates(shelf.catalogue), BUDGET, "a", sent)
     topic = shelf.catalogue.get("a")
     kept = await stored(shelf, topic)
     assert {name for name, keys in kept.items() if keys} <= {"a/2/0", "a/2/1", "a/2/2"}
@@ -85,5 +88,5 @@ async def test_a_stream_without_room_is_told_beside_what_was_routed_anew(shelf: 
     log = SwitchingLog(shelf, 3)
     log.refused = True
     with pytest.raises(PublishedInPart) as told:
-        await publisher(log).publish(Gates(shelf.catalogue), "a", records(b"x"))
+        await publisher(log).publish(Gates(shelf.catalogue), BUDGET, "a", records(b"x"))
     assert (told.value.fields["stored"], told.value.fields["streams"]) == ("2", "3")

@@ -18,8 +18,16 @@ from dss_core.changes import (
     RunTask,
     Undo,
 )
-from dss_core.errors import DiskFull, NotUndoable, OperationEnded, ScheduleBusy, ScheduleNotFound
+from dss_core.errors import (
+    DiskFull,
+    NotUndoable,
+    OperationEnded,
+    OwnerRefused,
+    ScheduleBusy,
+    ScheduleNotFound,
+)
 from dssd.leaders.bans import ban_of
+from dssd.operations.operations import Caller
 from dssd.store.memory import MemoryStore
 from dssd.store.port import Precondition, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
@@ -41,6 +49,44 @@ async def test_a_run_is_an_operation_of_its_schedule_and_is_kept_with_what_it_sa
     assert json.loads(operation.after) == {"output": ["it begins for the 1. time"]}
     with pytest.raises(NotUndoable, match="stays done"):
         await works.operations.plan(Undo(operation.number))
+
+
+async def test_a_schedule_acts_for_who_made_edited_or_resumed_it_last(
+    works: ScheduledWorks,
+) -> None:
+    def whom() -> str:
+        return works.schedules.view("s").row.principal
+
+    bob = Caller("token:bob", "ipv4:192.0.2.1:7")
+    await works.scheduled()
+    assert whom() == works.ana.principal
+    edit = await works.operations.apply(EditSchedule("s", retries=1), caller=bob)
+    assert whom() == "token:bob"
+    await works.apply(Undo(edit.number))
+    assert whom() == works.ana.principal
+    await works.operations.apply(PauseSchedule("s"), caller=bob)
+    assert whom() == works.ana.principal, "it is not bob who lets it run"
+    await works.operations.apply(ResumeSchedule("s"), caller=bob)
+    assert whom() == "token:bob"
+    run = await works.schedules.trigger("s")
+    operation = await works.operations.whole(run.operation)
+    assert operation.origin == "the daemon itself, for token:bob"
+
+
+async def test_a_run_fails_where_whom_its_schedule_acts_for_may_not_any_more(
+    works: ScheduledWorks,
+) -> None:
+    await works.scheduled()
+    works.owner_refused = True
+    works.pass_(60)
+    [run] = await works.states("failed")
+    assert (run.operation, run.failure) == (0, f"It acts for {works.ana.principal}, who may not.")
+    with pytest.raises(OwnerRefused):
+        await works.schedules.trigger("s")
+    assert works.work.begun == []
+    works.owner_refused = False
+    works.pass_(60)
+    await works.states("failed", "done")
 
 
 async def test_a_run_that_is_under_way_shows_how_far_it_is(works: ScheduledWorks) -> None:

@@ -33,6 +33,28 @@ async def test_each_that_takes_nothing_holds_no_more_than_is_left() -> None:
     assert budget.held_bytes == sum(held) < MOST
 
 
+async def test_the_sessions_of_one_owner_hold_no_more_together_than_is_left() -> None:
+    budget = DeliveryBudget(MOST)
+    for _ in range(20):
+        await fills(budget.account("token:greedy"))
+    greedy = budget.held_by("token:greedy")
+    assert MOST // 4 < greedy <= MOST // 2 + 20 * FRAME_BYTES_USUAL
+    assert await fills(budget.account("token:new")) >= (MOST - greedy) // 4
+    alone = DeliveryBudget(MOST)
+    for _ in range(20):
+        await fills(alone.account())
+    assert alone.held_bytes > budget.held_by("token:greedy"), "who have no owner count one by one"
+
+
+async def test_an_owner_whose_sessions_gave_all_back_is_forgotten() -> None:
+    budget = DeliveryBudget(MOST)
+    account = budget.account("token:ann")
+    await fills(account)
+    assert budget.held_by("token:ann") == account.held_bytes > 0
+    account.queued(-account.held_bytes)
+    assert (budget.held_by("token:ann"), budget.held_bytes) == (0, 0)
+
+
 async def test_a_session_that_holds_nothing_may_read_a_usual_frame() -> None:
     budget = DeliveryBudget(MOST)
     budget.account().queued(2 * MOST)

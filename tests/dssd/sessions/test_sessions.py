@@ -17,10 +17,10 @@ from dss_core.errors import (
     IllegalFilter,
     IllegalName,
     NotSubscribed,
-    PermissionDenied,
     QueueNotDeclared,
     QueueWithoutGroup,
     SessionNotFound,
+    SessionOfAnother,
     SessionTakenOver,
     Stopping,
     TooManySessions,
@@ -435,7 +435,7 @@ async def test_a_session_is_its_principals_alone(hall: Hall) -> None:
             Opening("c", clean_start=True, principal="bob"),
             Opening("c", session_id=session_id, principal="bob"),
         ):
-            with pytest.raises(PermissionDenied):
+            with pytest.raises(SessionOfAnother):
                 await hall.sessions.attach(opening)
         assert not client.session.ended.is_set()
     async with hall.attached(clean_start=False, principal="alice") as client:

@@ -213,7 +213,7 @@ class JobCreations(Final):
             raise SourceGone(
                 job=change.name, stream=fields["stream"], start=fields["offset"], end="?"
             ) from gone
-        row = self._row(change, manifest, number)
+        row = replace(self._row(change, manifest, number), principal=plan.principal)
         progress = JobProgressRow(number, 0, 0, 0, 0, "")
         chunks = [
             ChunkRow(number, at, chunk.input.to_json(), chunk.records, chunk.bytes, 0, "", None)
