@@ -76,7 +76,8 @@ def restore(
     for folder in (into / LOG_NAME, into):
         sync_directory(folder)
     marker.rename(into / FORMAT_NAME)
-    sync_directory(into)
+    for folder in (into, into.parent):
+        sync_directory(folder)
     return Restored(into, manifest, made)
 
 
