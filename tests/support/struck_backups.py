@@ -38,7 +38,13 @@ RECORDS, RECORD_BYTES = 12, 8 << 10
 """A few segments of a small daemon."""
 BY_TOOL, BY_TASK = "tool", "task"
 """Directories of backups, by who writes them."""
-TOLD = re.compile(r"\[DSS\d{4}\]")
+TOLD = re.compile(r"DSS(?!1156)\d{4}")
+"""A condition, and not that the tool failed where it should not."""
+INCOMING = "incoming"
+FILES = "files/"
+ANY_FILE = f"{FILES}*"
+INCOMING_MAX = 2
+"""Threads take turns at the files that come, and calls are counted by thread."""
 PATIENCE_S = 60.0
 ALIKE_MAX = 8
 """Of calls of a kind on one file so many are struck: a store has hundreds of pages, which are
@@ -73,15 +79,36 @@ async def begun(client: Client, sent: Sent) -> None:
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
-    """The first, the last and some between, of each kind of call on each file."""
+    """The first, the last and some between, of each kind of call on each file.
+
+    Of files whose names are checksums, which differ from run to run, the first call of each kind.
+    """
+    points = list(dict.fromkeys(map(_by_any_name, points)))
     alike: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
     for point in points:
-        alike[point.call, point.path].append(point)
+        if not point.path.endswith(INCOMING) or point.number <= INCOMING_MAX:
+            alike[point.call, point.path].append(point)
     wanted: set[Point] = set()
     for members in alike.values():
         step = max(1, -(-len(members) // (ALIKE_MAX - 1)))
         wanted |= {*members[::step], members[-1]}
     return [point for point in points if point in wanted]
+
+
+def _by_any_name(point: Point) -> Point:
+    before, files, _ = point.path.rpartition(FILES)
+    return Point(point.call, f"{before}{ANY_FILE}", 1) if files else point
+
+
+def striking(point: Point, root: Path, fault: str, output: Path) -> list[str]:
+    """The command that strikes a point; one of any name strikes all that can be its file."""
+    tracer = syscall_faults.injecting(point, root, fault, output)
+    if point.path.endswith(ANY_FILE):
+        files = root / point.path.removesuffix("/*")
+        folders = [files / f"{each:02x}" for each in range(256)]
+        for path in (*folders, *files.glob("*/*")):
+            tracer += ["-P", str(path)]
+    return tracer
 
 
 async def task_ran(client: Client) -> None:
@@ -213,7 +240,7 @@ class ToolTrial:
         with short_directory() as home:
             async with backed_up(home) as (daemon, client, sent):
                 backups, output = home / BY_TOOL, home / "calls"
-                tracer = syscall_faults.injecting(point, backups, fault, output)
+                tracer = striking(point, backups, fault, output)
                 struck = await executed(tracer, *self._command(daemon, backups))
                 if trouble := struck.trouble(fault) or trouble_in(backups):
                     return trouble
@@ -257,7 +284,7 @@ class DaemonTrial:
         """Kill it there, and judge the next one."""
         with short_directory() as home:
             sent = Sent()
-            tracer = syscall_faults.injecting(point, home, KILL, home / "calls")
+            tracer = striking(point, home, KILL, home / "calls")
             exit_code, said = await self._lived(home, sent, tracer)
             if exit_code != -signal.SIGKILL:
                 return MISSED if exit_code == 0 else f"exit code {exit_code}: {said}"

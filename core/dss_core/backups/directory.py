@@ -110,8 +110,15 @@ class BackupDirectory:
         return [self._read(path) for path in self.manifest_paths()]
 
     def manifest_paths(self) -> list[Path]:
-        """The manifests, the oldest first."""
-        return sorted((self.path / MANIFESTS).glob("[0-9]*.json"))
+        """The manifests, the oldest first.
+
+        Raises:
+            BackupTargetUnfit: the directory cannot be read.
+        """
+        try:
+            return sorted((self.path / MANIFESTS).glob("[0-9]*.json"))
+        except OSError as error:
+            raise _unfit(self.path, str(error.strerror).lower()) from error
 
     def manifest(self, number: int | None = None) -> Manifest:
         """The backup of that number; the newest where none is said.
@@ -371,8 +378,10 @@ def _strangers(path: Path) -> Iterable[Path]:
 def _check_marker(marker: Path, path: Path) -> None:
     try:
         text = marker.read_bytes()[:256].decode("ascii", "replace")
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise _unfit(path, "it holds no backups") from error
+    except OSError as error:
+        raise _unfit(path, str(error.strerror).lower()) from error
     if text == MARKER_TEXT:
         return
     head, _, number = text.strip().rpartition(" ")
