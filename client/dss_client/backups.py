@@ -103,7 +103,7 @@ class Backups:
     ) -> MadeBackup:
         """Write a backup into a directory of backups; it is made where it is not there.
 
-        Sealed files that an earlier backup in it has are not sent again.
+        What an earlier backup in it has, and was not written since, is not sent again.
 
         Args:
             directory: on this machine, outside of any data directory.
@@ -197,10 +197,14 @@ def _request(target: BackupTarget) -> "backups_pb2.CreateBackupRequest":
 
     request = backups_pb2.CreateBackupRequest(incarnation=bytes.fromhex(target.incarnation))
     by_topic: dict[int, backups_pb2.HeldSegments] = {}
-    for name in target.held:
+    for name, file in target.held.items():
+        if not file.sealed:
+            request.written.add(name=name, bytes=file.bytes, modified_ns=file.modified_ns)
+            continue
         stem, _, suffix = name.rpartition("/")[2].rpartition(".")
         # An index comes again with its segment.
-        if suffix == "seg" and name.replace(".seg", ".idx") in target.held:
+        index = target.held.get(name.replace(".seg", ".idx"))
+        if suffix == "seg" and index is not None and index.sealed:
             topic, segment = (int(each, 16) for each in stem.split("-"))
             held = by_topic.get(topic)
             if held is None:
@@ -236,7 +240,8 @@ async def _written(
     files: list[BackedUpFile] = []
     for number, file in enumerate(listing.files):
         if file.held:
-            files.append(replace(target.held[file.name], sealed=True))
+            there = target.held[file.name]
+            files.append(replace(there, sealed=file.sealed, modified_ns=file.modified_ns))
             continue
         async with _Behind(in_copier) as behind:
             await behind.do(target.open, file.name, file.bytes)
@@ -245,7 +250,9 @@ async def _written(
                     await behind.do(target.write, content)
                     await pace.took(len(content))
             await behind.done()
-        files.append(await in_copier(target.close, sealed=file.sealed))
+        files.append(
+            await in_copier(target.close, sealed=file.sealed, modified_ns=file.modified_ns)
+        )
     await source.end()
     return files
 

@@ -133,6 +133,10 @@ CHUNK_FRAMES_MAX = 65_536
 CHUNK_FILES_MAX = 4_096
 """Staged files of one chunk: one for each partition that a topic may have."""
 
+RESTORE_EPOCHS_RAISED = 1 << 40
+"""How far a restore raises epochs of 64 bits: more than are given between a backup and the loss of
+the disk. So whoever has one that is so far behind has it from before a restore."""
+
 RESTORE_OFFSETS_RAISED = 1 << 40
 """How far a restore raises the offsets of a stream: more than it gets between a backup and the loss
 of the disk, twelve days at a million records a second. 63 bits have room for eight million

@@ -32,6 +32,7 @@ from dssd.backups.verify import verified
 from dssd.data_directory import SNAPSHOT_NAME, STORE_NAME
 from support.daemon_process import DaemonProcess, running, short_directory
 from support.file_locks import locks_on
+from support.proof_share import only_in_proof
 from support.small_disk import CannotMount, fill, mounted
 
 TOPIC, GROUP = "orders", "$share/billing/orders/#"
@@ -191,18 +192,58 @@ async def test_the_second_backup_takes_what_is_new_and_a_tar_has_all() -> None:
         assert dssd("check", "--deep", "--data-dir", into).returncode == 0
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+async def test_a_topic_at_rest_costs_the_next_backup_nothing(in_place: bool) -> None:
+    with short_directory() as home:
+        async with filled(home, in_place=in_place) as (_, client):
+            await client.topics.create("busy", partitions=1)
+            async with client.producer("busy") as producer:
+                await producer.send(b"x")
+                let_time_pass(home / "data" / "log")
+                await client.backups.create(home / "b")
+                second = await client.backups.create(home / "b")
+                store = (home / "data" / STORE_NAME).stat().st_size
+                assert second.new_bytes < store + (16 << 10) < second.bytes
+                await producer.send(b"y")
+            third = await client.backups.create(home / "b")
+            large = {each for each in second.manifest.files if each.bytes > 1 << 20}
+            large = {each for each in large if each.name != STORE_NAME}
+            assert large
+            assert {each.name for each in large if each not in third.manifest.files} == set()
+        restored(home / "b", home / "new")
+        async with (
+            running("--data-dir", str(home / "new")) as daemon,
+            dss_client.connect("reader", endpoint=daemon.endpoint) as client,
+        ):
+            assert [each.payload async for each in client.read("busy/#")] == [b"x", b"y"]
+            assert len(await log_of(client)) == 64
+
+
+def let_time_pass(folder: Path) -> None:
+    """What lies there was written an hour ago."""
+    for path in folder.iterdir():
+        at_ns = path.stat().st_mtime_ns - 3_600 * 1_000_000_000
+        os.utime(path, ns=(at_ns, at_ns))
+
+
 @asynccontextmanager
-async def filled(home: Path) -> AsyncIterator[tuple[DaemonProcess, Client]]:
-    """A daemon with a few records."""
-    async with (
-        running("--data-dir", str(home / "data")) as daemon,
-        dss_client.connect("operator", endpoint=daemon.endpoint, patient=False) as client,
-    ):
-        await client.topics.create(TOPIC, partitions=2)
-        async with client.producer(TOPIC) as producer:
-            for number in range(64):
-                await producer.send(os.urandom(32 << 10), key=b"%d" % number)
-        yield daemon, client
+async def filled(
+    home: Path, *, in_place: bool = True
+) -> AsyncIterator[tuple[DaemonProcess, Client]]:
+    """A daemon with a few records, and a client beside it, or one that sees none of its files."""
+    listen = ("--listen", f"unix:{home / 's'}", "--listen", "127.0.0.1:0")
+    async with running("--data-dir", str(home / "data"), *listen) as daemon:
+        endpoint = daemon.endpoints[0 if in_place else 1]
+        async with dss_client.connect("operator", endpoint=endpoint, patient=False) as client:
+            await _fill(client)
+            yield daemon, client
+
+
+async def _fill(client: Client) -> None:
+    await client.topics.create(TOPIC, partitions=2)
+    async with client.producer(TOPIC) as producer:
+        for number in range(64):
+            await producer.send(os.urandom(32 << 10), key=b"%d" % number)
 
 
 async def begun(home: Path) -> None:
@@ -211,13 +252,9 @@ async def begun(home: Path) -> None:
 
 
 @pytest.mark.parametrize("in_place", [True, False])
-async def test_a_daemon_that_is_killed_in_a_backup_leaves_what_was_there(
-    in_place: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not in_place:  # as where the tool is elsewhere
-        monkeypatch.setattr(os, "access", lambda *_: False)
+async def test_a_daemon_that_is_killed_in_a_backup_leaves_what_was_there(in_place: bool) -> None:
     with short_directory() as home:
-        async with filled(home) as (daemon, client):
+        async with filled(home, in_place=in_place) as (daemon, client):
             await client.backups.create(home / "b")
             making = asyncio.create_task(client.backups.create(home / "b", bytes_s=1 << 20))
             await begun(home)
@@ -391,6 +428,24 @@ async def read_from(
 
     reading = client.read(stream=stream, start=offset, on_lost=tell)
     return {record.offset: record.payload async for record in reading}, lost
+
+
+@only_in_proof
+@pytest.mark.parametrize("in_place", [True, False])
+async def test_a_backup_that_keeps_the_disk_full_is_given_up(in_place: bool) -> None:
+    with short_directory() as home:
+        try:
+            with mounted(home / "data", 160 << 20) as disk:
+                async with filled(home, in_place=in_place) as (_, client):
+                    making = asyncio.create_task(client.backups.create(home / "b", bytes_s=1))
+                    await until((home / "b" / "incoming").exists)
+                    (disk / "filler").write_bytes(bytes(100 << 20))
+                    await until(lambda: not (home / "data" / SNAPSHOT_NAME).exists())
+                    (disk / "filler").unlink()
+                    assert (await client.backups.create(home / "b2")).manifest.number == 1
+                    making.cancel()
+        except CannotMount as reason:
+            pytest.skip(str(reason))
 
 
 async def test_a_backup_that_is_cancelled_leaves_no_file_and_the_next_one_is_made() -> None:

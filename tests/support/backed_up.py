@@ -34,9 +34,10 @@ def manifest(**changed: object) -> Manifest:
 
 def written(target: BackupTarget, files: Mapping[str, bytes] = FILES) -> Manifest:
     """A backup of these files, written to a target; those that it has do not come again."""
-    coming = {name: each for name, each in files.items() if name not in target.held}
+    kept = [each for each in target.held.values() if each.sealed and each.name in files]
+    there = {each.name for each in kept}
+    coming = {name: content for name, content in files.items() if name not in there}
     target.begin(sum(map(len, coming.values())))
-    kept = [each for name, each in target.held.items() if name in files]
     for name, content in coming.items():
         target.open(name, len(content))
         target.write(content[:7])

@@ -47,6 +47,8 @@ def create(
 ) -> None:
     """Copy all that the daemon has, while it runs; what an earlier backup there has stays."""
     settings = settings_of(context)
+    if directory == STDOUT and sys.stdout.isatty():
+        raise typer.BadParameter("A tar is no text: send it to a file, or to a program.")
     bytes_s = 0 if rate is None else size_bytes(rate)
     made = asyncio.run(_made(settings, directory, bytes_s))
     if directory == STDOUT:

@@ -15,6 +15,10 @@ BACKUPS = {
     "DSS2164": """A daemon makes one backup at a time, and one process changes a
         directory of backups. Wait for the other one. A tool that was killed holds nothing: its
         lock ends with it.""",
+    "DSS2240": """A restore raises the epochs of drivers far above all that were given, so a driver
+        from before it publishes nothing more. The job goes on at the chunk where the backup has
+        it: stop this driver, and start another one. What was published behind the backup is gone
+        with everything else; what the new driver publishes is there once.""",
     "DSS3071": """Before a byte is written it is known how much comes, and the disk
         has less room, with 16 MiB to spare. The daemon's own disk needs room for a copy of its
         store while a backup runs. Remove older backups with dssctl backup rm, or take another

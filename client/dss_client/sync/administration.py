@@ -172,7 +172,7 @@ class Backups:
     ) -> MadeBackup:
         """Write a backup into a directory of backups; it is made where it is not there.
 
-        Sealed files that an earlier backup in it has are not sent again.
+        What an earlier backup in it has, and was not written since, is not sent again.
 
         Args:
             directory: on this machine, outside of any data directory.

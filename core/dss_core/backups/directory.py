@@ -110,8 +110,15 @@ class BackupDirectory:
         return [self._read(path) for path in self.manifest_paths()]
 
     def manifest_paths(self) -> list[Path]:
-        """The manifests, the oldest first."""
-        return sorted((self.path / MANIFESTS).glob("[0-9]*.json"))
+        """The manifests, the oldest first.
+
+        Raises:
+            BackupTargetUnfit: the directory cannot be read.
+        """
+        try:
+            return sorted((self.path / MANIFESTS).glob("[0-9]*.json"))
+        except OSError as error:
+            raise _unfit(self.path, str(error.strerror).lower()) from error
 
     def manifest(self, number: int | None = None) -> Manifest:
         """The backup of that number; the newest where none is said.
@@ -132,14 +139,15 @@ class BackupDirectory:
         by_name = self.path / file.name
         return by_name if by_name.exists() else self._by_checksum(file.checksum, file.bytes)
 
-    def sealed_files(self, incarnation: str) -> Mapping[str, BackedUpFile]:
-        """The sealed files of all backups of that data, by name, as far as they are there."""
+    def files_of(self, incarnation: str) -> Mapping[str, BackedUpFile]:
+        """The files of that data, by name, as far as they are there: the sealed ones of all
+        backups, and the others of the newest."""
+        manifests = [each for each in self.manifests() if each.incarnation == incarnation]
         found = {
             each.name: each
-            for manifest in self.manifests()
-            if manifest.incarnation == incarnation
+            for manifest in manifests
             for each in manifest.files
-            if each.sealed
+            if each.sealed or manifest is manifests[-1]
         }
         return {
             name: each for name, each in found.items() if _size(self.path_of(each)) == each.bytes
@@ -262,10 +270,10 @@ class IncomingFile:
         while view:
             view = view[os.write(self._descriptor, view) :]
 
-    def keep(self, name: str, *, sealed: bool) -> BackedUpFile:
+    def keep(self, name: str, *, sealed: bool, modified_ns: int = 0) -> BackedUpFile:
         """It is whole: make it durable, and have it in the directory."""
         os.fdatasync(self._descriptor)
-        file = BackedUpFile(name, self.bytes, self._sum.hexdigest(), sealed)
+        file = BackedUpFile(name, self.bytes, self._sum.hexdigest(), sealed, modified_ns)
         self._directory.kept(self._path, file.checksum, file.bytes)
         return file
 
@@ -276,9 +284,12 @@ def failing(path: Path) -> Iterator[None]:
 
     Raises:
         BackupFailed: the disk refused it.
+        BrokenPipeError: nobody reads it any more.
     """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         full = error.errno in _FULL
         reason = f"the disk of {path} is full" if full else f"{path}: {error.strerror}"
@@ -367,8 +378,10 @@ def _strangers(path: Path) -> Iterable[Path]:
 def _check_marker(marker: Path, path: Path) -> None:
     try:
         text = marker.read_bytes()[:256].decode("ascii", "replace")
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise _unfit(path, "it holds no backups") from error
+    except OSError as error:
+        raise _unfit(path, str(error.strerror).lower()) from error
     if text == MARKER_TEXT:
         return
     head, _, number = text.strip().rpartition(" ")

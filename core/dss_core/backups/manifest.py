@@ -6,7 +6,8 @@ A manifest is one JSON document with a checksum over its other values::
     incarnation                 which data it is of
     version, store_format,      who made it, and what a restore has to know
     directory_format
-    files                       store.sqlite, and log/ files: name, bytes, checksum, sealed
+    files                       store.sqlite, and log/ files: name, bytes, checksum, sealed, when
+                                they were last written
     ends                        by storage topic: the end offset of each stream
 
 Invariant: what `decoded` returns can be trusted to be what `encoded` wrote, and names no file
@@ -43,6 +44,18 @@ class BackedUpFile:
     """xxh3-128 of its bytes, in hexadecimal digits."""
     sealed: bool = False
     """Its bytes never change any more while its data has the same incarnation."""
+    modified_ns: int = 0
+    """When it was last written, as its file system says; 0: not for certain."""
+
+    def is_still(self, *, sealed: bool, size: int, modified_ns: int) -> bool:
+        """Whether the daemon's file of this name, of the same incarnation, has these bytes yet.
+
+        One that is not sealed is only ever appended to, or written anew: so where neither its size
+        nor its time changed, it was not written.
+        """
+        if self.sealed and sealed:
+            return True
+        return bool(modified_ns) and (self.bytes, self.modified_ns) == (size, modified_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,8 @@ def _read(values: dict[str, Any]) -> Manifest:
             raise ValueError(f"a file {each.name!a}")
         if not (isinstance(each.bytes, int) and each.bytes >= 0):
             raise ValueError(f"a size of {each.name}")
+        if not (isinstance(each.modified_ns, int) and each.modified_ns >= 0):
+            raise ValueError(f"a time of {each.name}")
     names = [each.name for each in files]
     if len(set(names)) < len(names) or STORE_FILE not in names:
         raise ValueError("its files")

@@ -38,7 +38,7 @@ class BackupTarget(Protocol):
     incarnation: str
     """Of the data that it has files of; empty where it has none."""
     held: Mapping[str, BackedUpFile]
-    """The files that it has of that data: they need not come."""
+    """The files that it has of that data: those that are still so need not come."""
 
     def begin(self, coming_bytes: int) -> None:
         """So much will come.
@@ -58,7 +58,7 @@ class BackupTarget(Protocol):
             BackupFailed: the target refuses it.
         """
 
-    def close(self, *, sealed: bool) -> BackedUpFile:
+    def close(self, *, sealed: bool, modified_ns: int = 0) -> BackedUpFile:
         """The file is whole; as `write`."""
 
     def finish(self, manifest: Manifest) -> Manifest:
@@ -82,7 +82,7 @@ class DirectoryTarget:
         self.name = str(into.path)
         newest = into.manifests()[-1:]
         self.incarnation = newest[0].incarnation if newest else ""
-        self.held = into.sealed_files(self.incarnation) if newest else NOTHING
+        self.held = into.files_of(self.incarnation) if newest else NOTHING
         self._opened = ExitStack()
         self._file: IncomingFile | None = None
         self._name = ""
@@ -102,11 +102,11 @@ class DirectoryTarget:
         with failing(self._into.path):
             self._file.write(content)
 
-    def close(self, *, sealed: bool) -> BackedUpFile:
+    def close(self, *, sealed: bool, modified_ns: int = 0) -> BackedUpFile:
         """The file is whole: it is durable now."""
         assert self._file is not None, "it is open"
         with self._opened.pop_all(), failing(self._into.path):
-            return self._file.keep(self._name, sealed=sealed)
+            return self._file.keep(self._name, sealed=sealed, modified_ns=modified_ns)
 
     def finish(self, manifest: Manifest) -> Manifest:
         """The backup is there."""
@@ -146,11 +146,11 @@ class TarTarget:
         self._written += len(content)
         self._write(content)
 
-    def close(self, *, sealed: bool) -> BackedUpFile:
+    def close(self, *, sealed: bool, modified_ns: int = 0) -> BackedUpFile:
         """The file is whole."""
         assert self._written == self._size, "its size was told before"
         self._write(bytes(-self._size % tarfile.BLOCKSIZE))
-        return BackedUpFile(self._name, self._size, self._sum.hexdigest(), sealed)
+        return BackedUpFile(self._name, self._size, self._sum.hexdigest(), sealed, modified_ns)
 
     def finish(self, manifest: Manifest) -> Manifest:
         """The manifest, and the end of the tar."""

@@ -62,6 +62,19 @@ class JobFenced(DssError):
 
 
 @registered
+class JobRestored(JobFenced):
+    """A driver that took its job before the data was restored from a backup. Fields: job, epoch,
+    newest."""
+
+    code = "DSS2240"
+    sentence = (
+        "This driver took job {job} before the data was restored from a backup; what it published"
+        " behind that backup is gone."
+    )
+    hint = "Stop it. Another one goes on where the backup has the job: dssctl jobs drive {job}"
+
+
+@registered
 class JobLeased(DssError):
     """Fields: job, driver, left (a span for people), left_ms."""
 

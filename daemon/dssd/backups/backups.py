@@ -5,7 +5,7 @@ must not know where the task writes to: the daemon's file says that.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -83,14 +83,15 @@ async def _written(
     snapshot: Snapshot, target: DirectoryTarget, told: Callable[[int, int], None]
 ) -> tuple[Manifest, int]:
     """The manifest of what was written, and how many bytes were."""
-    held = target.held if target.incarnation == snapshot.incarnation.hex() else {}
-    coming = sum(each.bytes for each in snapshot.files if not (each.sealed and each.name in held))
+    held = _held(snapshot, target)
+    coming = sum(each.bytes for each in snapshot.files if each.name not in held)
     await asyncio.to_thread(target.begin, coming)
     files: list[BackedUpFile] = []
     done = 0
     for file in snapshot.files:
-        if file.sealed and file.name in held:
-            files.append(replace(held[file.name], sealed=True))
+        if file.name in held:
+            there = held[file.name]
+            files.append(replace(there, sealed=file.sealed, modified_ns=file.modified_ns))
             continue
         files.append(await _copied(file, target))
         done += file.bytes
@@ -108,6 +109,14 @@ async def _written(
     return await asyncio.to_thread(target.finish, manifest), coming
 
 
+def _held(snapshot: Snapshot, target: DirectoryTarget) -> Mapping[str, BackedUpFile]:
+    """The files of a snapshot that are there already, by name."""
+    if target.incarnation != snapshot.incarnation.hex():
+        return {}
+    there = ((each, target.held.get(each.name)) for each in snapshot.files)
+    return {each.name: one for each, one in there if one is not None and each.is_as(one)}
+
+
 async def _copied(file: SnapshotFile, target: DirectoryTarget) -> BackedUpFile:
     """Copy a file, with rests."""
     await asyncio.to_thread(target.open, file.name, file.bytes)
@@ -117,7 +126,7 @@ async def _copied(file: SnapshotFile, target: DirectoryTarget) -> BackedUpFile:
         # Whoever is cancelled must not close a file that a thread writes.
         await finished(copy, name="copy for a backup")
         await asyncio.sleep(monotonic() - began_s)
-    return await asyncio.to_thread(target.close, sealed=file.sealed)
+    return await asyncio.to_thread(target.close, sealed=file.sealed, modified_ns=file.modified_ns)
 
 
 def _copy_step(file: SnapshotFile, at: int, target: DirectoryTarget) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from dss_core.filters import TopicFilter
-from dss_core.limits import RESTORE_OFFSETS_RAISED
+from dss_core.limits import RESTORE_EPOCHS_RAISED, RESTORE_OFFSETS_RAISED
 from dssd.access.permissions import suspended
 from dssd.events.kinds import DATA_RESTORED
 from dssd.store.access_rows import PrincipalRow
@@ -52,9 +52,6 @@ an id of 32 bits has room for 4,095 restores."""
 SESSION_EPOCHS_RAISED = 1 << 20
 """More than one session connects between a backup and the loss of the disk. It is the upper half of
 the numbers of grants, of which 63 bits may be used."""
-
-EPOCHS_RAISED = 1 << 40
-"""Epochs of 64 bits: more than are given between a backup and the loss of the disk."""
 
 KINDS_READ: tuple[type[Row], ...] = (
     *(CeilingRow, EventRow, GrantRow, GroupRow, IncarnationRow, JobProgressRow, LeaderRow),
@@ -129,13 +126,13 @@ def _going_on_at(rows: StoredRows, ends: Mapping[int, Sequence[int]]) -> dict[St
 
 def _epochs(rows: StoredRows) -> Iterator[Row]:
     for leader in rows.all(LeaderRow):
-        yield replace(leader, leader_epoch=leader.leader_epoch + EPOCHS_RAISED)
+        yield replace(leader, leader_epoch=leader.leader_epoch + RESTORE_EPOCHS_RAISED)
     for session in rows.all(SessionRow):
         yield replace(session, session_epoch=session.session_epoch + SESSION_EPOCHS_RAISED)
     for progress in rows.all(JobProgressRow):
-        yield replace(progress, epoch=progress.epoch + EPOCHS_RAISED)
+        yield replace(progress, epoch=progress.epoch + RESTORE_EPOCHS_RAISED, driver="")
     for grant in rows.all(GrantRow):
-        yield replace(grant, grant_epoch=grant.grant_epoch + EPOCHS_RAISED)
+        yield replace(grant, grant_epoch=grant.grant_epoch + RESTORE_EPOCHS_RAISED)
 
 
 def _marked(
@@ -155,7 +152,7 @@ def _marked(
         row = progress.get(key) or _nothing_of(key)
         yield replace(row, marked_below=max(row.marked_below, below))
     for key in set(_lent(rows)) - granted:
-        yield GrantRow(*key, EPOCHS_RAISED, None, None, cursor_generation=0)
+        yield GrantRow(*key, RESTORE_EPOCHS_RAISED, None, None, cursor_generation=0)
 
 
 def _lent(rows: StoredRows) -> Iterator[tuple[int, int, int]]:

@@ -29,7 +29,7 @@ from dss_core.errors import DataDirectoryNewer, RestoreTargetUnfit, StoreDamaged
 from dssd.backups.renewal import IDS_RAISED, KINDS_READ, Renewal, StoredRows, renewal
 from dssd.data_directory import FORMAT, FORMAT_NAME, LOG_NAME, sync_directory, write_staged_marker
 from dssd.store import schema
-from dssd.store.database import opened
+from dssd.store.database import READ_ERRORS, opened, raise_condition
 from dssd.store.keys import key_of
 from dssd.store.port import Key, Versioned
 from dssd.store.reserve import Reserve
@@ -76,7 +76,8 @@ def restore(
     for folder in (into / LOG_NAME, into):
         sync_directory(folder)
     marker.rename(into / FORMAT_NAME)
-    sync_directory(into)
+    for folder in (into, into.parent):
+        sync_directory(folder)
     return Restored(into, manifest, made)
 
 
@@ -150,7 +151,15 @@ def renew(store: Path, manifest: Manifest) -> Renewal:
 
     Raises:
         StoreDamaged: it is not as it was written.
+        DiskFailed, NoRoomToStart: the disk refused it.
     """
+    try:
+        return _renewed(store, manifest)
+    except READ_ERRORS as error:
+        raise_condition(error, store)
+
+
+def _renewed(store: Path, manifest: Manifest) -> Renewal:
     transactions = Transactions(opened(store), Reserve(store))
     try:
         rows = StoredRows({kind: _all(transactions, kind) for kind in KINDS_READ})

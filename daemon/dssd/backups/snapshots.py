@@ -11,6 +11,7 @@ waits for a snapshot but removals, for as long as the store takes. A file that r
 stays there under its second name until the snapshot is left.
 
 Invariant: one snapshot at a time; it lies in a folder of the data directory that a start removes.
+What it keeps from retention never fills the disk: before that the snapshot is given up.
 """
 
 import asyncio
@@ -18,13 +19,14 @@ import errno
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dss_core.backups.manifest import LOG_FOLDER, STORE_FILE
+from dss_core.backups.manifest import LOG_FOLDER, STORE_FILE, BackedUpFile
 from dss_core.counted import bytes_text
 from dss_core.errors import BackupFailed, BackupUnderWay, NoRoomForBackup
 from dssd.clock import Clock
@@ -37,6 +39,19 @@ from dssd.store.uninterrupted import finished
 
 BACKUP_STORE_SPARE_BYTES = 64 << 20
 """What stays free on the daemon's disk beside the copy of its store: seconds of publishing."""
+
+ROOM_LOOK_S = 1.0
+"""A disk takes longer to fill by so much."""
+
+_GIVEN_UP = (
+    "the daemon's disk has no room left for what retention gives up meanwhile; make room there, or"
+    " let the backup be faster"
+)
+
+
+SETTLED_NS = 1_000_000_000
+"""File systems tell the times of two writes apart by a few milliseconds; one that lies longer back
+than this was the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,13 @@ class SnapshotFile:
     """Of it, from its beginning, that belong to the snapshot."""
     sealed: bool
     inode: int
+    modified_ns: int = 0
+    """When it was last written; 0: so shortly before that it may be written again within the same
+    moment of its file system."""
+
+    def is_as(self, there: BackedUpFile) -> bool:
+        """Whether a backup of the same incarnation has it as it is."""
+        return there.is_still(sealed=self.sealed, size=self.bytes, modified_ns=self.modified_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +114,43 @@ class Snapshots:
             raise BackupUnderWay(what="A backup of this daemon")
         self._under_way = True
         try:
-            try:
+            async with self._given_up_in_time():
                 yield await self._taken()
-            except OSError as error:
-                raise BackupFailed(reason=_why(error)) from error
+        except OSError as error:
+            raise BackupFailed(reason=_why(error)) from error
         finally:
             # Whoever is cancelled here must not leave it behind.
             remove = asyncio.to_thread(remove_snapshot, self._folder)
             await finished(remove, name="remove a snapshot")
             self._under_way = False
+
+    @asynccontextmanager
+    async def _given_up_in_time(self) -> AsyncIterator[None]:
+        """Whoever copies slowly, or stands still, must not keep retention from making room.
+
+        Raises:
+            BackupFailed: there is no room any more.
+        """
+        try:
+            async with asyncio.timeout(None) as until:
+                watch = asyncio.create_task(self._watch_room(until), name="room for a backup")
+                try:
+                    yield
+                finally:
+                    watch.cancel()
+        except TimeoutError as error:
+            if not until.expired():
+                raise
+            raise BackupFailed(reason=_GIVEN_UP) from error
+
+    async def _watch_room(self, until: asyncio.Timeout) -> None:
+        folder = self._store.path.parent
+        while True:
+            await asyncio.sleep(ROOM_LOOK_S)
+            usage = await asyncio.to_thread(shutil.disk_usage, folder)
+            if usage.free < BACKUP_STORE_SPARE_BYTES:
+                until.reschedule(asyncio.get_running_loop().time())
+                return
 
     async def _taken(self) -> Snapshot:
         await asyncio.to_thread(_prepare, self._folder, self._store.path)
@@ -174,7 +224,12 @@ def _link(folder: Path, path: Path, size: int | None, *, sealed: bool) -> Snapsh
     if found.st_size < size:
         reason = f"{path.name} has {found.st_size} bytes and not {size}: see dssd check"
         raise BackupFailed(reason=reason)
-    return SnapshotFile(f"{LOG_FOLDER}{path.name}", second, size, sealed, found.st_ino)
+    name, modified_ns = f"{LOG_FOLDER}{path.name}", _settled_ns(found)
+    return SnapshotFile(name, second, size, sealed, found.st_ino, modified_ns)
+
+
+def _settled_ns(found: os.stat_result) -> int:
+    return found.st_mtime_ns if time.time_ns() - found.st_mtime_ns > SETTLED_NS else 0
 
 
 def _why(error: OSError) -> str:

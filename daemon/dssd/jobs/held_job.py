@@ -15,7 +15,9 @@ from dss_core.errors import (
     JobFenced,
     JobLeased,
     JobNotInState,
+    JobRestored,
 )
+from dss_core.limits import RESTORE_EPOCHS_RAISED
 from dss_core.sentences import as_sentence
 from dss_core.staged import StagedFile
 from dss_core.times import text_of_span
@@ -133,15 +135,20 @@ def asked_for(job: HeldJob, chunk: JobChunk) -> str:
 def moved(row: JobRow, progress: JobProgressRow, chunk: JobChunk) -> DssError | None:
     """Why a chunk cannot be published by the rows of its job as they are now, if it cannot."""
     if progress.epoch != chunk.epoch:
-        return JobFenced(job=row.name, epoch=chunk.epoch, newest=progress.epoch)
+        return _fenced(row.name, chunk.epoch, progress.epoch)
     if row.state == Phase.ACTIVE:
         return None
     return JobNotInState(job=row.name, state=row.state, asked=f"publish chunk {chunk.chunk}")
 
 
 def fenced(job: HeldJob, epoch: int) -> JobFenced:
-    """Another driver has the job."""
-    return JobFenced(job=job.row.name, epoch=epoch, newest=job.state.epoch)
+    """Another driver has the job, or this one is of before a restore."""
+    return _fenced(job.row.name, epoch, job.state.epoch)
+
+
+def _fenced(name: str, epoch: int, newest: int) -> JobFenced:
+    condition = JobRestored if newest - epoch >= RESTORE_EPOCHS_RAISED else JobFenced
+    return condition(job=name, epoch=epoch, newest=newest)
 
 
 def check_length(name: str, text: bytes, bytes_max: int) -> None:

@@ -159,8 +159,10 @@ class Jobs:
             self._note(event)
 
     def _enter(self, row: JobRow, progress: JobProgressRow) -> None:
-        # A driver of before has as long to be heard again as any other has.
-        lease = Lease(b"", self._clock.now_ms() + JOB_LEASE_MS) if progress.epoch else None
+        # A driver of before has as long to be heard again as any other has. One of before a restore
+        # is fenced, and not named any more.
+        is_driven = progress.epoch and progress.driver
+        lease = Lease(b"", self._clock.now_ms() + JOB_LEASE_MS) if is_driven else None
         phase = Phase(row.state)
         state = JobState(
             row.chunks, progress.published, progress.epoch, phase, None if phase in ENDED else lease

@@ -13,7 +13,7 @@ from typing import Any
 import grpc.aio
 
 from dss_api.v1 import backups_pb2, backups_pb2_grpc
-from dss_core.backups.manifest import LOG_FOLDER
+from dss_core.backups.manifest import LOG_FOLDER, BackedUpFile
 from dss_core.errors import BackupFailed
 from dssd.backups.ledger import BackupLedger, WrittenBackup
 from dssd.backups.snapshots import Snapshot, SnapshotFile, Snapshots
@@ -74,7 +74,7 @@ def _is_beside(context: Context) -> bool:
 
 
 def _held(request: backups_pb2.CreateBackupRequest, snapshot: Snapshot) -> Collection[str]:
-    """The files that the caller has: sealed ones of the same data."""
+    """The files of the same data that the caller has as they are."""
     if request.incarnation != snapshot.incarnation:
         return ()
     stems = {
@@ -82,10 +82,15 @@ def _held(request: backups_pb2.CreateBackupRequest, snapshot: Snapshot) -> Colle
         for each in request.held
         for segment in each.segments
     }
+    others = {
+        each.name: BackedUpFile(each.name, each.bytes, "", modified_ns=each.modified_ns)
+        for each in request.written
+    }
     return {
         file.name
         for file in snapshot.files
-        if file.sealed and file.name.rpartition(".")[0] in stems
+        if (file.sealed and file.name.rpartition(".")[0] in stems)
+        or (file.name in others and file.is_as(others[file.name]))
     }
 
 
@@ -99,6 +104,7 @@ def _listings(
             sealed=each.sealed,
             held=each.name in held,
             inode=each.inode,
+            modified_ns=each.modified_ns,
         )
         for each in snapshot.files
     ]

@@ -54,7 +54,7 @@ class JobProgressRow(Row):
     epoch: int
     """Rises with each driver that takes the job; a lower one publishes nothing."""
     driver: str
-    """Who took it last, in its own words."""
+    """Who took it last, in its own words; empty: nobody since a restore."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,33 +24,35 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x64ss_api/v1/backups.proto\x12\ndss_api.v1\"d\n\x13\x43reateBackupRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\x0c\x12&\n\x04held\x18\x02 \x03(\x0b\x32\x18.dss_api.v1.HeldSegments\x12\x10\n\x08in_place\x18\x03 \x01(\x08\":\n\x0cHeldSegments\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x10\n\x08segments\x18\x02 \x03(\x04\"\x99\x01\n\x11\x43reateBackupReply\x12,\n\x07listing\x18\x01 \x01(\x0b\x32\x19.dss_api.v1.BackupListingH\x00\x12(\n\x05piece\x18\x02 \x01(\x0b\x32\x17.dss_api.v1.BackupPieceH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.dss_api.v1.BackupEndH\x00\x42\x06\n\x04item\"\xf1\x01\n\rBackupListing\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\x12\x13\n\x0btaken_at_us\x18\x03 \x01(\x03\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x14\n\x0cstore_format\x18\x05 \x01(\r\x12\x18\n\x10\x64irectory_format\x18\x06 \x01(\r\x12%\n\x05\x66iles\x18\x07 \x03(\x0b\x32\x16.dss_api.v1.BackupFile\x12$\n\x04\x65nds\x18\x08 \x03(\x0b\x32\x16.dss_api.v1.BackupEnds\x12\x0c\n\x04more\x18\t \x01(\x08\x12\x0e\n\x06\x66older\x18\n \x01(\t\"V\n\nBackupFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\x12\x0e\n\x06sealed\x18\x03 \x01(\x08\x12\x0c\n\x04held\x18\x04 \x01(\x08\x12\r\n\x05inode\x18\x05 \x01(\x04\"7\n\nBackupEnds\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\",\n\x0b\x42\x61\x63kupPiece\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\"\x0b\n\tBackupEnd\"Y\n\x14\x43onfirmBackupRequest\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x11\n\tnew_bytes\x18\x04 \x01(\x04\"\x14\n\x12\x43onfirmBackupReply2\xa2\x01\n\x07\x42\x61\x63kups\x12J\n\x06\x43reate\x12\x1f.dss_api.v1.CreateBackupRequest\x1a\x1d.dss_api.v1.CreateBackupReply0\x01\x12K\n\x07\x43onfirm\x12 .dss_api.v1.ConfirmBackupRequest\x1a\x1e.dss_api.v1.ConfirmBackupReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x64ss_api/v1/backups.proto\x12\ndss_api.v1\"\x8b\x01\n\x13\x43reateBackupRequest\x12\x13\n\x0bincarnation\x18\x01 \x01(\x0c\x12&\n\x04held\x18\x02 \x03(\x0b\x32\x18.dss_api.v1.HeldSegments\x12\x10\n\x08in_place\x18\x03 \x01(\x08\x12%\n\x07written\x18\x04 \x03(\x0b\x32\x14.dss_api.v1.HeldFile\"<\n\x08HeldFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\x12\x13\n\x0bmodified_ns\x18\x03 \x01(\x10\":\n\x0cHeldSegments\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x10\n\x08segments\x18\x02 \x03(\x04\"\x99\x01\n\x11\x43reateBackupReply\x12,\n\x07listing\x18\x01 \x01(\x0b\x32\x19.dss_api.v1.BackupListingH\x00\x12(\n\x05piece\x18\x02 \x01(\x0b\x32\x17.dss_api.v1.BackupPieceH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.dss_api.v1.BackupEndH\x00\x42\x06\n\x04item\"\xf1\x01\n\rBackupListing\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x13\n\x0bincarnation\x18\x02 \x01(\x0c\x12\x13\n\x0btaken_at_us\x18\x03 \x01(\x03\x12\x0f\n\x07version\x18\x04 \x01(\t\x12\x14\n\x0cstore_format\x18\x05 \x01(\r\x12\x18\n\x10\x64irectory_format\x18\x06 \x01(\r\x12%\n\x05\x66iles\x18\x07 \x03(\x0b\x32\x16.dss_api.v1.BackupFile\x12$\n\x04\x65nds\x18\x08 \x03(\x0b\x32\x16.dss_api.v1.BackupEnds\x12\x0c\n\x04more\x18\t \x01(\x08\x12\x0e\n\x06\x66older\x18\n \x01(\t\"k\n\nBackupFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\x12\x0e\n\x06sealed\x18\x03 \x01(\x08\x12\x0c\n\x04held\x18\x04 \x01(\x08\x12\r\n\x05inode\x18\x05 \x01(\x04\x12\x13\n\x0bmodified_ns\x18\x06 \x01(\x10\"7\n\nBackupEnds\x12\x18\n\x10storage_topic_id\x18\x01 \x01(\r\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\",\n\x0b\x42\x61\x63kupPiece\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\"\x0b\n\tBackupEnd\"Y\n\x14\x43onfirmBackupRequest\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x13\n\x0b\x64\x65stination\x18\x02 \x01(\t\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x11\n\tnew_bytes\x18\x04 \x01(\x04\"\x14\n\x12\x43onfirmBackupReply2\xa2\x01\n\x07\x42\x61\x63kups\x12J\n\x06\x43reate\x12\x1f.dss_api.v1.CreateBackupRequest\x1a\x1d.dss_api.v1.CreateBackupReply0\x01\x12K\n\x07\x43onfirm\x12 .dss_api.v1.ConfirmBackupRequest\x1a\x1e.dss_api.v1.ConfirmBackupReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dss_api.v1.backups_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEBACKUPREQUEST']._serialized_start=40
-  _globals['_CREATEBACKUPREQUEST']._serialized_end=140
-  _globals['_HELDSEGMENTS']._serialized_start=142
-  _globals['_HELDSEGMENTS']._serialized_end=200
-  _globals['_CREATEBACKUPREPLY']._serialized_start=203
-  _globals['_CREATEBACKUPREPLY']._serialized_end=356
-  _globals['_BACKUPLISTING']._serialized_start=359
-  _globals['_BACKUPLISTING']._serialized_end=600
-  _globals['_BACKUPFILE']._serialized_start=602
-  _globals['_BACKUPFILE']._serialized_end=688
-  _globals['_BACKUPENDS']._serialized_start=690
-  _globals['_BACKUPENDS']._serialized_end=745
-  _globals['_BACKUPPIECE']._serialized_start=747
-  _globals['_BACKUPPIECE']._serialized_end=791
-  _globals['_BACKUPEND']._serialized_start=793
-  _globals['_BACKUPEND']._serialized_end=804
-  _globals['_CONFIRMBACKUPREQUEST']._serialized_start=806
-  _globals['_CONFIRMBACKUPREQUEST']._serialized_end=895
-  _globals['_CONFIRMBACKUPREPLY']._serialized_start=897
-  _globals['_CONFIRMBACKUPREPLY']._serialized_end=917
-  _globals['_BACKUPS']._serialized_start=920
-  _globals['_BACKUPS']._serialized_end=1082
+  _globals['_CREATEBACKUPREQUEST']._serialized_start=41
+  _globals['_CREATEBACKUPREQUEST']._serialized_end=180
+  _globals['_HELDFILE']._serialized_start=182
+  _globals['_HELDFILE']._serialized_end=242
+  _globals['_HELDSEGMENTS']._serialized_start=244
+  _globals['_HELDSEGMENTS']._serialized_end=302
+  _globals['_CREATEBACKUPREPLY']._serialized_start=305
+  _globals['_CREATEBACKUPREPLY']._serialized_end=458
+  _globals['_BACKUPLISTING']._serialized_start=461
+  _globals['_BACKUPLISTING']._serialized_end=702
+  _globals['_BACKUPFILE']._serialized_start=704
+  _globals['_BACKUPFILE']._serialized_end=811
+  _globals['_BACKUPENDS']._serialized_start=813
+  _globals['_BACKUPENDS']._serialized_end=868
+  _globals['_BACKUPPIECE']._serialized_start=870
+  _globals['_BACKUPPIECE']._serialized_end=914
+  _globals['_BACKUPEND']._serialized_start=916
+  _globals['_BACKUPEND']._serialized_end=927
+  _globals['_CONFIRMBACKUPREQUEST']._serialized_start=929
+  _globals['_CONFIRMBACKUPREQUEST']._serialized_end=1018
+  _globals['_CONFIRMBACKUPREPLY']._serialized_start=1020
+  _globals['_CONFIRMBACKUPREPLY']._serialized_end=1040
+  _globals['_BACKUPS']._serialized_start=1043
+  _globals['_BACKUPS']._serialized_end=1205
 # @@protoc_insertion_point(module_scope)

@@ -25,6 +25,7 @@ class CreateBackupRequest(_message.Message):
     INCARNATION_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
     IN_PLACE_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.bytes
     """of the data that the caller has files of"""
     in_place: _builtins.bool
@@ -33,20 +34,52 @@ class CreateBackupRequest(_message.Message):
     def held(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldSegments]:
         """sealed ones of that data that the caller has: they are not sent"""
 
+    @_builtins.property
+    def written(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldFile]:
+        """others that the caller has: not sent unless they were written since"""
+
     def __init__(
         self,
         *,
         incarnation: _builtins.bytes = ...,
         held: _abc.Iterable[Global___HeldSegments] | None = ...,
         in_place: _builtins.bool = ...,
+        written: _abc.Iterable[Global___HeldFile] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "in_place", b"in_place", "incarnation", b"incarnation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "in_place", b"in_place", "incarnation", b"incarnation", "written", b"written"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CreateBackupRequest: _TypeAlias = CreateBackupRequest  # noqa: Y015
+
+@_typing.final
+class HeldFile(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    MODIFIED_NS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """in a data directory"""
+    bytes: _builtins.int
+    modified_ns: _builtins.int
+    """as BackupFile had it"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        bytes: _builtins.int = ...,
+        modified_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "modified_ns", b"modified_ns", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeldFile: _TypeAlias = HeldFile  # noqa: Y015
 
 @_typing.final
 class HeldSegments(_message.Message):
@@ -168,6 +201,7 @@ class BackupFile(_message.Message):
     SEALED_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
     INODE_FIELD_NUMBER: _builtins.int
+    MODIFIED_NS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """in a data directory"""
     bytes: _builtins.int
@@ -177,6 +211,8 @@ class BackupFile(_message.Message):
     """the caller has it: its bytes are not sent"""
     inode: _builtins.int
     """of the file in the folder"""
+    modified_ns: _builtins.int
+    """when it was last written, as its file system says; 0: not for certain"""
     def __init__(
         self,
         *,
@@ -185,10 +221,11 @@ class BackupFile(_message.Message):
         sealed: _builtins.bool = ...,
         held: _builtins.bool = ...,
         inode: _builtins.int = ...,
+        modified_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "held", b"held", "inode", b"inode", "name", b"name", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "held", b"held", "inode", b"inode", "modified_ns", b"modified_ns", "name", b"name", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

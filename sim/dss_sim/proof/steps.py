@@ -158,6 +158,17 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_older_directory_grows.py",
         f"{SCENARIOS}/test_switch_after_a_cut.py",
     ),
+    _tests("backups and restores, struck at every call", 25, f"{SCENARIOS}/test_backup_points.py"),
+    _tests(
+        "backups among all writes, and who lives through a restore",
+        3,
+        f"{SCENARIOS}/test_backup_among_writes.py",
+        f"{SCENARIOS}/test_backups.py",
+        f"{SCENARIOS}/test_restored.py",
+    ),
+    _tests(
+        "directories and clients of earlier versions", 4, f"{SCENARIOS}/test_earlier_versions.py"
+    ),
     _tests("every state after a loss of power", 60, f"{SCENARIOS}/test_crash_images.py"),
     _tests(
         "every bit flips",

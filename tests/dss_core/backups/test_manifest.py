@@ -56,6 +56,7 @@ def test_a_manifest_names_no_file_that_a_daemon_would_not(name: str) -> None:
     [
         lambda values: values["files"][1].update(checksum="../" * 10 + "aa"),
         lambda values: values["files"][1].update(bytes=-1),
+        lambda values: values["files"][1].update(modified_ns="1"),
         lambda values: values["files"].pop(0),
         lambda values: values["files"].append(values["files"][0]),
         lambda values: values.update(ends={"x": [1]}),

@@ -2,11 +2,13 @@
 
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dss_core.backups.directory import BackupDirectory, checked_pieces
+from dss_core.backups.manifest import BackedUpFile
 from dss_core.backups.targets import DirectoryTarget, TarTarget
 from support.backed_up import FILES, INCARNATION, SEGMENT, backed_up, written
 
@@ -16,7 +18,41 @@ def test_sealed_files_of_the_same_data_need_not_come_again(tmp_path: Path) -> No
     with BackupDirectory.opened(tmp_path) as opened:
         target = DirectoryTarget(opened)
         assert target.incarnation == INCARNATION
-        assert set(target.held) == {f"{SEGMENT}.seg", f"{SEGMENT}.idx"}
+        assert {name for name, each in target.held.items() if each.sealed} == {
+            f"{SEGMENT}.seg",
+            f"{SEGMENT}.idx",
+        }
+
+
+@pytest.mark.parametrize(
+    ("sealed", "size", "modified_ns", "is_still"),
+    [
+        (True, 4, 9, False),
+        (False, 4, 7, True),
+        (True, 4, 7, True),
+        (False, 5, 7, False),
+        (False, 4, 8, False),
+        (False, 4, 0, False),
+    ],
+)
+def test_a_file_that_may_be_written_comes_again_unless_its_size_and_its_time_stayed(
+    sealed: bool, size: int, modified_ns: int, is_still: bool
+) -> None:
+    there = BackedUpFile(f"{SEGMENT}.seg", 4, "a" * 32, modified_ns=7)
+    found = there.is_still(sealed=sealed, size=size, modified_ns=modified_ns)
+    assert found is is_still
+    assert replace(there, sealed=True).is_still(sealed=True, size=size, modified_ns=modified_ns)
+    unknown = replace(there, modified_ns=0)
+    assert not unknown.is_still(sealed=sealed, size=size, modified_ns=modified_ns)
+
+
+def test_of_files_that_may_be_written_those_of_the_newest_backup_are_held(tmp_path: Path) -> None:
+    backed_up(tmp_path, {**FILES, "log/00000002-0000000000000004.seg": b"old"})
+    backed_up(tmp_path)
+    with BackupDirectory.opened(tmp_path) as opened:
+        held = DirectoryTarget(opened).held
+    assert set(held) == set(FILES)
+    assert not held["store.sqlite"].sealed
 
 
 def test_a_file_that_is_gone_or_cut_is_not_held(tmp_path: Path) -> None:

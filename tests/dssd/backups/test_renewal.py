@@ -3,10 +3,9 @@
 import json
 from collections.abc import Sequence
 
-from dss_core.limits import RESTORE_OFFSETS_RAISED
+from dss_core.limits import RESTORE_EPOCHS_RAISED, RESTORE_OFFSETS_RAISED
 from dssd.access.permissions import confirmed, is_suspended
 from dssd.backups.renewal import (
-    EPOCHS_RAISED,
     SESSION_EPOCHS_RAISED,
     Renewal,
     StoredRows,
@@ -99,20 +98,20 @@ def test_streams_that_take_records_go_on_far_behind_all_that_was_given() -> None
 
 def test_epochs_go_on_above_all_that_were_given() -> None:
     _, written = renewed()
-    assert written[LeaderRow] == [LeaderRow(9, b"", 3 + EPOCHS_RAISED, 0)]
+    assert written[LeaderRow] == [LeaderRow(9, b"", 3 + RESTORE_EPOCHS_RAISED, 0)]
     [session] = written[SessionRow]
     [job] = written[JobProgressRow]
     assert isinstance(session, SessionRow)
     assert isinstance(job, JobProgressRow)
     assert session.session_epoch == 5 + SESSION_EPOCHS_RAISED
-    assert job.epoch == 6 + EPOCHS_RAISED
+    assert (job.epoch, job.driver) == (6 + RESTORE_EPOCHS_RAISED, "")
 
 
 def test_a_stream_that_nobody_had_borrowed_gets_no_low_epoch_either() -> None:
     _, written = renewed()
     grants = {(row.storage_topic_id, row.partition): row for row in written[GrantRow]}  # type: ignore[attr-defined] # they are grants
-    assert grants[1, 0] == GrantRow(9, 1, 0, 4 + EPOCHS_RAISED, b"s", b"b", 0)
-    assert grants[1, 1] == GrantRow(9, 1, 1, EPOCHS_RAISED, None, None, 0)
+    assert grants[1, 0] == GrantRow(9, 1, 0, 4 + RESTORE_EPOCHS_RAISED, b"s", b"b", 0)
+    assert grants[1, 1] == GrantRow(9, 1, 1, RESTORE_EPOCHS_RAISED, None, None, 0)
     assert set(grants) == {(1, 0), (1, 1), (2, 0)}
 
 

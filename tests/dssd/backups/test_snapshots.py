@@ -1,6 +1,7 @@
 """Snapshots of a log and a store in this process."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,6 +79,20 @@ async def test_what_retention_and_removal_take_meanwhile_stays_until_it_is_left(
             assert any(b"old" in each for each in held)
 
 
+async def test_the_time_of_a_write_counts_once_no_other_can_have_the_same(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served:
+        await served.shelf.store(await served.shelf.topic("orders"), b"x")
+        [path] = (tmp_path / "log").glob("*.seg")
+        async with served.snapshots.taken() as fresh:
+            assert {each.modified_ns for each in fresh.files} == {0}
+        settled_ns = path.stat().st_mtime_ns - 2 * snapshots.SETTLED_NS
+        os.utime(path, ns=(settled_ns, settled_ns))
+        async with served.snapshots.taken() as later:
+            times = {each.name: each.modified_ns for each in later.files}
+            assert times[f"log/{path.name}"] == settled_ns
+            assert times["store.sqlite"] == 0
+
+
 async def test_one_is_taken_at_a_time_and_the_next_one_after_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         async with served.snapshots.taken():
@@ -102,6 +117,25 @@ async def test_who_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None:
         taking.cancel()
         await asyncio.wait({taking})
         assert not served.folder.exists()
+
+
+async def test_a_backup_that_stands_still_is_given_up_before_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "ROOM_LOOK_S", 0.001)
+    async with serving(tmp_path) as served:
+
+        async def stand_still() -> None:
+            async with asyncio.timeout(60), served.snapshots.taken():
+                monkeypatch.setattr(snapshots, "BACKUP_STORE_SPARE_BYTES", 1 << 60)
+                await asyncio.Event().wait()
+
+        with pytest.raises(BackupFailed, match="what retention gives up meanwhile"):
+            await stand_still()
+        assert not served.folder.exists()
+        monkeypatch.undo()
+        async with served.snapshots.taken():
+            pass
 
 
 async def test_too_little_room_for_the_store_is_told_before_it_is_copied(
