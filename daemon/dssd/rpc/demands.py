@@ -103,6 +103,7 @@ class Known:
             if group.allocation == SHARD
             and any(TopicFilter.parse(group.filter).overlaps(each) for each in patterns)
         }
+
     def arguments_of(self, schedule: str) -> Mapping[str, str]:
         """What its task is given; nothing where it is not there."""
         found = self._schedules.find(schedule)
@@ -308,9 +309,7 @@ def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Dem
     yield from demands_of_data(job.source, job.target, job.dead_letters, known)
 
 
-def demands_of_data(
-    source: str, target: str, dead_letters: str, known: Known
-) -> Iterable[Demand]:
+def demands_of_data(source: str, target: str, dead_letters: str, known: Known) -> Iterable[Demand]:
     """A job reads its source, or what lies dead of it in a group, and writes its target."""
     if dead_letters:
         yield _reads_entries(dead_letters, known)

@@ -71,6 +71,7 @@ class Job(_message.Message):
     ENDED_AT_MS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     job_id: _builtins.int
     name: _builtins.str
@@ -104,6 +105,8 @@ class Job(_message.Message):
     ended_at_ms: _builtins.int
     failure: _builtins.str
     revision: _builtins.int
+    dead_letters: _builtins.str
+    """a group: what of the source lay dead there is read"""
     principal: _builtins.str
     """whom it acts for; empty: made before that was kept"""
     def __init__(
@@ -133,11 +136,12 @@ class Job(_message.Message):
         ended_at_ms: _builtins.int | None = ...,
         failure: _builtins.str = ...,
         revision: _builtins.int = ...,
+        dead_letters: _builtins.str = ...,
         principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "_said_at_ms", b"_said_at_ms", "ended_at_ms", b"ended_at_ms", "said_at_ms", b"said_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "_said_at_ms", b"_said_at_ms", "bytes", b"bytes", "chunks", b"chunks", "created_at_ms", b"created_at_ms", "driver", b"driver", "driver_lives", b"driver_lives", "ended_at_ms", b"ended_at_ms", "engine", b"engine", "epoch", b"epoch", "failure", b"failure", "filter", b"filter", "hops_max", b"hops_max", "job_id", b"job_id", "kind", b"kind", "name", b"name", "params", b"params", "principal", b"principal", "published", b"published", "rate_bytes_s", b"rate_bytes_s", "records", b"records", "revision", b"revision", "said", b"said", "said_at_ms", b"said_at_ms", "source", b"source", "state", b"state", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms", "_said_at_ms", b"_said_at_ms", "bytes", b"bytes", "chunks", b"chunks", "created_at_ms", b"created_at_ms", "dead_letters", b"dead_letters", "driver", b"driver", "driver_lives", b"driver_lives", "ended_at_ms", b"ended_at_ms", "engine", b"engine", "epoch", b"epoch", "failure", b"failure", "filter", b"filter", "hops_max", b"hops_max", "job_id", b"job_id", "kind", b"kind", "name", b"name", "params", b"params", "principal", b"principal", "published", b"published", "rate_bytes_s", b"rate_bytes_s", "records", b"records", "revision", b"revision", "said", b"said", "said_at_ms", b"said_at_ms", "source", b"source", "state", b"state", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ended_at_ms: _TypeAlias = _typing.Literal["ended_at_ms"]  # noqa: Y015
     _WhichOneofArgType__ended_at_ms: _TypeAlias = _typing.Literal["_ended_at_ms", b"_ended_at_ms"]  # noqa: Y015

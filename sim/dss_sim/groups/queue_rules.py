@@ -67,8 +67,8 @@ class _Level:
     """One of its levels."""
 
     __slots__ = (
-        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries", "hurried",
-        "left", "naks", "owed", "passed", "redriven", "stored", "whole_keys",
+        "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
+        "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
