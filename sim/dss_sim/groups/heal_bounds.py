@@ -29,6 +29,7 @@ from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan
 
+MOVES = frozenset({"move_cursors", "undo_moves", "cancel_moves"})
 GRANTED_LEASES = 2
 SETTLED_LEASES = 3
 WORK_US = 1_000_000
@@ -80,6 +81,9 @@ def _given_back_ms(plan: "Plan") -> int:
     """How long a holder may keep what it is asked for, or what it leaves."""
     leaves = any(timed.kind in ("unsubscribe", "resubscribe") for timed in plan.timed)
     keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
+    if any(timed.kind in MOVES for timed in plan.timed):
+        # What was refused and has no room in its queue is waited for until then.
+        keeps = keeps or waits_for_room(plan)
     return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
 
 
