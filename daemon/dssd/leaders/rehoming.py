@@ -154,7 +154,9 @@ class Rehomings:
         if not queues:
             return None
         retry, dead = queues
-        return Child((retry.stream, dead.stream), (retry.applied_end, dead.applied_end))
+        progress = retry.progress, dead.progress
+        ends = retry.applied_end, dead.applied_end
+        return Child((retry.stream, dead.stream), ends, progress)
 
     def _rehoming(
         self,

@@ -8,15 +8,18 @@ goes to the queues of that stream.
         ─► append that to the stream's queues ─► all of it is durable
 
 Nobody holds the stream nor one of those lanes, so an entry that is found in its queues with its
-source there stays, and is passed by. Invariants: an entry that goes back and lives has one in the
-stream's queues, or is passed over, before its own place counts as done; whatever goes wrong, all
-begins anew after a rest, and doubles nothing. What stays is not touched, neither is what nobody
-reported of it: who is lent its lane takes that in. This module must not know leaders, nor how keys
-are routed.
+source there stays, and is passed by. What stays is not touched, neither is what nobody reported of
+it: who is lent its lane takes that in. What a re-homing left there that did not come to its end
+goes nowhere, for what it was made of lives.
+
+Invariants: an entry that goes back and lives has one in the stream's queues, or is passed over,
+before its own place counts as done; whatever goes wrong, all begins anew after a rest, and doubles
+nothing. This module must not know leaders, nor how keys are routed.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from dss_core.errors import GrantNotHeld
@@ -49,7 +52,7 @@ class LaterLane(NamedTuple):
     trouble: Trouble
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GoingBack:
     """What goes back, and to where."""
 
@@ -61,6 +64,12 @@ class GoingBack:
     """Whether a key is of the stream, by its hash."""
     max_deliver: int
     trouble: Trouble
+
+    @cached_property
+    def lanes(self) -> dict[tuple[int, int], Queues]:
+        """The queues of all of these, by ordinal and partition."""
+        lanes = [(self.lane, self.queues), *((each.lane, each.queues) for each in self.later)]
+        return {(lane.ordinal, lane.levels[MAIN].partition): queues for lane, queues in lanes}
 
 
 Gone = dict[StreamId, Queues]
@@ -121,6 +130,10 @@ class _Attempt:
                         place = found.get((entry.source_ordinal, entry.source_partition))
                         if place is not None:
                             place[entry.source_level].add(entry.source_offset)
+
+
+_Made = tuple[int, NewEntry | None, bool] | None
+"""The offset of what goes, as what it goes on, and whether it was left over; None: it stays."""
 
 
 class _Leaving:
@@ -195,25 +208,37 @@ class _Leaving:
                 await self._turn.give_way()
                 if each is None:
                     continue
-                offset, entry = each
+                offset, entry, is_left_over = each
                 self._gone[level].append((offset, offset + 1))
                 if entry is None:
-                    self._skipped += 1
+                    self._skipped += not is_left_over
                 elif not found.has(offset):
                     await self._gathering.add(0, entry)
         self._passed[level] = total(tuple(reading.passed))
         self._gone[level] += [*done, *reading.passed]
 
-    def _made(self, level: int) -> Callable[[int, Record], tuple[int, NewEntry | None] | None]:
-        """What becomes of a record of a queue; None: it stays."""
+    def _made(self, level: int) -> Callable[[int, Record], "_Made"]:
+        """What becomes of a record of a queue."""
 
-        def made(offset: int, record: Record) -> tuple[int, NewEntry | None] | None:
+        def made(offset: int, record: Record) -> _Made:
             _, _, key, _, named, _ = record[0]
             if not self._is_meant(key, named):
                 return None
-            return offset, self._making.made(level, record)
+            if self._is_left_over(named):
+                return offset, None, True
+            return offset, self._making.made(level, record), False
 
         return made
+
+    def _is_left_over(self, named: Headers) -> bool:
+        """Whether it was re-homed, and that was not done to its end: what it was made of lives."""
+        said = brief_of(named)
+        if said.source_ordinal is None:
+            return False
+        source = self._asked.lanes.get((said.source_ordinal, said.source_partition))
+        if source is None:
+            return False
+        return not source[said.source_level - 1].progress.is_acked(said.source_offset)
 
     def _is_meant(self, key: bytes | None, named: Headers) -> bool:
         """Whether it is of a key of the stream, and not behind all records of that; without a key,

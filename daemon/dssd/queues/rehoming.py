@@ -41,6 +41,8 @@ class Child(NamedTuple):
     queues: tuple[StreamId, StreamId]
     applied_ends: tuple[int, int]
     """What was re-homed lies above, as far as it has not been lent since."""
+    progress: tuple[Progress, Progress] = (Progress(0), Progress(0))
+    """What is done there was left over by a re-homing that began anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,21 @@ class _Attempt:
         """What is in the children already, by where it was in this lane."""
         found = {level: Offsets(self._floor(level), self._ends[level]) for level in (RETRY, DEAD)}
         for child in self._asked.children:
-            for stream, start in zip(child.queues, child.applied_ends, strict=True):
-                await self._find(stream, start, found)
+            of_levels = zip(child.queues, child.applied_ends, child.progress, strict=True)
+            for stream, start, done in of_levels:
+                await self._find(stream, start, done, found)
         return found
 
-    async def _find(self, stream: StreamId, start: int, found: dict[int, "Offsets"]) -> None:
+    async def _find(
+        self, stream: StreamId, start: int, done: Progress, found: dict[int, "Offsets"]
+    ) -> None:
+        below = ((0, done.floor),) if done.floor else ()
         lane, end = self._asked.lane, self._parts.log.span(stream)[1]
         here = lane.ordinal, lane.levels[MAIN].partition
         reading = QueueReading(RETRY, stream, self._parts, self._trouble, headers, said)
         at = start
         while at < end:
-            piece = await reading.piece(at)
+            piece = await reading.piece(at, (*below, *done.ranges))
             if piece is None:
                 raise TryAgain
             entries, at = piece

@@ -30,6 +30,7 @@ from dssd.machines.delivery.redrive_pace import REDRIVE_MS_MAX
 if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan
 
+MOVES = frozenset({"move_cursors", "undo_moves", "cancel_moves"})
 GRANTED_LEASES = 2
 SETTLED_LEASES = 3
 WORK_US = 1_000_000
@@ -83,6 +84,9 @@ def _given_back_ms(plan: "Plan") -> int:
     keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
     # What failed and cannot be read cannot be moved either, and its lane is not given back before.
     keeps = keeps or (has_queues(plan) and any(each.kind == "lose_sectors" for each in plan.timed))
+    if any(timed.kind in MOVES for timed in plan.timed):
+        # What was refused and has no room in its queue is waited for until then.
+        keeps = keeps or waits_for_room(plan)
     return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
 
 

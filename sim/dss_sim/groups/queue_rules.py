@@ -68,7 +68,7 @@ class _Level:
 
     __slots__ = (
         "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
-        "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "whole_keys",
+        "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "void", "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -83,6 +83,8 @@ class _Level:
         """By users."""
         self.passed: set[int] = set()
         """Of a stream: by operators, and not reopened since."""
+        self.void: set[int] = set()
+        """Left over by a re-homing that did not come to its end."""
         self.durable: set[int] = set()
         self.naks: dict[int, Nakked] = {}
         self.stored = Progress(0)
@@ -142,7 +144,8 @@ class QueueRules:
     def is_done(self, group: str, stream: str, offset: int) -> bool:
         """Whether an entry may be acknowledged: it has left, or its source was acknowledged."""
         level = self._levels[group, stream]
-        if any(offset in known for known in (level.left, level.acked, level.discarded)):
+        known = level.left, level.acked, level.discarded, level.void
+        if any(offset in each for each in known):
             return True
         if offset in level.earlier:
             return True
@@ -151,7 +154,17 @@ class QueueRules:
         if level.means(level.discarded, offset):
             return True
         entry = level.entries[offset]
+        if self._is_left_over(group, stream, entry):
+            self._levels[group, entry.source].left.pop(entry.source_offset, None)
+            return True
         return self._is_acked(group, entry.source, entry.source_offset)
+
+    def _is_left_over(self, group: str, stream: str, entry: Queued) -> bool:
+        """Whether it was re-homed, and that was not done to its end: what it was made of is where
+        it was."""
+        if self._lanes[group, stream] is self._lanes[group, entry.source]:
+            return False
+        return not self._levels[group, entry.source].stored.is_acked(entry.source_offset)
 
     def _is_acked(self, group: str, stream: str, offset: int) -> bool:
         """Whether a user acknowledged the record, here or where it was before."""
@@ -249,8 +262,16 @@ class QueueRules:
                 queue.discarded |= {entry.offset} if offset in passed else set()
             elif offset in reopened:
                 del level.left[offset]
-                if not self.is_settled(group, entry.stream, entry.offset):
+                if not self._is_durably_over(group, entry):
                     level.earlier[offset].append(entry)
+
+    def _is_durably_over(self, group: str, entry: Queued) -> bool:
+        """Whether nothing that the entry became is to come by itself, whatever died now."""
+        while entry.offset in (level := self._levels[group, entry.stream]).left:
+            entry = level.left[entry.offset]
+        is_dead = self.level(group, entry.stream) == DEAD
+        blocks = self._lanes[group, entry.stream].blocks
+        return level.stored.is_acked(entry.offset) or (is_dead and not blocks)
 
     def taken(self, event: LaneTaken) -> None:
         """A lane is taken over."""
@@ -270,7 +291,9 @@ class QueueRules:
             raise Violation("S8", f"the queue ended at {len(level.entries)}: {event}")
         if event.source_offset in source.left:
             other = source.left[event.source_offset]
-            raise Violation("Q1", f"its source has an entry, {other}: {event}")
+            if not self._goes_back_instead(event, other):
+                raise Violation("Q1", f"its source has an entry, {other}: {event}")
+            self._levels[event.group, other.stream].void.add(other.offset)
         of = self._lanes[event.group, event.source]
         if event.grant_epoch < of.epoch and not self._is_copy(event):
             raise Violation("Q2", f"the lane was taken over by {of.epoch}: {event}")
@@ -285,6 +308,14 @@ class QueueRules:
         source.left[event.source_offset] = event
         if event.source_offset in source.passed:
             level.discarded.add(event.offset)
+
+    def _goes_back_instead(self, event: Queued, other: Queued) -> bool:
+        """Whether a re-homing did not come to its end, and what it was to move goes back."""
+        to, of, on = (
+            int(self.main_of(event.group, each).rsplit("/", 2)[1])
+            for each in (event.stream, event.source, other.stream)
+        )
+        return to < of < on
 
     def _check_rehomed(self, event: Queued, source: _Level) -> None:
         """It says what the entry said that it was made of, but of what clients died of, and what
@@ -359,6 +390,8 @@ class QueueRules:
         level = self._levels[event.group, event.stream]
         if event.offset in level.left:
             raise Violation("Q3", f"it is elsewhere, as {level.left[event.offset]}: {event}")
+        if event.offset in level.void:
+            raise Violation("Q3", f"what it was made of went elsewhere: {event}")
         if self.waits_since_before(event.group, event.stream, event.offset):
             waiting = level.earlier[event.offset]
             raise Violation("Q3", f"it waits in a queue, as {waiting}: {event}")

@@ -217,6 +217,27 @@ async def test_what_has_no_key_goes_back_to_its_own_stream(switched: Switched) -
     assert found == [(b"0", 0), (None, 0)]
 
 
+async def test_what_an_unfinished_rehoming_left_goes_nowhere(switched: Switched) -> None:
+    """The old stream has its records still: they were appended to the new lane, and a crash came
+    before that was stored."""
+    retry, dead = switched.queues
+    switched.queues = replace(retry, progress=Progress(0, ((1, 4),))), dead
+    [(left, _)] = (await switched.back(switched.later(), Progress(4))).values()
+    assert await switched.arrived(RETRY) == []
+    assert [key for key, _ in await switched.arrived(DEAD)] == [b"1"]
+    assert left.progress == Progress(1)
+    # It is re-homed at the next end, for nothing is taken for being there.
+    child = Child(
+        (switched.new.levels[RETRY], switched.new.levels[DEAD]), (0, 0), (left.progress, NOTHING)
+    )
+    lane = replace(switched.old.lane(30), is_ordered=True)
+    asked = Rehoming(lane, Progress(4), switched.queues, (child,), lambda _: 0, 3)
+    assert await rehome(asked, switched.old.parts, switched.old.trouble) is not None
+    rows = [(row[2], lane_of(row[4])) for row in await switched.new.rows(RETRY)]
+    again = [key for key, said in rows if (said.source_ordinal, said.source_offset) == (0, 0)]
+    assert again == [b"0", b"0"]
+
+
 async def test_what_operators_asked_is_done_on_the_way(switched: Switched) -> None:
     retry, dead = switched.later()
     retry = retry.take_errand(7, SKIP, ((0, 1),))

@@ -87,8 +87,10 @@ def step(state: LentStream, event: StreamEvent) -> Acts:
 
 
 def _lend(state: LentStream, event: GrantDecided) -> Acts:
-    # A stream that was kept for the session may still have its move before it.
+    # A stream that was kept for the session may still have its move before it, or be closed since.
     make_move(state)
+    if state.is_closed:
+        return (Act.SAVE_NOW, *close(state))
     if state.is_over():
         return (Act.SAVE_NOW, *finish(state))
     if state.is_to_rehome():
