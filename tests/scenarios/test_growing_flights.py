@@ -81,9 +81,8 @@ async def check_log(client: Client, keys: list[str]) -> None:
     """Each flight is there once, where its key goes, behind the one before of its aircraft."""
     found = []
     async for record in client.read("flights/#", follow=False):
-        _, ordinal, partition = record.stream.split("/")
-        number = int(record.payload.split()[0])
-        found.append((int(ordinal), record.offset, int(partition), number))
+        _, of, at = record.stream.split("/")
+        found.append((int(of), record.offset, int(at), int(record.payload.split()[0])))
     assert sorted(number for *_, number in found) == list(range(COUNT))
     last: dict[str, int] = {}
     for ordinal, _, partition, number in sorted(found):

@@ -517,7 +517,7 @@ class Client:
         )
         held.under_way.append(settle.acked)
         # Behind that nothing comes that was sent before the session heard of it.
-        self._world.schedule.after(2 * LATENCY_US[1], held.under_way.popleft, self.host)
+        self._world.schedule.after(2 * LATENCY_US[1], held.heard, self.host)
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier
         return settle

@@ -51,6 +51,10 @@ class Held:
     refused: dict[int, Key] = field(default_factory=dict)
     """Of an ordered grant: what was refused, until the session says that it goes its own way."""
 
+    def heard(self) -> None:
+        """The session has heard of the oldest of what is under way."""
+        self.under_way.popleft()
+
     def has_news(self) -> bool:
         """Whether there is something to say of it."""
         return bool(self.acked or self.naks or self.again or self.frontier != self.reported)

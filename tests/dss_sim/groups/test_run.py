@@ -87,6 +87,12 @@ ORDERED_ONCE_FAILED = {
     15360: "what the cursor had met and not passed held it up for ever",
     31798: "a redrive that was made and cancelled within a commit left no word that it was made",
     500167: "the rule did not know that a lane that is re-homed does nothing more of what is asked",
+    714352: "what was asked of a closed lane kept a redrive away that this lane waited for",
+    705563: "the rule counted the shards that a leaving member had not given back",
+    711956: "the judge wanted a lane back whose records could not be read to be moved",
+    710913: "what could not be read had the only room of a queue",
+    703277: "the world forgot a half of a group as its host died of that",
+    704352: "the world's client handed out again what crossed an ack that nobody answers",
 }
 """The same of groups that are ordered."""
 
