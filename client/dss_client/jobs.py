@@ -24,6 +24,7 @@ from dss_client._patience import Patience
 from dss_client.job_values import ChunkResult, Granted, Job, JobChunk
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import PASSING, JobNotDone, JobNotInState, OutcomeUnknown
+from dss_core.lane import DEAD_LETTERS
 from dss_core.staged import StagedFile
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ class Jobs:
         from dss_api.v1 import jobs_pb2
 
         token = secrets.token_bytes(TOKEN_BYTES)
-        request = jobs_pb2.AcquireJobRequest(job=job, driver=driver, token=token)
+        request = jobs_pb2.AcquireJobRequest(
+            job=job, driver=driver, token=token, features=[DEAD_LETTERS]
+        )
         try:
             call = self._connection.jobs.Acquire(request, timeout=CALL_TIMEOUT_S)
             return _granted(await self._connection.answer(call))

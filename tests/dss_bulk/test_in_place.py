@@ -193,7 +193,8 @@ async def test_what_was_told_stays_true_while_the_log_goes_on(
     class Told:
         """A daemon that answered before."""
 
-        async def stored_runs(self, _: SourceRange) -> AsyncIterator[StoredRuns]:
+        async def stored_runs(self, _: SourceRange, group: str) -> AsyncIterator[StoredRuns]:
+            assert not group
             for each in told:
                 yield each
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dss_client
+from dss_api.v1 import jobs_pb2
 from dss_bulk.driver import drive
 from dss_bulk.local_engine import LocalEngine
 from dss_bulk.next_export import next_export
@@ -109,6 +110,12 @@ async def test_a_replay_copies_what_lay_dead_when_it_was_planned_and_leaves_it(
     await rejected(client, LATER)
     removal = await client.operations.plan(RemoveGroup(GROUP))
     assert "The job again reads its dead letters, and cannot go on." in removal.effects
+    # One of a version before does not say that it knows dead letters.
+    stub = client._connection.jobs
+    with pytest.raises(DssError, match="a driver of a version before"):
+        await client._connection.ask(
+            stub.Acquire, jobs_pb2.AcquireJobRequest(job="again", driver="old", token=b"t" * 16)
+        )
     for name, in_place in (("again", True), ("sent", False)):
         job = await drive(client, name, engine=LocalEngine(in_place=in_place))
         assert (job.state, job.records, job.dead_letters) == ("done", len(LEFT), GROUP)

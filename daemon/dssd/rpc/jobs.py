@@ -8,7 +8,8 @@ import grpc.aio
 
 from dss_api.v1 import jobs_pb2, jobs_pb2_grpc
 from dss_api.values import message_of
-from dss_core.errors import IllegalArgument
+from dss_core.errors import IllegalArgument, IllegalJob
+from dss_core.lane import DEAD_LETTERS
 from dss_core.limits import CHUNK_FILES_MAX
 from dss_core.staged import STAGE_PIECE_BYTES, StagedFile
 from dssd.jobs.held_job import Granting, JobChunk, JobView
@@ -67,7 +68,14 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
     async def Acquire(
         self, request: jobs_pb2.AcquireJobRequest, context: Context
     ) -> jobs_pb2.JobLease:
-        """Give a job to a driver."""
+        """Give a job to a driver.
+
+        Raises:
+            IllegalJob: it reads dead letters, and the driver would read the topic instead.
+        """
+        if self._jobs.dead_letters_of(request.job) and DEAD_LETTERS not in request.features:
+            rule = "it reads dead letters, which a driver of a version before does not know"
+            raise IllegalJob(job=request.job, rule=rule)
         self._check(self._jobs.get(request.job).row)
         granted = await self._jobs.acquire(request.job, request.driver, request.token)
         if not is_local(context):

@@ -402,21 +402,27 @@ class AcquireJobRequest(_message.Message):
     JOB_FIELD_NUMBER: _builtins.int
     DRIVER_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
     job: _builtins.str
     driver: _builtins.str
     """in its own words: engine, host, process"""
     token: _builtins.bytes
     """drawn anew for each acquisition"""
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what the driver knows: "dead-letters" """
+
     def __init__(
         self,
         *,
         job: _builtins.str = ...,
         driver: _builtins.str = ...,
         token: _builtins.bytes = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["driver", b"driver", "job", b"job", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["driver", b"driver", "features", b"features", "job", b"job", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
