@@ -41,6 +41,6 @@ def _tell(file: Path) -> None:
 if __name__ == "__main__":
     told = Path(sys.argv[1])
     sys.modules["uvloop"] = None  # type: ignore[assignment]  # as where it is not installed
-    asyncio.events.Handle._run = _timed  # type: ignore[method-assign]
+    asyncio.events.Handle._run = _timed  # type: ignore[method-assign, assignment]
     signal.signal(signal.SIGUSR1, lambda *_: _tell(told))
     sys.exit(main(sys.argv[2:]))

@@ -18,7 +18,8 @@ from dssd.questions.queues import EntriesAsked, QueueQuestions
 from dssd.queues.looking import Choice, QueueEntry
 
 Context = grpc.aio.ServicerContext[Any, Any]
-Found, Made = TypeVar("Found"), TypeVar("Made")
+Found = TypeVar("Found")
+Made = TypeVar("Made")
 
 _LEVELS: dict[int, int] = {queues_pb2.QUEUE_LEVEL_RETRY: RETRY, queues_pb2.QUEUE_LEVEL_DEAD: DEAD}
 _LEVEL_NUMBERS: dict[int, Any] = {level: number for number, level in _LEVELS.items()}

@@ -4,13 +4,6 @@ from dss_sim.mutants.planting import Mutant
 
 IN_ERRANDS = (
     Mutant(
-        "what failed goes along",
-        "a redrive brings back what failed of its keys after it was planned",
-        "RedrivenKeys.followed",
-        "not each.attempt",
-        "True",
-    ),
-    Mutant(
         "stopped redrive goes on",
         "who does not know yet that a redrive was stopped, or an errand done, has it begin anew",
         "machines.queues._newest",
@@ -30,12 +23,5 @@ IN_ERRANDS = (
         "machines.queues.asked_of_holder",
         "errand.operation if errand.ranges else queues[DEAD - 1].redriving",
         "queues[DEAD - 1].redriving",
-    ),
-    Mutant(
-        "what failed meanwhile is forgotten",
-        "a record that was out as its lane was taken back fails, and escapes the operation",
-        "errands.is_meant",
-        "return is_made_of_one or covers(errand.ranges, offset)",
-        "return covers(errand.ranges, offset)",
     ),
 )

@@ -14,5 +14,5 @@ async def keep(_: QueueTrims) -> int:
 
 
 if __name__ == "__main__":
-    QueueTrims.trim = keep  # type: ignore[method-assign]
+    QueueTrims.trim = keep  # type: ignore[method-assign, assignment]
     sys.exit(main(sys.argv[1:]))
