@@ -156,6 +156,7 @@ def rows() -> dict[str, Row]:
         "remote_batch": Row("consume, by batch, over TLS", million, "", UNIX, ">= 0.85"),
         "remote_record": Row("consume, by record, over TLS", million, "", UNIX, ">= 0.90"),
         "remote_more": Row("one record, p50, more than on a unix socket", "ms", "<= 0.3"),
+        "remote_token": Row("  a token's check, processor time a call", "us", "<= 20"),
         "remote_made": Row("1,000 connections with TLS", "s", "<= 10"),
         "tables": Row("read as tables, 1,000 a frame", million, "baseline"),
         "in_place": Row("  in place", million, "", READ, ">= 1.50"),
@@ -397,6 +398,7 @@ async def remote_round(table: dict[str, Row]) -> None:
             table[f"remote_{mode}"].add(ours, plain)
         near, far = [await run_program("latency", each, "alone") for each in (local, distant)]
         table["remote_more"].add(far["delivery_p50_ms"] - near["delivery_p50_ms"])
+        table["remote_token"].add(await remote.token_check_us(where, TOPIC))
         made = await run_program("connections", distant, str(remote.CONNECTIONS))
         table["remote_made"].add(made["seconds"])
 

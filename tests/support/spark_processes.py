@@ -8,10 +8,11 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 LOOK_S = 0.05
 PATIENCE_S = 1_500.0
@@ -64,8 +65,10 @@ async def submitted(
     master: str = "local[2]",
     conf: Sequence[str] = (),
     python: Path | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Submitted]:
     """A driver of a job, as `dssctl` starts it; tasks run in another Python, if one is named."""
+    own = {} if python is None else {"PYSPARK_PYTHON": str(python)}
     options = [word for each in conf for word in ("--conf", each)]
     command = ["-m", "dss_spark", job, "--endpoint", endpoint, "--master", master, *options]
     log = folder / f"{job}.log"
@@ -73,7 +76,7 @@ async def submitted(
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, "--folder", str(folder / f"{job}.spark"),
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-            env=os.environ if python is None else {**os.environ, "PYSPARK_PYTHON": str(python)},
+            env={**os.environ, **own, **environment},
         )  # fmt: skip
     driver = Submitted(process, folder / f"{job}.spark", log)
     try:

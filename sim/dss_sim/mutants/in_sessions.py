@@ -9,14 +9,14 @@ IN_SESSIONS = (
         "expiry by the wall clock",
         "whether a session waited long enough is asked of a clock that people move",
         "Sessions._expire",
-        "over = [each for each in going if _is_over(each.expires_at_ms, now_ms)]",
+        "over = [each for each in going if each.is_over(now_ms)]",
         """
         wall_ms = self._services.clock.wall_ms()
         over = [
             known
             for known in going
             if known.expires_at_ms is not None
-            and _stay_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) <= wall_ms
+            and kept_ms(known.row) + (known.row.disconnected_at_ms or wall_ms) <= wall_ms
         ]
         """,
         JUDGE,
@@ -24,7 +24,7 @@ IN_SESSIONS = (
     Mutant(
         "no grace",
         "a session of expiry 0 is gone before its client is back",
-        "_stay_ms",
+        "kept_ms",
         "max(row.expiry_ms, GRACE_MS)",
         "row.expiry_ms",
         JUDGE,
@@ -33,8 +33,8 @@ IN_SESSIONS = (
         "no grace after a restart",
         "a wall clock that jumped while the daemon was down ends every session",
         "Sessions._load_one",
-        "max(GRACE_MS, _stay_ms(row) - gone_ms)",
-        "max(0, _stay_ms(row) - gone_ms)",
+        "max(GRACE_MS, kept_ms(row) - gone_ms)",
+        "max(0, kept_ms(row) - gone_ms)",
         JUDGE,
     ),
     Mutant(

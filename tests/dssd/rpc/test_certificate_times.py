@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dssd.rpc.certificate_times import NoCertificateError, not_after_ms
 from support.certificates import Authority
+from support.proof_share import share
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,7 @@ def der(authority: Authority) -> bytes:
     return base64.b64decode(b"".join(pem.read_bytes().splitlines()[1:-1]))
 
 
+@settings(max_examples=share(100, 60_000))
 @given(data=st.data())
 def test_broken_bytes_end_in_a_time_or_a_refusal(der: bytes, data: st.DataObject) -> None:
     broken = bytearray(der[: data.draw(st.integers(1, len(der)))])
