@@ -2,10 +2,11 @@
 
 docs/protocol.md, "Allocation". Shares are computed at once, by `allocation`; that costs s log s for
 s streams. Moves are begun in portions, one a step: each costs more than its part of the
-computation, and a step must stay short. Everything else goes on between portions. As soon as
-something asks for another rebalance, no stream is taken from a member any more, and that rebalance
-drops the moves that were not begun. Invariant: while moves are left, `Alarm.MOVE` is set. A move
-whose stream or taker is gone is void: what took it away has asked for a rebalance.
+computation, and a step must stay short; where it is more than one portion, the first one has a step
+of its own too. Everything else goes on between portions. As soon as something asks for another
+rebalance, no stream is taken from a member any more, and that rebalance drops the moves that were
+not begun. Invariant: while moves are left, `Alarm.MOVE` is set. A move whose stream or taker is
+gone is void: what took it away has asked for a rebalance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -94,7 +95,11 @@ def _share(turn: LeaderTurn) -> None:
             for stream, owner in now.owners.items()
             if stream not in moves and is_outdated(state, state.streams[stream])
         )
-    begin_moves(turn)
+    if len(state.moves) > MOVES_A_STEP_MAX:
+        # What shared out so many has taken its time; they begin with the next step.
+        state.timers.set(Alarm.MOVE, turn.now_ms + MOVE_AGAIN_MS)
+    else:
+        begin_moves(turn)
 
 
 def share_by(turn: LeaderTurn, slicing: Slicing | None) -> None:
@@ -102,7 +107,9 @@ def share_by(turn: LeaderTurn, slicing: Slicing | None) -> None:
     before = turn.state.shards.slicing
     slice_anew(turn.state, slicing)
     if (before and before.of) != (slicing and slicing.of):
-        rebalance_by(turn, turn.now_ms)
+        # Cutting many anew takes its time too.
+        later_ms = MOVE_AGAIN_MS if len(turn.state.streams) > MOVES_A_STEP_MAX else 0
+        rebalance_by(turn, turn.now_ms + later_ms)
 
 
 def _shared_out(
@@ -168,7 +175,10 @@ def _sharing(state: Leader) -> Situation:
             continue
         if lent.sealed_end is not None and lent.is_to_rehome():
             continue
-        owner = None if lent.state is StreamState.FREE else owner_of(lent)
+        if lent.state is StreamState.FREE:
+            owner = None
+        else:
+            owner = lent.holder if lent.state is StreamState.GRANTED else owner_of(lent)
         if owner in leaving:
             # It comes back by itself, and is shared out then.
             continue

@@ -99,6 +99,11 @@ class Crowd:
                 return
             self.ring()
 
+    def begin(self) -> None:
+        """Shares are computed, and the first portion of moves is begun."""
+        while not self.ring():
+            pass
+
     def answer(self, said: ToBorrower | Persist) -> None:
         match said:
             case Persist(commit_id, _, measure):
@@ -130,11 +135,13 @@ class Crowd:
 S = StreamState
 
 
-def test_a_step_begins_a_portion_of_the_moves_and_the_next_steps_the_rest() -> None:
+def test_a_step_computes_shares_and_each_of_the_next_ones_begins_a_portion_of_the_moves() -> None:
     crowd = Crowd()
     crowd.join(ANN)
-    begun = [crowd.ring() for _ in range(4)]
-    assert begun == [MOVES_A_STEP_MAX] * 3 + [50]
+    begun = [crowd.ring() for _ in range(5)]
+    assert begun == [0] + [MOVES_A_STEP_MAX] * 3 + [50], (
+        "shares are computed in a step of their own"
+    )
     assert crowd.now_ms < GATHER_MS + 10
     crowd.settle()
     assert crowd.holders() == {ANN: MANY}
@@ -143,7 +150,7 @@ def test_a_step_begins_a_portion_of_the_moves_and_the_next_steps_the_rest() -> N
 def test_others_are_answered_between_two_portions() -> None:
     crowd = Crowd()
     crowd.join(ANN)
-    crowd.ring()
+    crowd.begin()
     before = len(crowd.leader.moves)
     assert crowd.feed(Received(Ping(ANN, 1, 0), crowd.now_ms)) == 0
     assert len(crowd.leader.moves) == before
@@ -153,7 +160,7 @@ def test_others_are_answered_between_two_portions() -> None:
 def test_a_member_that_joins_among_the_portions_gets_its_share() -> None:
     crowd = Crowd()
     crowd.join(ANN)
-    crowd.ring()
+    crowd.begin()
     crowd.join(BOB)
     crowd.settle()
     assert crowd.holders() == {ANN: MANY // 2, BOB: MANY // 2}
@@ -164,7 +171,7 @@ def test_a_member_that_dies_among_the_portions_gets_no_more() -> None:
     crowd = Crowd()
     crowd.join(ANN)
     crowd.join(BOB)
-    crowd.ring()
+    crowd.begin()
     crowd.feed(SessionClosed(BOB, crowd.now_ms))
     crowd.settle()
     assert crowd.holders() == {ANN: MANY}
@@ -191,7 +198,7 @@ def test_once_a_rebalance_is_asked_for_nothing_is_taken_from_a_member_until_it_c
 def test_a_stream_that_goes_away_among_the_portions_is_not_lent() -> None:
     crowd = Crowd()
     crowd.join(ANN)
-    crowd.ring()
+    crowd.begin()
     gone = crowd.leader.moves[-1][0]
     crowd.feed(StreamsChanged(crowd.now_ms, gone=(gone,)))
     crowd.settle()
