@@ -88,6 +88,7 @@ def operation_kinds(
 
     ``parts`` are the operations themselves: a growth applies others.
     """
+    places = DeadLetterPlaces(groups, registry, catalogue, log)
     rows: tuple[tuple[OperationKind, tuple[type[Change], ...], tuple[str, ...]], ...] = (
         (
             CursorMoves(store, groups, registry, catalogue, log),
@@ -127,18 +128,7 @@ def operation_kinds(
         ),
         (Evictions(store, groups, registry, clock), (Evict,), ("borrowers",)),
         (Pauses(groups, registry, clock), (PauseGroup, ResumeGroup), (PAUSE, RESUME)),
-        (
-            JobCreations(
-                jobs,
-                catalogue,
-                log,
-                store,
-                clock,
-                DeadLetterPlaces(groups, registry, catalogue, log),
-            ),
-            (CreateJob,),
-            ("jobs.create",),
-        ),
+        (JobCreations(jobs, catalogue, log, store, clock, places), (CreateJob,), ("jobs.create",)),
         (JobEdits(jobs, log, store, clock), (PauseJob, ResumeJob, CancelJob), ("jobs",)),
         (JobRemovals(jobs, store), (RemoveJob,), ("jobs.rm",)),
     )

@@ -102,7 +102,7 @@ def _check_shard_moved(leader: Leader, moved: LentStream, shared: Sequence[LentS
     owners: dict[int, set[BorrowerId | None]] = {}
     assert leader.shards.slicing is not None
     for lent in shared:
-        number = leader.shards.slicing.number_of(lent.stream)
+        number = leader.shards.slicing.shard_of(lent.stream).number
         owners.setdefault(number, set()).add(owner_of(lent))
     left = sum(moved.holder in owner for owner in owners.values())
     staying = sum(not each.leaving for each in leader.members.values())
