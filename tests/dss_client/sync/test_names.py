@@ -10,7 +10,7 @@ from dss_client import sync
 from dss_client.sync import administration
 
 INNER = {
-    "Client": {"opened_session", "spawn", "stored_runs"},
+    "Client": {"opened_session", "read_entries", "spawn", "stored_runs"},
     "Producer": {"call", "into"},
     "Subscription": {
         *("asked_back", "bring_acks", "end_taking", "ordered", "taken_back"),
