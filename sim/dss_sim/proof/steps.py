@@ -134,7 +134,13 @@ STEPS: Sequence[Step] = (
     ),
     _tests("faults of jobs on Spark", 9, f"{SCENARIOS}/test_spark_faults.py"),
     _tests("reads and jobs on Spark", 4, "tests/dss_spark"),
-    _tests("an incident, by its page", 2, "tests/dssctl/test_replay_page.py"),
+    _tests(
+        "what pages say, command by command",
+        3,
+        "tests/dssctl/test_replay_page.py",
+        f"{SCENARIOS}/test_growth_page.py",
+        f"{SCENARIOS}/test_readme_page.py",
+    ),
     _tests("a crash at every effect", 5, f"{SIMULATORS}/groups/test_scenarios.py"),
     _tests("chains of growths, and crashes", 9, f"{SIMULATORS}/groups/test_chains.py"),
     _tests(

@@ -208,7 +208,7 @@ async def test_what_has_no_key_goes_back_to_its_own_stream(switched: Switched) -
         await holder.publish(b"no key", key=None)
     main = switched.new.levels[MAIN]
     await move_on(switched, piece(4, 5))
-    switched.new.levels = switched.old.levels[MAIN], *switched.new.levels[RETRY:]
+    switched.new.levels = (switched.old.levels[MAIN], *switched.new.levels[RETRY:])
     other = replace(new_lane(switched.new, 1), ordinal=0)
     await move(Move(4, (piece(4, 5),)), other, switched.old.parts, switched.old.trouble)
     switched.new.levels = main, *switched.new.levels[RETRY:]

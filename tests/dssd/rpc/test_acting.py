@@ -38,6 +38,9 @@ class Parts:
     def topics_of(self, name: str) -> tuple[str, str] | None:
         return {"copy": ("orders", "copies")}.get(name)
 
+    def dead_letters_of(self, name: str) -> str:
+        return ""
+
 
 @pytest.fixture
 def clock() -> SetClock:
