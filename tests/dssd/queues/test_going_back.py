@@ -206,12 +206,10 @@ async def test_of_what_nobody_reported_the_newest_entry_goes_back(switched: Swit
 async def test_what_has_no_key_goes_back_to_its_own_stream(switched: Switched) -> None:
     for holder in (switched.old, switched.new):
         await holder.publish(b"no key", key=None)
-    main = switched.new.levels[MAIN]
     await move_on(switched, piece(4, 5))
-    switched.new.levels = (switched.old.levels[MAIN], *switched.new.levels[RETRY:])
-    other = replace(new_lane(switched.new, 1), ordinal=0)
+    old, new = switched.old.levels, switched.new.levels
+    other = Lane((old[MAIN], new[RETRY], new[DEAD]), 0, 1, 7, "client", is_ordered=True)
     await move(Move(4, (piece(4, 5),)), other, switched.old.parts, switched.old.trouble)
-    switched.new.levels = main, *switched.new.levels[RETRY:]
     await switched.back(switched.later(), Progress(5))
     found = [(key, each.origin_ordinal) for key, each in await switched.arrived(RETRY)]
     assert found == [(b"0", 0), (None, 0)]
