@@ -34,7 +34,7 @@ IN_LEADERS = (
     Mutant(
         "former shards forgotten",
         "at another count somebody is given records of a shard that a program has not given back",
-        "sharding.slice_anew",
+        "sharding._cut_anew",
         "state.shards.former[lent.shard] += 1",
         "pass",
     ),

@@ -130,6 +130,7 @@ STEPS: Sequence[Step] = (
     _tests("faults of jobs on Spark", 9, f"{SCENARIOS}/test_spark_faults.py"),
     _tests("reads and jobs on Spark", 4, "tests/dss_spark"),
     _tests("an incident, by its page", 2, "tests/dssctl/test_replay_page.py"),
+    _tests("from 4 partitions to 64, by its page", 1, f"{SCENARIOS}/test_growth_page.py"),
     _tests("a crash at every effect", 5, f"{SIMULATORS}/groups/test_scenarios.py"),
     _tests(
         "the simulators",
