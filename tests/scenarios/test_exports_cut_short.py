@@ -81,7 +81,7 @@ async def test_an_export_that_is_killed_is_in_the_way_of_none_and_leaves_no_half
             await killed.wait()
         assert not file.exists()
         code, said = await exported(await export(daemon, file))
-        assert (code, f"{RECORDS} dead letters" in said) == (0, True), said
+        assert (code, f"{RECORDS:,} dead letters" in said) == (0, True), said
         check_whole(file)
         assert (await client.groups.describe("g")).group.dead == RECORDS
 
