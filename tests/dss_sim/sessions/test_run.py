@@ -144,7 +144,7 @@ def test_a_bug_is_found_and_its_run_is_made_small(monkeypatch: pytest.MonkeyPatc
     def by_the_wall(row: SessionRow) -> int:
         return 1_000
 
-    found = failing(lambda: monkeypatch.setattr(sessions, "_stay_ms", by_the_wall))
+    found = failing(lambda: monkeypatch.setattr(sessions, "kept_ms", by_the_wall))
     least = shrunk(found)
     assert least.violation is not None
     assert found.violation is not None
