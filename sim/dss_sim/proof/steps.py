@@ -80,6 +80,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_growing_flights.py",
         f"{SCENARIOS}/test_lanes_over_growth.py",
         f"{SCENARIOS}/test_ordered_growth.py",
+        f"{SCENARIOS}/test_rewind_over_growth.py",
         f"{SCENARIOS}/test_topic_grows_under_producers.py",
         "tests/dss_client/test_against_the_daemon.py",
     ),
@@ -125,6 +126,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_ordered_line.py",
         f"{SCENARIOS}/test_ordered_flights.py",
         f"{SCENARIOS}/test_ordered_growth.py",
+        f"{SCENARIOS}/test_rewind_over_growth.py",
     ),
     _tests(
         "faults of bulk jobs",
