@@ -51,7 +51,7 @@ SMALL_FRAMES = 120_000
 SMALL_FRAME_RECORDS = (5, 1)
 ROUNDS = 5
 PART_SECONDS_MAX = 300.0
-LONG_SECONDS_MAX = {"spark": 2_400.0, "ordered": 600.0}
+LONG_SECONDS_MAX = {"spark": 2_400.0, "ordered": 600.0, "shards": 600.0}
 """Of parts that start a JVM several times, or many consumers."""
 
 PREBUILT = "bench/programs/produce_prebuilt.py"
