@@ -138,8 +138,8 @@ class QueueRules:
         """Whether the record is an entry of a queue now, or was one when it was reopened."""
         if (group, stream) not in self._lanes:
             return False
-        level = self._levels[group, stream]
-        return offset in level.left or offset in level.earlier
+        is_left = offset in self._levels[group, stream].left
+        return is_left or self._comes_from_queue(group, stream, offset)
 
     def is_done(self, group: str, stream: str, offset: int) -> bool:
         """Whether an entry may be acknowledged: it has left, or its source was acknowledged."""
@@ -147,7 +147,7 @@ class QueueRules:
         known = level.left, level.acked, level.discarded, level.void
         if any(offset in each for each in known):
             return True
-        if offset in level.earlier:
+        if self._comes_from_queue(group, stream, offset):
             return True
         if (group, stream) not in self._lanes or offset >= len(level.entries):
             return False
@@ -228,7 +228,7 @@ class QueueRules:
             is_dead = self.level(group, stream) == DEAD
             if offset in level.acked or (is_dead and not lane.blocks):
                 return True
-            if offset in level.earlier and offset not in level.left:
+            if offset not in level.left and self._comes_from_queue(group, stream, offset):
                 return not self.waits_since_before(group, stream, offset)
             if offset not in level.left:
                 is_given_up = offset in level.discarded
@@ -262,16 +262,26 @@ class QueueRules:
                 queue.discarded |= {entry.offset} if offset in passed else set()
             elif offset in reopened:
                 del level.left[offset]
-                if not self._is_durably_over(group, entry):
+                last = self._last(group, entry)
+                if not self._levels[group, last.stream].stored.is_acked(last.offset):
                     level.earlier[offset].append(entry)
 
-    def _is_durably_over(self, group: str, entry: Queued) -> bool:
-        """Whether nothing that the entry became is to come by itself, whatever died now."""
-        while entry.offset in (level := self._levels[group, entry.stream]).left:
-            entry = level.left[entry.offset]
+    def _comes_from_queue(self, group: str, stream: str, offset: int) -> bool:
+        """Whether an operator reopened the record while an entry of it waited, which comes by
+        itself, or is to come; so the stream passes it by."""
+        earlier = self._levels[group, stream].earlier.get(offset, ())
+        return any(not self._stays_dead(group, self._last(group, each)) for each in earlier)
+
+    def _last(self, group: str, entry: Queued) -> Queued:
+        """What became of an entry."""
+        while entry.offset in (left := self._levels[group, entry.stream].left):
+            entry = left[entry.offset]
+        return entry
+
+    def _stays_dead(self, group: str, entry: Queued) -> bool:
+        """Whether it is a dead letter that holds up nothing."""
         is_dead = self.level(group, entry.stream) == DEAD
-        blocks = self._lanes[group, entry.stream].blocks
-        return level.stored.is_acked(entry.offset) or (is_dead and not blocks)
+        return is_dead and not self._lanes[group, entry.stream].blocks
 
     def taken(self, event: LaneTaken) -> None:
         """A lane is taken over."""

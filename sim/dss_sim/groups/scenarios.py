@@ -474,6 +474,9 @@ def _read_again_in_order() -> list[Scenario]:
     ]
 
 
+READ_AGAIN = tuple(_read_again_in_order())
+"""In which cursors go back over a switch."""
+
 SCENARIOS: tuple[Scenario, ...] = (
     *_alone(),
     *_joining(),
@@ -483,5 +486,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     *_moved(),
     *_retried(),
     *_grown_in_order(),
-    *_read_again_in_order(),
+    *READ_AGAIN,
 )

@@ -2,6 +2,8 @@
 
 from dss_sim.mutants.planting import Mutant
 
+READ_AGAIN = "dss_sim.groups.read_again"
+
 IN_GROWTH = (
     Mutant(
         "no barrier",
@@ -51,6 +53,7 @@ IN_GROWTH = (
         "leader.going_back._close",
         "back.waits_for or state.holding is not Holding.NOTHING",
         "state.holding is not Holding.NOTHING",
+        READ_AGAIN,
     ),
     Mutant(
         "nothing goes back",
@@ -58,6 +61,7 @@ IN_GROWTH = (
         "queues.going_back._Leaving._is_meant",
         "said.origin_ordinal <= ours.ordinal",
         "False",
+        READ_AGAIN,
     ),
     Mutant(
         "went back without a look",
@@ -65,5 +69,6 @@ IN_GROWTH = (
         "queues.going_back._Attempt._find",
         "max(queue.progress.floor, queue.applied_end)",
         "end",
+        READ_AGAIN,
     ),
 )
