@@ -43,7 +43,6 @@ COMMITS = (
     Commit("08671238cf0348355a0a9108850e081d78ecb16d", 1),
     Commit("6234b6de4715f7931974fffee11a720a3f803373", 3),
     Commit("968e790d1d996775440b9193bc89e0de83c55cd0", 4),
-    Commit("cb9c3dc750aa068593198181422868838dbba831", 5),
     Commit("42b2b0ee5aba9a97bc366c3de97038d85d3257eb", 6),
     Commit("bd4c6296c20326d1abcf6bdda31367be654040b2", 7),
     Commit("05fe4aceeb7b2fe69ad6a69c1ab4060cc50f3800", 8),
@@ -56,7 +55,9 @@ COMMITS = (
     Commit("d4d5d9d1a957a2be138a00ebe3eb7b566a0497ec", 15),
     Commit("d27dc5ad22a2d0348426e632bafd793a0aea338c", 16),
 )
-"""No commit has a daemon of format 2: it and format 3 came at once."""
+"""No commit has a daemon of format 2: it and format 3 came at once. Of format 5 the first commits
+have other tables than the last, whose own client cannot take records. Both are grown as recorded
+in `test_older_directory_grows`."""
 
 
 @dataclass(frozen=True, slots=True)
