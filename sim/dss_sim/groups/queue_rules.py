@@ -68,7 +68,8 @@ class _Level:
 
     __slots__ = (
         "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
-        "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "void", "whole_keys",
+        "from_queue", "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "void",
+        "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -77,8 +78,9 @@ class _Level:
         self.left: dict[int, Queued] = {}
         """The entries that its records became."""
         self.earlier: defaultdict[int, list[Queued]] = defaultdict(list)
-        """Those of before an operator reopened the record, which waited in queues then: the stream
-        has it from there."""
+        """Those of before an operator reopened the record, which waited in queues then."""
+        self.from_queue: set[int] = set()
+        """Reopened while an entry was to come by itself: the stream passes it by."""
         self.acked: set[int] = set()
         """By users."""
         self.passed: set[int] = set()
@@ -255,22 +257,40 @@ class QueueRules:
         level.acked -= reopened
         level.durable -= reopened
         level.passed = (level.passed | passed) - reopened
+        level.from_queue -= reopened
         for offset in (reopened | passed).intersection(level.left):
             entry = level.left[offset]
             queue = self._levels[group, entry.stream]
-            if entry.offset >= queue.applied:
-                queue.discarded |= {entry.offset} if offset in passed else set()
-            elif offset in reopened:
-                del level.left[offset]
-                last = self._last(group, entry)
-                if not self._levels[group, last.stream].stored.is_acked(last.offset):
-                    level.earlier[offset].append(entry)
+            is_reported = entry.offset < queue.applied
+            if offset in passed and not is_reported:
+                queue.discarded.add(entry.offset)
+            elif offset in reopened and is_reported:
+                level.earlier[offset].append(level.left.pop(offset))
+        for offset in reopened.intersection(level.earlier):
+            self._look_at_earlier(group, level, offset)
+
+    def _look_at_earlier(self, group: str, level: _Level, offset: int) -> None:
+        """What of a reopened record's entries is to come still."""
+        last = {each: self._last(group, each) for each in level.earlier.pop(offset)}
+        left = [
+            each
+            for each, end in last.items()
+            if not self._levels[group, end.stream].stored.is_acked(end.offset)
+        ]
+        if left:
+            level.earlier[offset] = left
+        if any(not self._stays_dead(group, last[each]) for each in left):
+            level.from_queue.add(offset)
 
     def _comes_from_queue(self, group: str, stream: str, offset: int) -> bool:
         """Whether an operator reopened the record while an entry of it waited, which comes by
         itself, or is to come; so the stream passes it by."""
-        earlier = self._levels[group, stream].earlier.get(offset, ())
-        return any(not self._stays_dead(group, self._last(group, each)) for each in earlier)
+        level = self._levels[group, stream]
+        earlier = level.earlier.get(offset, ())
+        is_known = offset in level.from_queue
+        return is_known or any(
+            not self._stays_dead(group, self._last(group, each)) for each in earlier
+        )
 
     def _last(self, group: str, entry: Queued) -> Queued:
         """What became of an entry."""
