@@ -130,6 +130,10 @@ class QueueRules:
         self._levels: defaultdict[GroupStream, _Level] = defaultdict(_Level)
         self._applied: list[tuple[GroupStream, Committed]] = []
         """Of the commit that is being told."""
+        self._moves: list[tuple[str, str, set[int], set[int]]] = []
+        """Of the same one: group, stream, and what was reopened and passed over."""
+        self._has_rows = False
+        """Rows of it were told."""
 
     def level(self, group: str, stream: str) -> int:
         """Of which level a stream is; 0 also where the group has no queues."""
@@ -248,11 +252,14 @@ class QueueRules:
         self._lanes |= dict.fromkeys(((event.group, name) for name in lane.names), lane)
 
     def moved(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
-        """An operator reopened records of a stream, and passed over others. What waits in queues
-        of the former comes from there; what nobody has reported of either is done as its record
-        is."""
-        if (group, stream) not in self._lanes:
-            return
+        """An operator reopened records of a stream, and passed over others, by a commit whose rows
+        are told next: what these say was reported before."""
+        if (group, stream) in self._lanes:
+            self._moves.append((group, stream, reopened, passed))
+
+    def _move(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
+        """What waits in queues of what is reopened comes from there; what nobody has reported is
+        done as its record is."""
         level = self._levels[group, stream]
         level.acked -= reopened
         level.durable -= reopened
@@ -436,6 +443,7 @@ class QueueRules:
     def committed(self, event: Committed) -> None:
         """The store has this of a level; what goes with it is told next."""
         place = event.group, event.stream
+        self._has_rows = True
         if place in self._lanes:
             self._levels[place].stored = Progress(event.floor, event.ranges)
             if event.stopped:
@@ -454,10 +462,17 @@ class QueueRules:
             level = self._levels[group, stream]
             if event.applied_end > len(level.entries):
                 raise Violation("Q6", f"there are {len(level.entries)} entries: {event}")
+            again = {(*at[:2], each) for at in self._moves for each in at[2]}
             for entry in level.entries[level.applied : event.applied_end]:
+                if (group, entry.source, entry.source_offset) in again:
+                    continue
                 if not self._levels[group, entry.source].stored.is_acked(entry.source_offset):
                     raise Violation("Q6", f"{entry} is not applied: {event}")
             level.applied = max(level.applied, event.applied_end)
+        if self._has_rows:
+            moves, self._moves, self._has_rows = self._moves, [], False
+            for move in moves:
+                self._move(*move)
 
     def errand(self, event: Errand) -> None:
         """An operator deals with entries of a retry queue."""
