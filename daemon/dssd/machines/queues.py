@@ -42,6 +42,10 @@ RETRY_NOW, RETRY_LATER, SKIP, BURY = "now", "later", "skip", "dead"
 """What an operation does with entries of a retry queue: they are due at once, or again when they
 say; they are passed over, or go to the dead letters."""
 
+HAD_LEFT = "left"
+"""Of dead letters: an operation was to give these up, and they had left before. Nobody has to do
+anything; who asked is told."""
+
 
 class Errand(NamedTuple):
     """What an operation asks of the next holder of a lane: entries of its retry queue are to be
@@ -81,8 +85,9 @@ class QueueState:
     redrive: Redrive = NO_REDRIVE
     """Of dead letters; what is done of it is in the progress."""
     errand: Errand = NO_ERRAND
+    """Of a retry queue; of dead letters, what had left."""
     hurried: Hurried = NONE_HURRIED
-    """Both of a retry queue."""
+    """Of a retry queue."""
     begun: int = field(default=0, compare=False)
     """Of a retry queue: what was begun with its lane since that was lent, the opening and each
     move. Not stored, so it is nothing new by itself."""
@@ -145,12 +150,16 @@ class QueueState:
         """With an operation that brings back no more."""
         return replace(self, redrive=Redrive(self.redrive.operation))
 
-    def discard(self, ranges: Ranges) -> "QueueState":
-        """With these done, counted as moved by an operator."""
+    def discard(self, operation: int, ranges: Ranges) -> "QueueState":
+        """With these dead letters done, counted as moved by an operator; what had left before
+        is noted."""
         progress = self.progress.with_acked(ranges)
         more = _covered(progress) - _covered(self.progress)
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
-        return replace(self, progress=progress, fate=fate)
+        done = ((0, self.progress.floor), *self.progress.ranges)
+        left = without(ranges, without(ranges, normalised(done)))
+        errand = Errand(operation, HAD_LEFT, left) if left else self.errand
+        return replace(self, progress=progress, fate=fate, errand=errand)
 
     def begin(self) -> "QueueState":
         """Something more is begun with the lane."""

@@ -5,7 +5,6 @@ records are decoded in a thread. What the queue's progress is done with is passe
 knows groups.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
 from dss_core.progress import Ranges, complement, covers
 from dss_core.rows_layout import Headers
 from dssd.log.port import Log
+from dssd.look_thread import looked
 from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
 
@@ -237,7 +237,7 @@ class EntryLook:
             self.budget.bytes -= max(len(chunk.frames), 1)
             found: Found | None = None
             if chunk.frames and (key is None or key in chunk.frames):
-                found = await asyncio.to_thread(look, lane, chunk.frames, chunk.mask)
+                found = await looked(look, lane, chunk.frames, chunk.mask)
             yield chunk.next, found
             at = self.first(queue, chunk.next)
 

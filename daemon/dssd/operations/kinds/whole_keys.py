@@ -5,13 +5,13 @@ along. Two looks over the queue: which keys are meant, then what is dead of them
 is taken whole or not at all; where a look does not come to the end, nothing of the stream is.
 """
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from dss_core.progress import Ranges, covers, normalised, runs_of, total
+from dssd.look_thread import looked
 from dssd.queues.choosing import keyed_in, keys_of_all_in
 from dssd.queues.looking import Choice, EntryLook, Lane
 
@@ -58,7 +58,7 @@ async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: in
                     offsets[key].append(offset)
     if look.budget.spent:
         return BEYOND
-    return await asyncio.to_thread(_fitting, meant, offsets, ranges_max)
+    return await looked(_fitting, meant, offsets, ranges_max)
 
 
 async def first_heads(look: EntryLook, lane: Lane, ranges: Ranges, count: int) -> Ranges | None:
