@@ -35,7 +35,7 @@ class TlsFiles:
     """Where the daemon's certificate is, in PEM. They are read again when they change."""
 
     cert: Path
-    """Behind it whoever stands between it and the authority."""
+    """The certificate, then the intermediate certificates up to the authority."""
     key: Path
     client_ca: Path | None = None
     """The authorities whose certificates of clients count."""
