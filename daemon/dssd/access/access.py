@@ -130,9 +130,9 @@ class Access:
         return own if self.still_holds(own) else None
 
     def present(self, name: str) -> Principal | None:
-        """Who has that name, with what they may do now; None where nobody has, or no longer.
+        """The principal of that name with its present permissions; None: unknown or expired.
 
-        Who is on this machine needs no row: its sockets say who that is.
+        Local callers have no row: the socket identifies them.
         """
         if name == LOOPBACK or name.startswith(LOCAL_KIND):
             return Principal(name, ALL_ROLES)

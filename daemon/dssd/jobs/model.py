@@ -24,12 +24,12 @@ class JobKind(StrEnum):
 
     @property
     def reads_topic(self) -> bool:
-        """Else its planner says what each chunk is."""
+        """False: its planner defines each chunk."""
         return self is not JobKind.BACKFILL
 
     @property
     def writes_topic(self) -> bool:
-        """Else what it writes is its driver's affair."""
+        """False: only its driver knows the output."""
         return self in (JobKind.REPLAY, JobKind.BACKFILL, JobKind.TRANSFORM)
 
 
@@ -46,7 +46,7 @@ class Spec:
     """What its driver is told besides: JSON."""
     ranges: tuple[SourceRange, ...]
     dead_letters: str = ""
-    """A group: what of the source lay dead there is read."""
+    """A group: the job reads its dead letters of the source."""
 
     def to_json(self) -> str:
         """As its row keeps it."""

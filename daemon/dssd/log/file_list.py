@@ -15,7 +15,7 @@ from dssd.log.upkeep.removal_gate import RemovalGate
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """How far the log has come, at a moment."""
+    """The state of the log at one moment."""
 
     sizes: Mapping[SegmentId, int]
     """Where the last frame of each segment ends in its file."""
@@ -32,11 +32,11 @@ class LogFiles:
     _gate: RemovalGate
 
     def held(self) -> AbstractAsyncContextManager[None]:
-        """No file is removed within."""
+        """No file is removed inside this block."""
         return self._gate.held()
 
     def ends(self) -> LogEnds:
-        """How far it has come now."""
+        """The present state."""
         return LogEnds(
             {
                 one.id: one.size
