@@ -84,9 +84,10 @@ def ended(row: JobRow, phase: Phase, failure: str, now_ms: int) -> JobRow:
 
 
 def end_of(job: HeldJob) -> Event | None:
-    """What is told of how a job ended; None where it did not, or whoever cancelled it told it.
+    """The event of the end of a job; None if it has not ended, or an operation cancelled it, which
+    has its own event.
 
-    Told again, for instance by the next life of the daemon, it is the same event.
+    Told again, for instance after a restart, it is the same event.
     """
     row, fields = job.row, {"job": str(job.row.job_id)}
     match Phase(row.state):

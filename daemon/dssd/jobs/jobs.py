@@ -145,9 +145,9 @@ class Jobs:
         return jobs
 
     def tell_ends(self, since_ms: int) -> None:
-        """Tell how those ended that did so since about this time: a kill may have been quicker.
+        """Tell the ends of jobs since about this time: a kill may have come before their events.
 
-        What is kept of it already is not kept again.
+        Events that are kept already are not kept again.
         """
         for job in self._jobs.values():
             if (job.row.ended_at_ms or 0) > since_ms - END_TOLD_LATE_MS:

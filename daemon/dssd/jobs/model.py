@@ -1,6 +1,6 @@
-"""What a job is, as values, and as the texts that rows keep of it.
+"""Jobs as values, and their encoding as JSON in rows.
 
-Invariant: what was written as a text is read as the same value.
+Invariant: decoding an encoded value gives the same value.
 """
 
 import json
@@ -35,7 +35,7 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What was asked for, resolved."""
+    """The request for a job, resolved."""
 
     source: str
     """A topic; empty where it reads none."""

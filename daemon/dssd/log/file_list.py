@@ -1,7 +1,7 @@
-"""Which files the log has, up to where they hold records, and where its streams end: for a backup.
+"""Lists the log's files with their sizes, and the ends of its streams, for a backup.
 
-Invariant: what is told here was answered, or could have been, and no file of it is ever changed
-below the size that is told. Memory only; this module copies nothing.
+Invariant: the listed records were acknowledged, or could have been, and no file ever changes below
+its listed size. Memory only; this module copies nothing.
 """
 
 from collections.abc import Mapping

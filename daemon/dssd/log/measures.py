@@ -1,6 +1,6 @@
-"""What the log tells of its own work, for whoever watches the daemon.
+"""Measurements of the log, for monitoring.
 
-Invariant: counts only rise while the daemon runs; what it holds may shrink.
+Invariant: counts only rise while the daemon runs; gauges may fall.
 """
 
 from dataclasses import dataclass
