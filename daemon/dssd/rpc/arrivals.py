@@ -94,9 +94,9 @@ class ArrivalWatch:
         return has_ended
 
     def _collect(self) -> None:
-        """Free what dead cycles hold: calls that were ended may lie there, with their messages.
+        """Collect garbage: reference cycles may hold ended calls with their messages.
 
-        It holds the loop, so it takes no more than a share of the loop's time.
+        A collection blocks the event loop, so it gets only a share of the loop's time.
         """
         began_s = perf_counter()
         if began_s >= self._collect_again_s:

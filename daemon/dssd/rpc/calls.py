@@ -215,10 +215,10 @@ class Calls:
         return (None if pid is None else self._process(pid)) or UNNAMED
 
     def end_waits(self, count: int) -> Mapping[Peer, int]:
-        """End so many waits for messages that are long enough, of one peer: the greediest of them.
+        """End so many long waits for messages, all of the greediest peer.
 
-        Who has no more calls than every peer may is left alone as long as the others' calls can
-        hold so many messages. Returns whose they were, and how many.
+        A peer within the minimum of calls is spared while the calls of others could hold so many
+        messages. Returns the peer, and the number of ended waits.
         """
         latest = asyncio.get_running_loop().time() - ARRIVAL_QUIET_S
         spares_few = count <= self._greedy_holding

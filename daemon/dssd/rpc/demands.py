@@ -80,9 +80,9 @@ class Known:
         self.dead_letters_of_job = jobs.dead_letters_of
 
     def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
-        """The subjects of a topic; where it is not there, those that it would have.
+        """The subjects of a topic; if it does not exist, those that it would have.
 
-        One of the daemon's own has none, and is asked for by its name, which no wildcard covers.
+        An internal topic has none: the demand is its name, which no wildcard covers.
         """
         found = self._topics.find(topic)
         return (found.patterns if found is not None else ()) or _own(topic)
