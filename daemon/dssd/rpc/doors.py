@@ -1,10 +1,10 @@
 """The two doors of a daemon: the servers for clients, and one reserved for operators.
 
-Clients have a server for each policy that a listener has, and share what all of them take.
+Clients have a server for each listener policy; these servers share their limits.
 
-Whatever clients take of the first one, connections or calls, the second one has its own, at a
-socket of its own in the data directory: who looks after the daemon gets in when nobody else does.
-It serves what reads and changes, and no records. Both open and close together.
+The operators' server has its own socket in the data directory, and its own limits of connections
+and calls, so operators get in when clients have used up theirs. It serves queries and changes, and
+no records. Both doors open and close together.
 
 Invariant: a call at the operators' door occupies the reserve only for the time of a query; records
 are never served there.

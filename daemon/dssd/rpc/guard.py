@@ -160,9 +160,9 @@ class Guard(grpc.aio.ServerInterceptor):
 
 
 async def _first_sent(context: Context, call: OpenCall | None) -> None:
-    """Wait for what a client sends first, unless it came.
+    """Wait for the first message of a client, unless it has arrived.
 
-    Where it crosses with the end of the call, the gRPC of the client forgets why that ended.
+    If it crosses with the end of the call, the client's gRPC loses the status of the call.
     """
     if call is not None and call.has_heard:
         return

@@ -50,7 +50,7 @@ async def origin_of(context: Context, peers: UnixPeers) -> Origin:
 
 
 def is_local(context: Context) -> bool:
-    """Whether the kernel reports the end of the caller, and a lost connection means its death."""
+    """Whether the caller is on a unix socket, where a lost connection means that it is dead."""
     return context.peer().startswith("unix:")
 
 

@@ -249,9 +249,10 @@ class ProduceCall:
             self._changed.set()
 
     def _end_where_put_off(self, results: Results) -> None:
-        """Take no more frames once one was refused that its producer sends again.
+        """Accept no more frames after a refusal that makes the producer send again.
 
-        Where the log does not know the producer yet, it would store the next frame without it.
+        If the log does not know the producer yet, it would store the next frame although this one
+        is missing.
         """
         put_off = next((each for each in results if isinstance(each, PASSING)), None)
         if put_off is not None:
@@ -315,10 +316,10 @@ class ProduceCall:
                 raise result
 
     def _understood(self, gate: Gate | None, error: DssError) -> DssError:
-        """A refusal as the client can go by it.
+        """The refusal in a form that the client understands.
 
-        An older one takes a topic that moved for one that was made anew, which is told by its
-        epoch alone.
+        An older client compares only epochs, so it would take a topic that grew for one that was
+        created again. It gets ProducerTooOld instead.
         """
         if self._follows_switches or gate is None:
             return error

@@ -1,4 +1,4 @@
-"""One schedule as the daemon runs it: its definition, its machine, its runs, when it is due next.
+"""One live schedule: its definition, its machine, its runs, and its next due time.
 
 Invariant: the state of the machine and the rows are those that were committed together. Nothing
 here waits or writes: `Schedules` does.
@@ -43,7 +43,7 @@ class Live:
     stops: dict[int, asyncio.Event] = field(default_factory=dict)
     """Of the attempts under way: set once a run is told to stop."""
     failing_told_ms: int | None = None
-    """When it was told last that it fails, monotonic; None while it does not."""
+    """When the last event about its failing was told, monotonic; None: it does not fail."""
     rests_until_ms: int = 0
     """Monotonic: it is looked at again then."""
     _next: tuple[int, int, Due | None] | None = None
@@ -59,11 +59,11 @@ class Live:
         return self._next[2]
 
     def rests(self, at: Moment) -> bool:
-        """Whether it is left alone for now."""
+        """Whether it is paused after an internal error."""
         return at.now_ms < self.rests_until_ms
 
     def orphans(self) -> list[int]:
-        """Runs that are under way by their rows, and that this daemon has not begun."""
+        """Runs that are under way by their rows, but that this daemon has not started."""
         running = [row for row in self.runs.unended.values() if row.state == RUNNING]
         return [row.run for row in running if (row.run, row.attempt) not in self.attempts]
 
@@ -88,7 +88,7 @@ class Live:
         return min(waits, default=None)
 
     def looked(self, at: Moment) -> ClockLooked:
-        """What there is to decide."""
+        """The input for its machine."""
         times = self._times()
         if times is None:
             return ClockLooked(at)
