@@ -1,7 +1,7 @@
-"""Items of a session to and from the wire.
+"""Encodes and decodes the items of a session.
 
-Numbers of a client are passed on unchecked: the session checks them. Only what the session's own
-types cannot express is refused here.
+The session itself checks the numbers of a client. Only values that its types cannot express are
+refused here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -59,9 +59,9 @@ class SlowConsumerWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Look at every socket once; cut those that have not changed for `CLOG_LOOKS_MAX` looks.
+        """Check every socket once; cut those unchanged for `CLOG_LOOKS_MAX` checks.
 
-        Looks are counted, not time: while the whole machine pauses, a peer cannot read either.
+        Checks are counted, not time: while the whole machine pauses, a peer cannot read either.
         """
         try:
             numbers = descriptors()

@@ -36,9 +36,9 @@ def socket_inode(descriptor: int) -> int | None:
 
 @contextmanager
 def borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """A socket to ask, and to leave open: it is not ours.
+    """Borrow a socket for a query; it stays gRPC's and is not closed.
 
-    gRPC may close it at any time, and its number may then stand for another one.
+    gRPC may close it at any time, and its number may then name another socket.
 
     Raises:
         OSError: it is no socket, or it was closed.

@@ -6,7 +6,7 @@ treats changes of the clock differently:
 - A time that the clock skips in spring fires once, at the moment of the change.
 - A time that the clock shows twice in autumn fires once, the first time.
 - If the hour begins with ``*``, the expression means intervals: skipped times do not fire, and
-repeated times fire twice.
+  repeated times fire twice.
 
 As in cron, 0 and 7 are Sunday, and where both the day of the month and the day of the week are
 restricted, either is enough. Invariant: `next_ms` is strictly greater than its argument, and an
