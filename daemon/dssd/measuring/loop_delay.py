@@ -17,7 +17,7 @@ class LoopDelay:
         self.delays = Latencies(LATENCY_BOUNDS_S)
 
     async def run(self) -> NoReturn:
-        """Look again and again."""
+        """Sample until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due_s = loop.time() + LOOP_LOOK_S

@@ -3,8 +3,7 @@
 Written here rather than taken from a package: the protocol is these lines, and the package that
 has them was last released years ago and swallows what goes wrong.
 
-Invariant: telling never waits. Nothing is inherited: a job that the daemon starts does not find the
-manager's socket.
+Invariant: a notification never blocks. Child processes do not inherit the manager's socket.
 """
 
 import logging
@@ -14,7 +13,7 @@ from collections.abc import MutableMapping
 from typing import Self
 
 BEAT_S = 10.0
-"""How often the status is told, where no watchdog wants it more often."""
+"""How often the status is sent if no watchdog requires it more often."""
 
 BEATS_PER_WATCHDOG = 3
 """Beats in the time after which the watchdog ends the daemon: two may be late."""
@@ -35,7 +34,7 @@ class ServiceManager:
 
     @classmethod
     def found(cls, environment: MutableMapping[str, str]) -> Self | None:
-        """The one that the environment names, which then names it no longer."""
+        """The manager named by the environment, which is then removed from the environment."""
         path = environment.pop("NOTIFY_SOCKET", "")
         usec = environment.pop("WATCHDOG_USEC", "")
         pid = environment.pop("WATCHDOG_PID", "")

@@ -208,10 +208,10 @@ def _how_it_ended(code: int) -> str:
 
 
 async def _posted(address: SplitResult, content: bytes) -> str:
-    """What was wrong with one call; empty where nothing was.
+    """The failure of one call; empty: it succeeded.
 
-    It has a thread of its own, for one of those that the log needs would be gone for as long as the
-    other side likes. The connection is cut in the end, so that the thread ends.
+    It has its own thread, because the other side may block it as long as it likes, and the log
+    needs the shared threads. The connection is cut at the end, so that the thread ends.
     """
     call = _Call(address, content)
     answered: Future[str] = Future()
