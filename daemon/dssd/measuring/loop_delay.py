@@ -1,6 +1,6 @@
-"""How late the event loop is: what every call and timer waits for beside its own work.
+"""Measures the delay of the event loop, which every call and timer pays.
 
-Invariant: it only looks; to look costs a timer ten times a second.
+Invariant: it costs one timer ten times a second, and changes nothing.
 """
 
 import asyncio

@@ -38,9 +38,10 @@ _MADE_ANEW = "Somebody removed or replaced the file LOCK; the daemon made it ane
 
 
 class DirectoryGuard:
-    """Of one directory. Entered before its store is opened, left after that is closed.
+    """The guard of one directory. Enter it before the store is opened, leave it after the store is
+    closed.
 
-    ``failed`` is told of what must end the process at once.
+    ``failed`` gets errors that must end the process at once.
     """
 
     def __init__(self, directory: DataDirectory, failed: Callable[[BaseException], None]) -> None:

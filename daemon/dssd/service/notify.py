@@ -1,7 +1,7 @@
-"""What the daemon tells the service manager that started it: sd_notify(3), a datagram of lines.
+"""Notifies the service manager that started the daemon: sd_notify(3), a datagram of lines.
 
-Written here rather than taken from a package: the protocol is these lines, and the package that
-has them was last released years ago and swallows what goes wrong.
+It is written here because the protocol is just these lines; the package for it was last released
+years ago and swallows errors.
 
 Invariant: a notification never blocks. Child processes do not inherit the manager's socket.
 """
