@@ -52,7 +52,7 @@ class BackupTarget(Protocol):
         """Begin a file."""
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file.
+        """Write the next bytes of the file.
 
         Raises:
             BackupFailed: the target refuses it.
@@ -97,7 +97,7 @@ class DirectoryTarget:
         self._file = self._opened.enter_context(self._into.incoming())
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file."""
+        """Write the next bytes of the file."""
         assert self._file is not None, "it is open"
         with failing(self._into.path):
             self._file.write(content)
@@ -141,7 +141,7 @@ class TarTarget:
         self._write(_head(name, size))
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file."""
+        """Write the next bytes of the file."""
         self._sum.update(content)
         self._written += len(content)
         self._write(content)
