@@ -45,9 +45,9 @@ class Severity(IntEnum):
 class Repeats(Enum):
     """How a repeated event is kept."""
 
-    FOLDED = "counted in the kept event, if that is recent"
-    KEPT = "kept each time: the part that tells it limits how often"
-    ONCE = "kept once: the same event with the same fields is dropped"
+    FOLDED = "counted in the event that is kept already, if that was lately"
+    KEPT = "kept each time: whoever tells it limits how often"
+    ONCE = "kept once: the same event with the same fields is known"
 
 
 @dataclass(frozen=True, slots=True)
