@@ -1,7 +1,7 @@
-"""What the command ``dssd`` can be told: its commands and options.
+"""The commands and options of ``dssd``.
 
-Invariant: a command loads what it needs when it runs, so help and version cost nothing of the
-daemon. What is wrong with a command line is a condition like any other.
+Invariant: a command imports its modules when it runs, so help and version do not load the daemon.
+Errors in a command line are conditions.
 """
 
 import shlex
@@ -41,7 +41,7 @@ DataDir = Annotated[
 
 
 class ToldToServe(NamedTuple):
-    """What the command line says of a daemon, beside its directory."""
+    """The options of ``dssd serve``, except for its directory."""
 
     listen: Sequence[str]
     file: Path | None
