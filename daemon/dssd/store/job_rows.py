@@ -7,7 +7,7 @@ from dssd.store.row import Row
 
 @dataclass(frozen=True, slots=True)
 class JobRow(Row):
-    """A bulk job: its definition and state. Operators write it, and the end of the job does."""
+    """A bulk job: its definition and state. Operators write it, and so does the end of the job."""
 
     KEY = ("job_id",)
     TABLE = "jobs"
